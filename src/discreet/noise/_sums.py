@@ -16,7 +16,8 @@ PairLaw = DiscreteLaplaceLaw | RoundedGaussianLaw
 
 _SAFE = 1 + 1e-9  # above the rounding of floats
 _NEARLY_EQUAL = 1 - 1e-5  # the difference of two tails would lose its digits
-_APART = 1.005  # at least, from one scale to the next of several
+_APART = 1.005  # at least, from one scale to the next of up to four
+_FURTHER_APART = 1.04  # the same of up to six
 _LEAST_RISK = 1e-6  # for which the tails of several keep three digits
 _TAIL_ERROR = 1e-9
 _HALVINGS = 64
@@ -106,7 +107,7 @@ def weighted_half_widths(
 ) -> FloatArray:
     """For each column of weights, shape (law, column), an upper bound on the smallest q with
     P(|w_1 N_1 + w_2 N_2 + ...| <= q) >= confidence, for independent noises of these laws, which are
-    at most four and of one kind.
+    at most six and of one kind.
 
     Each bound increases with each |w|, and noise is rounded, as in `pair_half_width`. Scales that
     are nearly equal are moved apart upwards, so the sum of Laplace noises has the tail
@@ -123,7 +124,7 @@ def weighted_half_widths(
         spread = largest * np.linalg.norm(shares * sigmas[:, np.newaxis], axis=0)
         return np.asarray((-float(ndtri(outside / 2)) * spread + sizes.sum(axis=0) / 2) * _SAFE)
     scales = np.array([float(law.scale) for law in laws if isinstance(law, DiscreteLaplaceLaw)])
-    assert len(scales) == len(laws) <= 4  # as the docstring says
+    assert len(scales) == len(laws) <= 6  # as the docstring says
     far = _laplace_half_widths(sizes * scales[:, np.newaxis], outside)
     return np.asarray((far + sizes.sum(axis=0)) * _SAFE)
 
@@ -136,8 +137,9 @@ def _laplace_half_widths(scales: FloatArray, outside: float) -> FloatArray:
     found = np.maximum(np.sort(scales / unit, axis=0), np.finfo(float).tiny ** 0.25)
     if outside < _LEAST_RISK:  # union bound
         return np.asarray(largest * found.sum(axis=0) * math.log(len(scales) / outside))
+    apart = _APART if len(found) <= 4 else _FURTHER_APART
     for place in range(1, len(found)):
-        found[place] = np.maximum(found[place], _APART * found[place - 1])
+        found[place] = np.maximum(found[place], apart * found[place - 1])
     squares = found**2
     shares = np.ones_like(found)
     for one in range(len(found)):

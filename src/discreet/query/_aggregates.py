@@ -11,6 +11,7 @@ from enum import Enum
 from fractions import Fraction
 
 from discreet.mechanisms.quantiles import QuantileIntervals
+from discreet.query._correlation import CorrelationEstimator
 from discreet.query._estimates import (
     Estimates,
     Estimator,
@@ -26,11 +27,7 @@ from discreet.query._estimates import (
     ratio_of,
 )
 from discreet.query._grid import SumGrid
-from discreet.query._second_moments import (
-    CorrelationEstimator,
-    CovarianceEstimator,
-    VarianceEstimator,
-)
+from discreet.query._second_moments import CovarianceEstimator, VarianceEstimator
 
 
 class AggregateFunction(Enum):

@@ -1,4 +1,4 @@
-"""Variances, covariances and correlations from noisy sums, with intervals.
+"""Variances and covariances from noisy sums, with intervals; `_correlation` builds on them.
 
 Let p and q be the centred values of n rows, m and k their means, and c their covariance, divided by
 n. For every number u and v
@@ -39,14 +39,14 @@ from discreet.query._estimates import (
 
 _SHARE_OF_MEANS = Fraction(1, 10)  # of the risk
 _ROUNDS = 3
-_TYPICAL = Fraction(1, 8)  # the standard deviation, as a share of the range
+TYPICAL = Fraction(1, 8)  # the standard deviation, as a share of the range
 _SPARE = Fraction(1 + 1e-9)
 
-_ExactEnds = tuple[list[Fraction], list[Fraction]]
+ExactEnds = tuple[list[Fraction], list[Fraction]]
 
 
 @dataclass(frozen=True, slots=True)
-class _CentredColumn:
+class CentredColumn:
     """The noisy centred sum of a column of values, and the interval of its mean in each group."""
 
     one: NoisySum
@@ -55,9 +55,9 @@ class _CentredColumn:
     high: list[Fraction]
 
     @staticmethod
-    def of(one: NoisySum, rows: NoisySum, noisy: Noisy, level: Fraction) -> "_CentredColumn":
+    def of(one: NoisySum, rows: NoisySum, noisy: Noisy, level: Fraction) -> "CentredColumn":
         """The interval of each mean at this level, from noisy totals and counts."""
-        return _CentredColumn(one, noisy[0], *mean_ends(ratio_of(one, rows, level), noisy))
+        return CentredColumn(one, noisy[0], *mean_ends(ratio_of(one, rows, level), noisy))
 
     @property
     def range(self) -> int:
@@ -66,7 +66,7 @@ class _CentredColumn:
 
 
 @dataclass(frozen=True, slots=True)
-class _Moment:
+class Moment:
     """A noisy sum of products of the values of two columns, or of squares of one, in groups with
     noisy counts of rows. ``lost`` is 1 for a sample, whose sum is divided by n - 1."""
 
@@ -74,7 +74,7 @@ class _Moment:
     noisy: Sequence[int]
     rows: NoisySum
     counts: Sequence[int]
-    columns: tuple[_CentredColumn, ...]
+    columns: tuple[CentredColumn, ...]
     lost: int = 0
 
     @property
@@ -99,14 +99,14 @@ class _Moment:
             found.append(min(max(scaled, least), most))
         return found
 
-    def intervals(self, level: Fraction) -> _ExactEnds:
+    def intervals(self, level: Fraction) -> ExactEnds:
         """The ends of each group's interval; the whole range where the count is too small, or where
         no number fits."""
         least, most = self.limits
         groups = range(len(self.counts))
         low, high = [least for _ in groups], [most for _ in groups]
         is_known = [count > self.lost for count in self.counts]
-        around = [self._around(group) for group in groups]
+        around = [self.around(group) for group in groups]
         for _ in range(_ROUNDS):  # a narrower interval makes the quantile smaller
             reach = self._reach(low, high, level)
             for group in groups:
@@ -121,7 +121,7 @@ class _Moment:
                 high[group] = min(top, high[group]) if is_known[group] else most
         return low, high
 
-    def _around(self, group: int) -> tuple[Fraction, Fraction]:
+    def around(self, group: int) -> tuple[Fraction, Fraction]:
         """The least and the largest noisy sum of products around means in their intervals."""
         count = self.counts[group]
         joint = self.noisy[group] + self.one.shift * count
@@ -130,7 +130,7 @@ class _Moment:
         def of(u: Fraction, v: Fraction) -> Fraction:
             return joint - u * last.totals[group] - v * first.totals[group] + u * v * count
 
-        corners = _corners(self.columns, group)
+        corners = corners_of(self.columns, group)
         ends = [of(u, v) for u, v in corners]
         if len(self.columns) == 1 and count > 0:
             (low, _), (high, _) = corners[0], corners[-1]
@@ -143,7 +143,7 @@ class _Moment:
         laws = [self.one, *(v.one for v in self.columns), self.rows]
         weights = np.empty((len(laws), len(self.counts)))
         for group in range(len(self.counts)):
-            corners = _corners(self.columns, group)
+            corners = corners_of(self.columns, group)
             crossed = [u * v for u, v in corners]
             if len(self.columns) == 1 and corners[0][0] <= 0 <= corners[-1][0]:
                 crossed.append(Fraction(0))
@@ -157,7 +157,7 @@ class _Moment:
         return weighted_half_widths([law.mechanism.law for law in laws], weights, level)
 
 
-def _corners(columns: tuple[_CentredColumn, ...], group: int) -> list[tuple[Fraction, Fraction]]:
+def corners_of(columns: tuple[CentredColumn, ...], group: int) -> list[tuple[Fraction, Fraction]]:
     """The pairs of ends of the means' intervals; of one column, each end with itself."""
     if len(columns) == 1:
         return [(end, end) for end in (columns[0].low[group], columns[0].high[group])]
@@ -179,13 +179,13 @@ class VarianceEstimator:
     def estimate(self, law: NoisySums, noisy: Noisy, confidence: Fraction) -> Estimates:
         squares, total, rows = law
         counts = noisy[2]
-        values = _CentredColumn.of(total, rows, noisy[1:], _level_of_means(confidence, 1))
-        moment = _Moment(squares, noisy[0], rows, counts, (values,), int(self.is_of_sample))
+        values = CentredColumn.of(total, rows, noisy[1:], level_of_means(confidence, 1))
+        moment = Moment(squares, noisy[0], rows, counts, (values,), int(self.is_of_sample))
         low, high = moment.intervals(_level_of_moments(confidence, 1))
         step = grid_of(total).step
         estimates = [
             None if exact is None else self._rooted(exact, step)
-            for exact in _moved(moment.values(), low, high)
+            for exact in moved(moment.values(), low, high)
         ]
         bottom = [max(0.0, math.nextafter(self._rooted(end, step), -math.inf)) for end in low]
         top = [math.nextafter(self._rooted(end, step), math.inf) for end in high]
@@ -194,18 +194,18 @@ class VarianceEstimator:
     def half_width(self, law: NoisySums, rows: int, confidence: Fraction) -> HalfWidth:
         """The half-width of a root is largest where the variance is as small as its error."""
         total, step = law[1], grid_of(law[1]).step
-        most = _range(total) ** 2 / (2 if self.is_of_sample else 4)
+        most = range_of(total) ** 2 / (2 if self.is_of_sample else 4)
         wide, widest = (
-            min(_forecast(law, (total,), rows, confidence, is_typical=each), most / 2)
+            min(forecast_moment(law, (total,), rows, confidence, is_typical=each), most / 2)
             for each in (True, False)
         )
         if not self.is_rooted:
             sizes = (nearest_float(Fraction(each) * step**2) for each in (wide, widest))
-            return _typical(*sizes)
-        usual = float(_TYPICAL * _range(total)) ** 2
+            return typical(*sizes)
+        usual = float(TYPICAL * range_of(total)) ** 2
         ends = math.sqrt(max(usual - wide, 0.0)), math.sqrt(min(usual + wide, most))
         size = math.sqrt(most) / 2 if wide == most / 2 else (ends[1] - ends[0]) / 2
-        return _typical(size * float(step), math.sqrt(widest / 2) * float(step))
+        return typical(size * float(step), math.sqrt(widest / 2) * float(step))
 
     def _rooted(self, variance: Fraction, step: Fraction) -> float:
         """The variance or its root, in the values' units. A root is taken in steps, since the
@@ -224,13 +224,13 @@ class CovarianceEstimator:
 
     def estimate(self, law: NoisySums, noisy: Noisy, confidence: Fraction) -> Estimates:
         products, first, last, rows = law
-        columns = _two((first, last, rows), noisy[1:], confidence)
-        moment = _Moment(products, noisy[0], rows, noisy[3], columns, int(self.is_of_sample))
+        columns = two_columns((first, last, rows), noisy[1:], confidence)
+        moment = Moment(products, noisy[0], rows, noisy[3], columns, int(self.is_of_sample))
         low, high = moment.intervals(_level_of_moments(confidence, 1))
         step = grid_of(first).step * grid_of(last).step
         values = [
             None if exact is None else nearest_float(exact * step)
-            for exact in _moved(moment.values(), low, high)
+            for exact in moved(moment.values(), low, high)
         ]
         bottom = [math.nextafter(nearest_float(end * step), -math.inf) for end in low]
         top = [math.nextafter(nearest_float(end * step), math.inf) for end in high]
@@ -239,71 +239,28 @@ class CovarianceEstimator:
     def half_width(self, law: NoisySums, rows: int, confidence: Fraction) -> HalfWidth:
         """Cut to the range."""
         products, first, last, count = law
-        most = _range(first) * _range(last) / (2 if self.is_of_sample else 4)
+        most = range_of(first) * range_of(last) / (2 if self.is_of_sample else 4)
         step = grid_of(first).step * grid_of(last).step
         wide, widest = (
-            _forecast((products, count), (first, last), rows, confidence, is_typical=each)
+            forecast_moment((products, count), (first, last), rows, confidence, is_typical=each)
             for each in (True, False)
         )
-        return _typical(
+        return typical(
             *(nearest_float(Fraction(min(each, most)) * step) for each in (wide, widest))
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CorrelationEstimator:
-    """Correlations from a sum of products, sums of squares and of values, and a count. The interval
-    follows from those of the covariance and both variances, which hold together."""
-
-    def estimate(self, law: NoisySums, noisy: Noisy, confidence: Fraction) -> Estimates:
-        products, first, last, of_first, of_last, rows = law
-        counts = noisy[5]
-        columns = _two((first, last, rows), (*noisy[1:3], counts), confidence)
-        moments = [
-            _Moment(products, noisy[0], rows, counts, columns),
-            _Moment(of_first, noisy[3], rows, counts, columns[:1]),
-            _Moment(of_last, noisy[4], rows, counts, columns[1:]),
-        ]
-        level = _level_of_moments(confidence, 3)
-        ends = [moment.intervals(level) for moment in moments]
-        found = zip(*(moment.values() for moment in moments), strict=True)
-        low, high, values = [], [], []
-        for group, exact in enumerate(found):
-            joint, one, other = ((side[0][group], side[1][group]) for side in ends)
-            low.append(-_largest((-joint[1], -joint[0]), one, other))
-            high.append(_largest(joint, one, other))
-            values.append(_correlation(exact))
-        held = [
-            None if value is None else min(max(value, bottom), top)
-            for value, bottom, top in zip(values, low, high, strict=True)
-        ]
-        return Estimates(held, low, high, half_of(low, high))
-
-    def half_width(self, law: NoisySums, rows: int, confidence: Fraction) -> HalfWidth:
-        """For no correlation. Of values without spread the interval is all from -1 to 1."""
-        products, first, last, of_first, of_last, count = law
-        level = 1 - (1 - confidence) / 3
-        joint = _forecast((products, count), (first, last), rows, level, is_typical=True)
-        spreads = []
-        for square, one in ((of_first, first), (of_last, last)):
-            wide = _forecast((square, count), (one,), rows, level, is_typical=True)
-            spreads.append(max(float(_TYPICAL * _range(one)) ** 2 - wide, 0.0))
-        product_of = math.sqrt(spreads[0] * spreads[1])
-        size = joint / product_of if product_of > joint else 1.0
-        return HalfWidth(size, is_typical=True)
-
-
-def _two(law: NoisySums, noisy: Noisy, confidence: Fraction) -> tuple[_CentredColumn, ...]:
+def two_columns(law: NoisySums, noisy: Noisy, confidence: Fraction) -> tuple[CentredColumn, ...]:
     """Both columns of values, from their noisy totals, and the counts."""
     *sums, rows = law
-    level = _level_of_means(confidence, 2)
+    level = level_of_means(confidence, 2)
     return tuple(
-        _CentredColumn.of(one, rows, (own, noisy[-1]), level)
+        CentredColumn.of(one, rows, (own, noisy[-1]), level)
         for one, own in zip(sums, noisy[:-1], strict=True)
     )
 
 
-def _level_of_means(confidence: Fraction, count: int) -> Fraction:
+def level_of_means(confidence: Fraction, count: int) -> Fraction:
     return 1 - (1 - confidence) * _SHARE_OF_MEANS / count
 
 
@@ -311,7 +268,7 @@ def _level_of_moments(confidence: Fraction, count: int) -> Fraction:
     return 1 - (1 - confidence) * (1 - _SHARE_OF_MEANS) / count
 
 
-def _moved(
+def moved(
     values: list[Fraction | None], low: list[Fraction], high: list[Fraction]
 ) -> list[Fraction | None]:
     """Each value, moved into its interval."""
@@ -321,35 +278,10 @@ def _moved(
     ]
 
 
-def _correlation(moments: tuple[Fraction | None, ...]) -> float | None:
-    covariance, one, other = moments
-    if covariance is None or not one or not other:
-        return None
-    size = math.sqrt(nearest_float(min(covariance**2 / (one * other), Fraction(1))))
-    return math.copysign(size, covariance)
-
-
-def _largest(
-    covariance: tuple[Fraction, Fraction],
-    one: tuple[Fraction, Fraction],
-    other: tuple[Fraction, Fraction],
-) -> float:
-    """At least the largest correlation that a covariance and two variances in these intervals make;
-    1 where a variance may be 0."""
-    top = covariance[1]
-    is_positive = top > 0
-    squared = one[0] * other[0] if is_positive else one[1] * other[1]
-    if squared == 0:
-        return 1.0 if is_positive or one[1] * other[1] == 0 else 0.0
-    size = math.sqrt(nearest_float(min(top**2 / squared, Fraction(1))))
-    away = math.copysign(size, top)
-    return min(1.0, math.nextafter(math.nextafter(away, math.inf), math.inf))
-
-
 # --- forecasts ---
 
 
-def _forecast(
+def forecast_moment(
     law: tuple[NoisySum, ...],
     values: tuple[NoisySum, ...],
     rows: int,
@@ -366,14 +298,14 @@ def _forecast(
     weights = np.array([[1.0], *([each] for each in own), [far[0] * far[-1] + joint.shift]])
     laws = [one.mechanism.law for one in (joint, *values, count)]
     (reach,) = weighted_half_widths(laws, weights, _level_of_moments(confidence, 1))
-    level = _level_of_means(confidence, len(values))
+    level = level_of_means(confidence, len(values))
     around = [ratio_of(one, count, level).half_width(rows) for one in values]
     return float(reach) / rows + around[0] * around[-1] / (2 if len(values) == 1 else 1)
 
 
-def _typical(size: float, worst: float) -> HalfWidth:
+def typical(size: float, worst: float) -> HalfWidth:
     return HalfWidth(size, is_typical=True, worst=worst)
 
 
-def _range(one: NoisySum) -> int:
+def range_of(one: NoisySum) -> int:
     return grid_of(one).upper - grid_of(one).lower
