@@ -90,6 +90,8 @@ def _columns(
         formats = proposed.formats if kind is ColumnType.DATE and column is None else ()
         if len(formats) == 1:
             stated.setdefault(("format",), formats[0])
+        if proposed.zone is not None and kind is ColumnType.DATE and column is None:
+            stated.setdefault(("zone",), proposed.zone)
         unsettled = () if ("format",) in stated else formats
         if missing := _missing(name, kind, options, column, formats=unsettled):
             left_out[name] = missing
@@ -104,8 +106,7 @@ def _checked(text: str, file: Path, name: str) -> TableFile:
     """The table that the text declares, after a check of its source and its ledger."""
     made = read_text(text, file)[name]
     facts_of = made.declaration
-    types = {name: column.type for name, column in facts_of.columns.items()}
-    check_schema(made.rows, types, facts_of.unit.column)
+    check_schema(made.rows, facts_of.columns, facts_of.unit.column)
     if made.ledger.exists():
         made.open_ledger()
     return made

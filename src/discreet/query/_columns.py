@@ -1,11 +1,13 @@
 """The public facts of a column, and of how much one unit may contribute, as its owner declares."""
 
 import datetime
+import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from typing import Annotated, Any
+from zoneinfo import available_timezones
 
 from discreet import _checks
 from discreet._exact import Number, is_number, shown
@@ -39,7 +41,7 @@ class Column:
     are all the values that GROUP BY shows; a boolean column always has both. ``null`` replaces
     NULL, NaN and values that the declared type can't hold. With ``None`` they are NULL: aggregates
     skip them, and no condition holds for them. ``format`` says how dates in texts are written, if
-    not as 2013-01-02.
+    not as 2013-01-02. ``zone`` names the time zone whose days timestamps with a zone are in.
 
     >>> Column.number(0, 60).upper
     Fraction(60, 1)
@@ -53,6 +55,7 @@ class Column:
     keys: tuple[KeyValue, ...] | None = None
     null: KeyValue | Fraction | None = None
     format: str | None = None
+    zone: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse bounds, keys, formats and NULL values that don't fit the type or one another."""
@@ -66,6 +69,7 @@ class Column:
         _check_keys(self)
         _check_null(self)
         _check_format(self)
+        _check_zone(self)
 
     @property
     def range(self) -> tuple[Fraction, Fraction] | None:
@@ -119,6 +123,7 @@ class Column:
         keys: Iterable[datetime.date] | None = None,
         null: datetime.date | None = None,
         format: str | None = None,  # noqa: A002  # as in discreet.toml
+        zone: str | None = None,
     ) -> "Column":
         """A column of calendar days within public bounds, or with public keys, or both.
 
@@ -126,9 +131,12 @@ class Column:
 
         ``format`` is for texts that are not written as 2013-01-02: %d, %m (or %b, as in Jan) and
         %Y (or %y, 69 to 99 for 1969 to 1999), each once, with - / . , or blanks between them.
+
+        ``zone`` is for timestamps with a time zone, such as "Europe/Berlin": a row counts on the
+        day that it was there. Timestamps without a zone are taken as they are.
         """
         days = None if keys is None else _sorted(keys)
-        return Column(ColumnType.DATE, lower, upper, days, null, format)
+        return Column(ColumnType.DATE, lower, upper, days, null, format, zone)
 
 
 def _cap(**named: Any) -> int:  # Any: what a user gives
@@ -326,6 +334,21 @@ def _check_format(column: Column) -> None:
     if column.type is not ColumnType.DATE:
         raise InvalidArgument(f"a {column.type.value} column has no format; only dates have one")
     check_date_format(column.format)
+
+
+def _check_zone(column: Column) -> None:
+    if column.zone is None:
+        return
+    if column.type is not ColumnType.DATE:
+        raise InvalidArgument(f"a {column.type.value} column has no zone; only dates have one")
+    if column.format is not None:
+        raise InvalidArgument("give a format or a zone: texts in a format have no time zone")
+    if column.zone not in available_timezones():
+        near = difflib.get_close_matches(str(column.zone), available_timezones(), n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise InvalidArgument(
+            f"zone = {column.zone!r}: give a time zone, such as 'Europe/Berlin' or 'UTC'{hint}"
+        )
 
 
 def _check_null(column: Column) -> None:

@@ -14,8 +14,14 @@ import ibis.expr.types as ir
 import pyarrow as pa
 
 from discreet.query._columns import Column, ColumnType
-from discreet.query._engine import microseconds, nanoseconds
-from discreet.query._spelling import date_of_text, number_text, plain_text, truth_of_text
+from discreet.query._engine import local_day, microseconds, nanoseconds
+from discreet.query._spelling import (
+    date_of_text,
+    instant_of_text,
+    number_text,
+    plain_text,
+    truth_of_text,
+)
 
 ENGINE_TYPES = {
     ColumnType.BOOLEAN: "boolean",
@@ -53,8 +59,8 @@ def declarable(kind: Any) -> ColumnType | None:  # Any: a type of Arrow or Ibis,
     """The closest declarable type of a source's type, or ``None`` where it has no rule.
 
     Types have no rule where the engine can't read them, or fails on some of their values: decimals
-    of 256 bits or of negative scale, durations, times, timestamps with a zone, days counted in
-    milliseconds, bytes, and all nested types. An Arrow type counts as the type that `read_as`
+    of 256 bits or of negative scale, durations, times, days counted in milliseconds, bytes, and all
+    nested types. An Arrow type counts as the type that `read_as`
     returns for it.
     """
     if isinstance(kind, pa.DataType):
@@ -71,10 +77,22 @@ def declarable(kind: Any) -> ColumnType | None:  # Any: a type of Arrow or Ibis,
     return next((declarable for holds, declarable in rules if holds()), None)
 
 
+def has_zone(kind: pa.DataType | None) -> bool:
+    """Whether it is a type of timestamps with a time zone, which are moments in UTC."""
+    return kind is not None and pa.types.is_timestamp(kind) and kind.tz is not None
+
+
+def without_zone(kind: pa.DataType) -> pa.DataType:
+    """The type that an engine gets, which knows no zones: the zone of a session can't decide. A
+    timestamp with a zone becomes its time in UTC."""
+    return pa.timestamp(kind.unit) if has_zone(kind) else kind
+
+
 def _of_arrow(kind: pa.DataType) -> ColumnType | None:
     read = read_as(kind)
     if read is None:
         return None
+    read = without_zone(read)
     if pa.types.is_dictionary(read):
         read = read.value_type
     if read == pa.string_view():
@@ -147,7 +165,7 @@ def beyond(raw: Any, column: Column) -> tuple[Any, Any]:  # Any: Ibis expression
     assert column.range is not None  # its callers check
     no = ibis.literal(value=False)
     if column.type is ColumnType.DATE:
-        day = _day(raw, column.format)
+        day = _day(raw, column)
         first, last = (ibis.literal(end, "date") for end in (column.lower, column.upper))
         return ibis.coalesce(day < first, no), ibis.coalesce(day > last, no)
     if column.type is ColumnType.INTEGER:
@@ -187,16 +205,35 @@ def _truth(raw: Any) -> Any:  # Any: Ibis expressions
     )
 
 
-def _day(raw: Any, form: str | None) -> Any:  # Any: Ibis expressions
+def _day(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
     """The day; NULL outside the years 1 to 9999, as infinite dates are."""
     kind = raw.type()
-    day = date_of_text(raw, form) if kind.is_string() else raw.try_cast("date")
-    inside = day.between(ibis.literal(_FIRST_DAY), ibis.literal(_LAST_DAY))
+    day = date_of_text(raw, column.format) if kind.is_string() else raw.try_cast("date")
+    day = _inside(day, _FIRST_DAY, _LAST_DAY)
+    if column.zone is None:
+        return day
+    if kind.is_string():
+        has_offset, moment = instant_of_text(raw)
+        return ibis.ifelse(has_offset, _local_day(moment, column.zone), day)
+    return _local_day(raw, column.zone) if kind.is_timestamp() else day
+
+
+def _inside(day: Any, first: datetime.date, last: datetime.date) -> Any:  # Any: Ibis expressions
+    inside = day.between(ibis.literal(first), ibis.literal(last))
     return ibis.ifelse(inside, day, ibis.null("date"))
 
 
+def _local_day(moment: Any, zone: str) -> Any:  # Any: Ibis expressions
+    """The day of a time in UTC in this zone. Times near the ends of all days are left out, and no
+    zone is so far from UTC."""
+    aside = datetime.timedelta(days=2)
+    there = _inside(moment.try_cast("date"), _FIRST_DAY + aside, _LAST_DAY - aside).notnull()
+    moment = ibis.ifelse(there, moment, ibis.null(moment.type())).try_cast("timestamp(6)")
+    return local_day(moment, zone)
+
+
 def _bounded_day(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
-    day = _day(raw, column.format)
+    day = _day(raw, column)
     if column.lower is None or column.upper is None:
         return day
     return clamped(day, *(ibis.literal(end, "date") for end in (column.lower, column.upper)))

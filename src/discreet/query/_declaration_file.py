@@ -47,7 +47,7 @@ PUBLIC = ("source", "format", "delimiter", "columns")
 LEDGER = ("path", "epsilon", "delta", "rho", "mu")
 COLUMN = {
     ColumnType.BOOLEAN: ("type", "null"),
-    ColumnType.DATE: ("type", "lower", "upper", "format", "keys", "null"),
+    ColumnType.DATE: ("type", "lower", "upper", "format", "zone", "keys", "null"),
     ColumnType.INTEGER: ("type", "lower", "upper", "keys", "null"),
     ColumnType.NUMBER: ("type", "lower", "upper", "null"),
     ColumnType.TEXT: ("type", "keys", "null"),
@@ -389,6 +389,9 @@ def _column(entry: TomlEntry) -> Column:
     if form := given.get("format"):
         text = form.text("the format of the days, such as %d/%m/%Y")
         column = _made(form, lambda: replace(column, format=text))
+    if zone := given.get("zone"):
+        name = zone.text("a time zone, such as Europe/Berlin")
+        column = _made(zone, lambda: replace(column, zone=name))
     if keys := given.get("keys"):
         column = _made(keys, lambda: replace(column, keys=_keys(keys, kind)))
     if null := given.get("null"):

@@ -118,7 +118,7 @@ def _check_names(names: list[str], unit: Unit) -> None:
 def _column(value: Scalar, source: Declaration) -> Column:
     """The public facts of a computed value, as those of a column."""
     if isinstance(value, ColumnRef):
-        return replace(column_of(value.name, source), format=None)
+        return replace(column_of(value.name, source), format=None, zone=None)
     fact = infer(value, source)
     if fact.type is ColumnType.BOOLEAN:
         return Column.boolean()
@@ -314,7 +314,7 @@ def _public_first(relation: Joined, catalog: Catalog) -> str:
 
 
 def _plain(column: Column) -> Column:
-    return replace(column, format=None)
+    return replace(column, format=None, zone=None)
 
 
 def _check_equal(step: JoinStep, columns: Mapping[str, Column], part: Declaration) -> None:

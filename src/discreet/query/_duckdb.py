@@ -34,6 +34,10 @@ FUNCTIONS = {
     "discreet_moment(given, form)": "try_strptime(given, form)",
     "discreet_microseconds(given)": "epoch_us(given)",
     "discreet_nanoseconds(given)": "epoch_ns(given)",
+    "discreet_instant(given)": "timezone('UTC', try_cast(given AS TIMESTAMPTZ))",
+    "discreet_local_day(given, zone)": (
+        "try(CAST(timezone(zone, timezone('UTC', given)) AS DATE))"
+    ),
 }
 _SOURCE = "source"
 _TEXTS = 64

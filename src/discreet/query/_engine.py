@@ -11,6 +11,8 @@ SQL's engines share by other names is declared below; each engine defines these 
     discreet_moment        the time that a text spells in a format, or NULL
     discreet_microseconds  of a time, since 1970
     discreet_nanoseconds   of a time, since 1970
+    discreet_instant       the time in UTC of a text with an offset, such as +02:00, or NULL
+    discreet_local_day     the day of a time in UTC in a time zone, or NULL
 
 Besides, a plan needs integers of 64 bits that are added, multiplied and compared exactly,
 remainders with the sign of the dividend, sums of 128 bits, and their cast to ``DECIMAL(38, 0)``.
@@ -100,3 +102,13 @@ def microseconds(moment: datetime.datetime) -> int:  # type: ignore[empty-body] 
 @ibis.udf.scalar.builtin(name="discreet_nanoseconds")  # type: ignore[untyped-decorator]  # Ibis ships no types
 def nanoseconds(moment: datetime.datetime) -> int:  # type: ignore[empty-body]  # the engine's own
     """Nanoseconds since 1970."""
+
+
+@ibis.udf.scalar.builtin(name="discreet_instant")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def instant(text: str) -> datetime.datetime:  # type: ignore[empty-body]  # the engine's own
+    """The time in UTC that a text with an offset spells, or NULL."""
+
+
+@ibis.udf.scalar.builtin(name="discreet_local_day")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def local_day(moment: datetime.datetime, zone: str) -> datetime.date:  # type: ignore[empty-body]  # the engine's own
+    """The day on which a time in UTC falls in this time zone, or NULL."""

@@ -99,8 +99,7 @@ class TableRows:
 
     def _check_source(self) -> None:
         facts = self.plan.declaration
-        types = {name: column.type for name, column in facts.columns.items()}
-        check_schema(self.source, types, facts.unit.column)
+        check_schema(self.source, facts.columns, facts.unit.column)
 
     def _counted(self) -> Mapping[str, Any]:  # Any: arrays of integers
         with _engine.opened() as opened:

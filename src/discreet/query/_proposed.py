@@ -8,11 +8,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from zoneinfo import available_timezones
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from discreet.query._columns import ColumnType
+from discreet.query._conversion import has_zone
 from discreet.query._csv_reader import records
 from discreet.query._source import CsvFile, ParquetFile, kinds
 
@@ -37,10 +39,11 @@ FORMATS = (
 class ProposedType:
     """A proposed type, or ``None`` where the source's type has no rule. ``formats`` lists all date
     formats that fit the texts of a column not written as 2013-01-02; if several fit, the owner
-    must choose."""
+    must choose. ``zone`` is that of the schema, for timestamps with one."""
 
     type: ColumnType | None
     formats: tuple[str, ...] = ()
+    zone: str | None = None
 
 
 def propose_types(source: ParquetFile | CsvFile) -> Mapping[str, ProposedType]:
@@ -48,10 +51,18 @@ def propose_types(source: ParquetFile | CsvFile) -> Mapping[str, ProposedType]:
     there = kinds(source)
     texts = [name for name, kind in there.items() if kind is ColumnType.TEXT]
     sample = _sample(source, texts)
+    zones = {name: _zone(kind.tz) for name, kind in source.types() if kind and has_zone(kind)}
     return {
-        name: _of_texts(sample[name]) if name in sample else ProposedType(kind)
+        name: _of_texts(sample[name])
+        if name in sample
+        else ProposedType(kind, zone=zones.get(name))
         for name, kind in there.items()
     }
+
+
+def _zone(written: str) -> str:
+    """The zone that a schema names; UTC for an offset, which is no zone."""
+    return written if written in available_timezones() else "UTC"
 
 
 def _sample(

@@ -38,6 +38,7 @@ def _facts(column: Column) -> dict[str, object]:
         "keys": None if column.keys is None else [_plain(key) for key in column.keys],
         "null": _plain(column.null),
         "format": column.format,
+        "zone": column.zone,
     }
     return {name: fact for name, fact in facts.items() if fact is not None}
 

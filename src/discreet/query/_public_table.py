@@ -18,7 +18,7 @@ import pyarrow.csv as pa_csv
 from discreet._unit import Unit
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query._columns import ONE_ROW, Column, ColumnType
-from discreet.query._conversion import declarable
+from discreet.query._conversion import declarable, has_zone
 from discreet.query._declaration import Declaration
 from discreet.query._source import ArrowSource, CsvFile, TableSource, source_of
 
@@ -81,7 +81,7 @@ def _read(given: Any) -> pa.Table:  # Any: as above
     source = source_of(given, names)
     if isinstance(source, CsvFile):
         return _read_csv(source)
-    known = [name for name, kind in source.types() if kind is not None]
+    known = [name for name, kind in source.types() if kind is not None and not has_zone(kind)]
     with source.rows(known) as rows:
         return rows if isinstance(rows, pa.Table) else _whole(rows)
 

@@ -136,8 +136,7 @@ class RelationSource(ComputedSource):
         for name in sorted(set(tables_of(self.relation))):
             facts, source = self.catalog.tables[name], self.tables[name].source
             unit = None if name in self.catalog.public else facts.unit.column
-            types = {column: one.type for column, one in facts.columns.items()}
-            check_schema(source, types, unit)
+            check_schema(source, facts.columns, unit)
             used = dict.fromkeys([*facts.columns, *([] if unit is None else [unit])])
             place = f"source{len(tables)}"
             schemas[place] = arrow_schema(source, tuple(used))

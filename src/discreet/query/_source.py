@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query import _frames
-from discreet.query._columns import ColumnType
-from discreet.query._conversion import CONVERTIBLE, declarable, read_as
+from discreet.query._columns import Column, ColumnType
+from discreet.query._conversion import CONVERTIBLE, declarable, has_zone, read_as, without_zone
 from discreet.query._csv_reader import header, read_lines
 from discreet.query._duckdb_table import DuckdbTable, plain_table
 
@@ -97,7 +97,7 @@ class ParquetFile:
     def rows(self, names: Sequence[str]) -> AbstractContextManager[ArrowRows]:
         """The columns, streamed through Arrow, which accepts texts that are not UTF-8."""
         types = dict(self.types())
-        wanted = pa.schema([(name, types[name]) for name in names])
+        wanted = pa.schema([(name, _engine_type(types[name])) for name in names])
         import pyarrow.dataset as ds  # it imports pandas, which takes a second
 
         return nullcontext(ds.dataset(self.path, format="parquet", schema=wanted))
@@ -147,7 +147,9 @@ class ArrowSource:
     def rows(self, names: Sequence[str]) -> AbstractContextManager[ArrowRows]:
         """The columns, cast unchecked to the types that they are read as."""
         types = dict(self.types())
-        columns = {name: self.table[name].cast(types[name], safe=False) for name in names}
+        columns = {
+            name: self.table[name].cast(_engine_type(types[name]), safe=False) for name in names
+        }
         return nullcontext(pa.table(columns))
 
     def __repr__(self) -> str:
@@ -220,7 +222,9 @@ def kinds(source: TableSource) -> Mapping[str, ColumnType | None]:
     return {name: _declarable(kind) for name, kind in source.types()}
 
 
-def check_schema(source: TableSource, columns: Mapping[str, ColumnType], unit: str | None) -> None:
+def check_schema(
+    source: TableSource, columns: Mapping[str, Column] | Mapping[str, ColumnType], unit: str | None
+) -> None:
     """Refuse a source that lacks a declared column or the unit's, or has it in a type that can't be
     converted. Other columns are ignored."""
     # 1. each declared column, and the unit's, is there once
@@ -240,17 +244,33 @@ def check_schema(source: TableSource, columns: Mapping[str, ColumnType], unit: s
             )
     # 2. its type can be converted to the declared one
     known = {name: _declarable(kind) for name, kind in there if name in names}
-    for name, kind in columns.items():
+    zoned = {name for name, kind in there if has_zone(kind)}
+    for name, facts in columns.items():
+        kind = facts.type if isinstance(facts, Column) else facts
         if (found_kind := known[name]) not in CONVERTIBLE[kind]:
             shown = "a type without a rule" if found_kind is None else found_kind.value
             raise DeclarationError(
                 f"column {name!r} is declared as {kind.value}, the source has {shown}"
             )
-    if unit is not None and known[unit] is None:
+        if isinstance(facts, Column):
+            _check_zone(name, facts, known[name], is_zoned=name in zoned)
+    if unit is not None and (known[unit] is None or unit in zoned):
         raise DeclarationError(
             f"the unit's column {unit!r} has a type without a rule; convert it to whole numbers "
             "or texts"
         )
+
+
+def _check_zone(name: str, column: Column, found: ColumnType | None, *, is_zoned: bool) -> None:
+    """Refuse times with a zone of which the declaration doesn't say in which zone their days are,
+    and a zone for days and times without one."""
+    if is_zoned and column.zone is None:
+        raise DeclarationError(
+            f'column {name!r} has times with a zone: name the zone of its days, as zone = "UTC" or '
+            'zone = "Europe/Berlin"'
+        )
+    if column.zone is not None and not is_zoned and found is not ColumnType.TEXT:
+        raise DeclarationError(f"column {name!r} has no times with a zone: leave out its zone")
 
 
 def arrow_schema(source: TableSource, names: Sequence[str]) -> pa.Schema:
@@ -258,7 +278,11 @@ def arrow_schema(source: TableSource, names: Sequence[str]) -> pa.Schema:
     if isinstance(source, ComputedSource):
         return source.schema(names)
     types = dict(source.types())
-    return pa.schema([(name, types[name]) for name in names])
+    return pa.schema([(name, _engine_type(types[name])) for name in names])
+
+
+def _engine_type(kind: pa.DataType | None) -> pa.DataType:
+    return kind if kind is None else without_zone(kind)
 
 
 def _declarable(kind: pa.DataType | None) -> ColumnType | None:

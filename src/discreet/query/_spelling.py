@@ -9,13 +9,16 @@ from typing import Any
 import ibis
 
 from discreet.query._date_format import shape
-from discreet.query._engine import as_bytes, moment
+from discreet.query._engine import as_bytes, instant, moment
 
 _BLANK = r"(?: |\\x0[9a-d])"  # as `plain_text` writes tabs and line breaks
 _AROUND = rf"^{_BLANK}+|{_BLANK}+$"
 _DIGITS = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]*)?|\.[0-9]+"
 _NUMBER = rf"^{_BLANK}*([+-]?(?:(?:{_DIGITS})(?:e[+-]?[0-9]+)?|inf|infinity)){_BLANK}*$"
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1", "1.0"), ("false", "f", "no", "n", "0", "0.0")
+_TIME = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
+_OFFSET = r"(?:z|[+-][01][0-9](?::?[0-5][0-9])?)"
+_INSTANT = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[t ]{_TIME}{_OFFSET}$"
 _ISO = "^[0-9]{4}[-/ ]"
 
 
@@ -44,6 +47,16 @@ def truth_of_text(raw: Any) -> Any:  # Any: Ibis expressions
         (text.isin(_FALSE), ibis.literal(value=False)),
         else_=ibis.null("boolean"),
     )
+
+
+def instant_of_text(raw: Any) -> tuple[Any, Any]:  # Any: Ibis expressions
+    """Whether a text spells a time with an offset from UTC, as in 2013-01-02T03:04:05+01:00, and
+    its time in UTC."""
+    text = trimmed(raw)
+    parts = ibis.ifelse(text.re_search(_INSTANT), text, ibis.null("string"))
+    plain = parts.re_replace("[tz]", " ").re_replace(r"(\.[0-9]{6})[0-9]+", r"\1")
+    offset = ibis.ifelse(parts.endswith("z"), "+00", "")
+    return parts.notnull(), instant(plain.strip() + offset)
 
 
 def date_of_text(raw: Any, form: str | None) -> Any:  # Any: Ibis expressions
