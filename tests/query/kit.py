@@ -97,7 +97,12 @@ def declarations(draw: st.DrawFn) -> Declaration:
     is_by_person = draw(st.booleans())
     lower = draw(st.sampled_from([-50, -3, 0, 5]))
     columns = {
-        "wage": Column.number(lower, 60, null=draw(st.sampled_from([None, 10, 60]))),
+        "wage": Column.number(
+            lower,
+            60,
+            null=draw(st.sampled_from([None, 10, 60])),
+            decimals=draw(st.sampled_from([None, 1, 13])),
+        ),
         "age": Column.integer(-5, 100, null=draw(st.sampled_from([None, 7]))),
         "union": Column.boolean(null=draw(st.sampled_from([None, False]))),
         "place": Column.text(keys=["a", "b", "", "a'b"], null=draw(st.sampled_from([None, "a"]))),

@@ -163,6 +163,7 @@ SELECT COUNT(*) FROM wages GROUP BY GROUPING SETS ((year), (year))  | name each 
 SELECT COUNT(*) FROM wages GROUP BY GROUPING SETS (((year, place)))  | one value stands in
 SELECT COUNT(*) FROM wages GROUP BY CUBE (year, place, in_union, day, "union", date, "count")  | 64
 SELECT COUNT(*), GROUPING(wage) FROM wages GROUP BY ROLLUP (year)  | wage is no key of the groups
+SELECT TOP_K(place, 3) FROM wages  | ORDER BY COUNT(*) DESC LIMIT 3
 SELECT COUNT(*), GROUPING() FROM wages GROUP BY ROLLUP (year)  | write GROUPING(key)
 SELECT COUNT(*) FROM wages WHERE GROUPING(year) = 1  | an aggregate stands in SELECT
 SELECT AVG(GROUPING(year)) FROM wages GROUP BY ROLLUP (year)  | an aggregate stands in SELECT

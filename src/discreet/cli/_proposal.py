@@ -4,11 +4,13 @@ import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 from discreet._unit import Change
 from discreet.cli._facts import ColumnOptions, kind_of, mistake, settings
-from discreet.errors import DeclarationError
+from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query._columns import Column, ColumnType
 from discreet.query._declaration_edit import Setting, added
 from discreet.query._declaration_file import (
@@ -71,6 +73,17 @@ def propose(file: Path, wanted: TableOptions) -> Proposal:
     return Proposal(text, _checked(text, file, wanted.name), before is None, left_out)
 
 
+def _are_exact(stated: Mapping[Keys, Setting], decimals: int) -> bool:
+    """Whether a number column with these bounds can have so many decimals."""
+    bounds = [stated.get((end,)) for end in ("lower", "upper")]
+    numbers = [Fraction(end) for end in bounds if isinstance(end, int | Decimal)]
+    try:
+        Column.number(*numbers, decimals=decimals)
+    except (InvalidArgument, TypeError):
+        return False
+    return True
+
+
 def beside(path: Path, file: Path) -> str:
     """The path relative to the file's folder, unless it is absolute."""
     from_file = path if path.is_absolute() else Path(os.path.relpath(path, file.parent))
@@ -92,6 +105,12 @@ def _columns(
             stated.setdefault(("format",), formats[0])
         if proposed.zone is not None and kind is ColumnType.DATE and column is None:
             stated.setdefault(("zone",), proposed.zone)
+        if (
+            proposed.decimals is not None
+            and _are_exact(stated, proposed.decimals)
+            and column is None
+        ):
+            stated.setdefault(("decimals",), proposed.decimals)
         unsettled = () if ("format",) in stated else formats
         if missing := _missing(name, kind, options, column, formats=unsettled):
             left_out[name] = missing

@@ -69,7 +69,7 @@ def _total_half_width(law: NoisySums, _: int, confidence: Fraction) -> HalfWidth
 
 def _number(grid: SumGrid, step: int) -> int | float:
     """A whole number clamped to 64 bits, or a float, converted only here."""
-    if grid.exponent == 0:
+    if grid.step == 1:
         return min(max(step, -(2**63)), 2**63 - 1)
     return nearest_float(grid.value(Fraction(step)))
 

@@ -42,6 +42,8 @@ class Column:
     NULL, NaN and values that the declared type can't hold. With ``None`` they are NULL: aggregates
     skip them, and no condition holds for them. ``format`` says how dates in texts are written, if
     not as 2013-01-02. ``zone`` names the time zone whose days timestamps with a zone are in.
+    ``decimals`` says how many digits after the point a number has: it is rounded to them, and sums
+    are exact where they fit into 64 bits.
 
     >>> Column.number(0, 60).upper
     Fraction(60, 1)
@@ -56,6 +58,7 @@ class Column:
     null: KeyValue | Fraction | None = None
     format: str | None = None
     zone: str | None = None
+    decimals: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse bounds, keys, formats and NULL values that don't fit the type or one another."""
@@ -70,6 +73,7 @@ class Column:
         _check_null(self)
         _check_format(self)
         _check_zone(self)
+        _check_decimals(self)
 
     @property
     def range(self) -> tuple[Fraction, Fraction] | None:
@@ -89,9 +93,19 @@ class Column:
         )
 
     @staticmethod
-    def number(lower: Number, upper: Number, *, null: Number | None = None) -> "Column":
-        """A column of real numbers within public bounds."""
-        return _numeric(ColumnType.NUMBER, lower, upper, null)
+    def number(
+        lower: Number,
+        upper: Number,
+        *,
+        null: Number | None = None,
+        decimals: int | None = None,
+    ) -> "Column":
+        """A column of real numbers within public bounds; with ``decimals``, of exact ones.
+
+        >>> Column.number(0, 1_000, decimals=2).decimals
+        2
+        """
+        return replace(_numeric(ColumnType.NUMBER, lower, upper, null), decimals=decimals)
 
     @staticmethod
     def integer(
@@ -205,6 +219,8 @@ _PYTHON_TYPES: dict[ColumnType, tuple[type, ...]] = {
     ColumnType.INTEGER: (int,),
     ColumnType.TEXT: (str,),
 }
+MOST_DECIMALS = 15
+_EXACT = 2**50  # of steps: floats tell their numbers apart, also after some arithmetic
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -349,6 +365,29 @@ def _check_zone(column: Column) -> None:
         raise InvalidArgument(
             f"zone = {column.zone!r}: give a time zone, such as 'Europe/Berlin' or 'UTC'{hint}"
         )
+
+
+def _check_decimals(column: Column) -> None:
+    if column.decimals is None:
+        return
+    if column.type is not ColumnType.NUMBER:
+        raise InvalidArgument(f"a {column.type.value} column has no decimals; only numbers have")
+    if type(column.decimals) is not int or not 1 <= column.decimals <= MOST_DECIMALS:
+        raise InvalidArgument(f"decimals = {column.decimals!r}: give 1 to {MOST_DECIMALS}")
+    scale = 10**column.decimals
+    assert column.range is not None  # every number has bounds
+    lower, upper = (end * scale for end in column.range)
+    if max(abs(lower), abs(upper)) > _EXACT:
+        raise InvalidArgument(
+            f"decimals = {column.decimals}: these bounds with so many digits exceed 2^50 steps; "
+            "give fewer"
+        )
+    if lower.denominator > 1 or upper.denominator > 1 or _has_more(column.null, scale):
+        raise InvalidArgument(f"bounds and null have at most {column.decimals} decimals here")
+
+
+def _has_more(null: KeyValue | Fraction | None, scale: int) -> bool:
+    return isinstance(null, Fraction) and (null * scale).denominator > 1
 
 
 def _check_null(column: Column) -> None:

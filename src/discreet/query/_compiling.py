@@ -290,7 +290,7 @@ class Compiler:
         steps = self.scalar(argument)
         if grid.exponent != 0 or self.infer(argument).type is not ColumnType.INTEGER:
             # clamped to its range, scaled and rounded it fits 64 bits
-            scale = ibis.literal(2.0**grid.exponent, "float64")
+            scale = ibis.literal(2.0**grid.exponent * 10.0**grid.decimals, "float64")
             scaled = combined(
                 lambda value: (value.cast("float64") * scale).round().cast("int64"), steps
             )

@@ -242,7 +242,11 @@ def _bounded_day(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
 def _number(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
     assert column.range is not None  # every number has bounds
     ends = [ibis.literal(float(end), "float64") for end in column.range]
-    return clamped(_float(raw), *ends)
+    if column.decimals is None:
+        return clamped(_float(raw), *ends)
+    scale = 10.0**column.decimals
+    inside = clamped(_float(raw), *ends)  # times the scale it is no larger than 2^50
+    return clamped((inside * scale).round().cast("float64") / scale, *ends)
 
 
 def _float(raw: Any) -> Any:  # Any: Ibis expressions

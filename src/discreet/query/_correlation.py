@@ -48,7 +48,7 @@ _ROUNDS = 4
 _SPARE = 1e-9
 _SAFE = 1 + _SPARE
 
-Ends = tuple[float, float]
+FloatEnds = tuple[float, float]
 _WHOLE = (-1.0, 1.0)
 
 
@@ -113,11 +113,11 @@ class _Equation:
     spreads: tuple[Moment, Moment]
     columns: tuple[CentredColumn, ...]
 
-    def intervals(self, confidence: Fraction) -> list[Ends]:
+    def intervals(self, confidence: Fraction) -> list[FloatEnds]:
         """The ends of each group's interval; from -1 to 1 where a variance may be 0, or where no
         number fits."""
         ratios = self._ratios(_level_of_variances(confidence))
-        found: list[Ends] = [_WHOLE] * len(ratios)
+        found: list[FloatEnds] = [_WHOLE] * len(ratios)
         known = [group for group, ratio in enumerate(ratios) if ratio is not None]
         for _ in range(_ROUNDS if known else 0):  # a narrower interval makes the quantile smaller
             weights = np.array(
@@ -134,7 +134,7 @@ class _Equation:
         squares = (one.one for one in self.spreads)
         return (self.joint.one, first.one, last.one, *squares, self.joint.rows)
 
-    def _ratios(self, level: Fraction) -> list[Ends | None]:
+    def _ratios(self, level: Fraction) -> list[FloatEnds | None]:
         """The interval of h in each group; none where a variance may be 0."""
         (low, high), (least, most) = (one.intervals(level) for one in self.spreads)
         return [
@@ -144,13 +144,15 @@ class _Equation:
             for s, t in zip(zip(low, high, strict=True), zip(least, most, strict=True), strict=True)
         ]
 
-    def _weights(self, group: int, within: Ends, ratio: Ends | None) -> list[float]:
+    def _weights(self, group: int, within: FloatEnds, ratio: FloatEnds | None) -> list[float]:
         assert ratio is not None
         corners = [(float(u), float(v)) for u, v in corners_of(self.columns, group)]
         shifts = self.joint.one.shift, self.spreads[0].one.shift, self.spreads[1].one.shift
         return _weights(corners, within, ratio, shifts)
 
-    def _solved(self, group: int, within: Ends, far: float, ratio: Ends | None) -> Ends:
+    def _solved(
+        self, group: int, within: FloatEnds, far: float, ratio: FloatEnds | None
+    ) -> FloatEnds:
         """All r within these ends with |n c - r n (s / h + h t) / 2| at most this far."""
         assert ratio is not None
         bottom, top = (float(end) for end in self.joint.around(group))
@@ -167,7 +169,10 @@ class _Equation:
 
 
 def _weights(
-    corners: Sequence[tuple[float, float]], within: Ends, ratio: Ends, shifts: tuple[int, int, int]
+    corners: Sequence[tuple[float, float]],
+    within: FloatEnds,
+    ratio: FloatEnds,
+    shifts: tuple[int, int, int],
 ) -> list[float]:
     """The largest weights of the noises: of products, of both sums of values, of both sums of
     squares, and of the count. Those of values are linear in each mean, so corners decide."""
@@ -189,7 +194,7 @@ def _weights(
     return [1.0, of_first, of_last, size / (2 * least), size * most / 2, of_rows]
 
 
-def _squares(ends: Sequence[float], shift: int) -> Ends:
+def _squares(ends: Sequence[float], shift: int) -> FloatEnds:
     """The least and the largest square of a number between these ends, and the shift."""
     least = 0.0 if min(ends) < 0 < max(ends) else min(end * end for end in ends)
     return shift + least, shift + max(end * end for end in ends)
@@ -200,7 +205,7 @@ def _mean(s: float, t: float, h: float) -> float:
     return (s / h + h * t) / 2
 
 
-def _inside(s: float, t: float, ratio: Ends) -> float:
+def _inside(s: float, t: float, ratio: FloatEnds) -> float:
     """The h at which that mean is least, or the nearest one."""
     least, most = ratio
     return min(max(math.sqrt(s / t), least), most) if s > 0 and t > 0 else least

@@ -49,7 +49,7 @@ COLUMN = {
     ColumnType.BOOLEAN: ("type", "null"),
     ColumnType.DATE: ("type", "lower", "upper", "format", "zone", "keys", "null"),
     ColumnType.INTEGER: ("type", "lower", "upper", "keys", "null"),
-    ColumnType.NUMBER: ("type", "lower", "upper", "null"),
+    ColumnType.NUMBER: ("type", "lower", "upper", "decimals", "null"),
     ColumnType.TEXT: ("type", "keys", "null"),
 }
 LONGEST_RANGE = 1_000_000
@@ -389,6 +389,9 @@ def _column(entry: TomlEntry) -> Column:
     if form := given.get("format"):
         text = form.text("the format of the days, such as %d/%m/%Y")
         column = _made(form, lambda: replace(column, format=text))
+    if decimals := given.get("decimals"):
+        count = decimals.whole()
+        column = _made(decimals, lambda: replace(column, decimals=count))
     if zone := given.get("zone"):
         name = zone.text("a time zone, such as Europe/Berlin")
         column = _made(zone, lambda: replace(column, zone=name))

@@ -123,9 +123,9 @@ class _Evaluation:
 
     # --- conditions ---
 
-    def outcomes(self, condition: Condition) -> "_Outcomes":
+    def outcomes(self, condition: Condition) -> "_PossibleOutcomes":
         if not measures_in([condition]):
-            return _Outcomes.known(*decided(condition, self.plain))
+            return _PossibleOutcomes.known(*decided(condition, self.plain))
         match condition:
             case Both(one, other):
                 return self.outcomes(one).both(self.outcomes(other))
@@ -139,12 +139,16 @@ class _Evaluation:
                 found, ends = self.number(value), [self.number(one) for one in options]
                 true = [(found.low <= end.high) & (end.low <= found.high) for end in ends]
                 can_be_true = np.logical_or.reduce(true)
-                return _Outcomes(can_be_true, np.ones(self.rows, dtype=bool), found.nullable)
+                return _PossibleOutcomes(
+                    can_be_true, np.ones(self.rows, dtype=bool), found.nullable
+                )
             case IsNull(value) if self._is_number(value):
                 nulls = self.number(value).nullable
-                return _Outcomes(nulls, np.ones(self.rows, dtype=bool), np.zeros_like(nulls))
+                return _PossibleOutcomes(
+                    nulls, np.ones(self.rows, dtype=bool), np.zeros_like(nulls)
+                )
         anything = np.ones(self.rows, dtype=bool)
-        return _Outcomes(anything, anything, anything)
+        return _PossibleOutcomes(anything, anything, anything)
 
     def _is_number(self, value: Scalar) -> bool:
         match value:
@@ -164,7 +168,7 @@ class _Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcomes:
+class _PossibleOutcomes:
     """The outcomes that a condition may have in each row without noise."""
 
     can_be_true: Truths
@@ -172,9 +176,9 @@ class _Outcomes:
     can_be_unknown: Truths
 
     @staticmethod
-    def known(true: Sequence[bool], false: Sequence[bool]) -> "_Outcomes":
+    def known(true: Sequence[bool], false: Sequence[bool]) -> "_PossibleOutcomes":
         holds, fails = np.array(true, dtype=bool), np.array(false, dtype=bool)
-        return _Outcomes(holds, fails, ~(holds | fails))
+        return _PossibleOutcomes(holds, fails, ~(holds | fails))
 
     @property
     def can_be_other(self) -> Truths:
@@ -182,31 +186,31 @@ class _Outcomes:
         return self.can_be_false | self.can_be_unknown
 
     @property
-    def negated(self) -> "_Outcomes":
-        return _Outcomes(self.can_be_false, self.can_be_true, self.can_be_unknown)
+    def negated(self) -> "_PossibleOutcomes":
+        return _PossibleOutcomes(self.can_be_false, self.can_be_true, self.can_be_unknown)
 
-    def both(self, other: "_Outcomes") -> "_Outcomes":
-        return _Outcomes(
+    def both(self, other: "_PossibleOutcomes") -> "_PossibleOutcomes":
+        return _PossibleOutcomes(
             self.can_be_true & other.can_be_true,
             self.can_be_false | other.can_be_false,
             self.can_be_unknown | other.can_be_unknown,
         )
 
 
-def _compared(relation: Relation, left: Enclosed, right: Enclosed) -> _Outcomes:
+def _compared(relation: Relation, left: Enclosed, right: Enclosed) -> _PossibleOutcomes:
     unknown = left.nullable | right.nullable
     match relation:
         case Relation.LESS:
-            return _Outcomes(left.low < right.high, left.high >= right.low, unknown)
+            return _PossibleOutcomes(left.low < right.high, left.high >= right.low, unknown)
         case Relation.AT_MOST:
-            return _Outcomes(left.low <= right.high, left.high > right.low, unknown)
+            return _PossibleOutcomes(left.low <= right.high, left.high > right.low, unknown)
         case Relation.GREATER:
             return _compared(Relation.LESS, right, left)
         case Relation.AT_LEAST:
             return _compared(Relation.AT_MOST, right, left)
     equal = (left.low <= right.high) & (right.low <= left.high)
     is_fixed = (left.low == left.high) & (right.low == right.high) & equal
-    found = _Outcomes(equal, ~is_fixed, unknown)
+    found = _PossibleOutcomes(equal, ~is_fixed, unknown)
     return found if relation is Relation.EQUAL else found.negated
 
 

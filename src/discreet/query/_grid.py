@@ -8,7 +8,8 @@ from discreet.mechanisms import Grid
 
 @dataclass(frozen=True, slots=True)
 class SumGrid:
-    """The map from a number to an integer: times 2^exponent, rounded, clamped, centred.
+    """The map from a number to an integer: times 2^exponent, or 10^decimals, rounded, clamped,
+    centred.
 
     ``lower`` and ``upper`` are the ends after ``center`` has been subtracted.
     """
@@ -17,12 +18,17 @@ class SumGrid:
     center: int
     lower: int
     upper: int
+    decimals: int = 0
 
     def centred(self) -> "SumGrid":
         """The same grid, measured from the middle of its ends."""
         middle = (self.lower + self.upper) // 2
         return SumGrid(
-            self.exponent, self.center + middle, self.lower - middle, self.upper - middle
+            self.exponent,
+            self.center + middle,
+            self.lower - middle,
+            self.upper - middle,
+            self.decimals,
         )
 
     @property
@@ -39,7 +45,7 @@ class SumGrid:
     @property
     def step(self) -> Fraction:
         """The size of one step, in the units of the number."""
-        return Fraction(2) ** -self.exponent
+        return Fraction(2) ** -self.exponent * Fraction(1, 10**self.decimals)
 
     def value(self, steps: Fraction) -> Fraction:
         """The number at this many steps from the centre."""

@@ -54,6 +54,7 @@ _FLOATS = Fraction(10) ** 300  # of an intermediate result, in floating point
 _ROUND_OFF = 1 + Fraction(1, 2**50)  # of one operation on floats
 _UNDERFLOW = Fraction(1, 2**1074)  # the largest error of a result too small for floats
 _INT64 = Fraction(2) ** 63
+_EXACT = 2**50  # of steps of exact numbers
 _MOST_PARTS = 10_000
 NOT_IN_ROWS = "an aggregate stands in SELECT, HAVING or ORDER BY, and in no other aggregate"
 
@@ -125,7 +126,9 @@ def _of_column(column: Column) -> ScalarFacts:
     ends = column.range
     lower, upper = ends if ends is not None else (None, None)
     largest = max(abs(end) for end in ends or (Fraction(0),))
-    return ScalarFacts(column.type, lower, upper, column.null is None, largest)
+    return ScalarFacts(
+        column.type, lower, upper, column.null is None, largest, decimals=column.decimals
+    )
 
 
 def _of_call(call: FunctionCall, declaration: Declaration) -> ScalarFacts:
@@ -226,7 +229,28 @@ def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> ScalarFacts:
         upper,
         any(s.can_be_null for s in sides),
         max(largest, abs(lower), abs(upper)),
+        decimals=_decimals(scalar.operator, sides, largest),
     )
+
+
+def _decimals(
+    operator: Operator, sides: tuple[ScalarFacts, ScalarFacts], largest: Fraction
+) -> int | None:
+    """The digits after the point of a sum, difference or product of exact numbers; none where
+    floating point can't tell its results apart."""
+    found = [_digits_of(side) for side in sides]
+    if found[0] is None or found[1] is None or operator is Operator.DIVIDE:
+        return None
+    digits = found[0] + found[1] if operator is Operator.MULTIPLY else max(found[0], found[1])
+    return digits if digits > 0 and largest * 10**digits <= _EXACT else None
+
+
+def _digits_of(side: ScalarFacts) -> int | None:
+    if side.type is ColumnType.INTEGER:
+        return 0
+    if isinstance(side.constant, Fraction):
+        return next((n for n in range(16) if 10**n % side.constant.denominator == 0), None)
+    return side.decimals
 
 
 def _is_divisor(fact: ScalarFacts) -> bool:

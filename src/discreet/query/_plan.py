@@ -341,7 +341,7 @@ def _groups(
 
 def value_grid(argument: Scalar, declaration: Declaration) -> SumGrid:
     """The public grid of an argument in single rows."""
-    return _grid(argument, declaration, _VALUE_BITS)
+    return _grid(argument, declaration, _VALUE_BITS, is_decimal=False)
 
 
 def _sums_of(aggregate: Aggregate, declaration: Declaration, groups: int) -> tuple[SumOf, ...]:
@@ -447,13 +447,20 @@ def _room(caps: Caps, groups: int) -> int:
     return min(_WORD_BITS - in_group, _PRODUCT_BITS - in_group - in_all)
 
 
-def _grid(argument: Scalar, declaration: Declaration, room: int) -> SumGrid:
-    """The public grid of an argument, whose points fit into this many bits. Integers stay as they
-    are if they fit; other numbers get about 30 bits, or as many as fit."""
+def _grid(
+    argument: Scalar, declaration: Declaration, room: int, *, is_decimal: bool = True
+) -> SumGrid:
+    """The public grid of an argument, whose points fit into this many bits. Integers and exact
+    decimals stay as they are if they fit; other numbers get about 30 bits, or as many as fit."""
     if room < _LEAST_GRID_BITS:
         raise QueryRefused(_TOO_LARGE)
     fact = infer(argument, declaration)
     assert fact.lower is not None and fact.upper is not None  # noqa: PT018  # ensured by `check`
+    if is_decimal and fact.decimals is not None:
+        scale = 10**fact.decimals
+        ends = int(-(-fact.lower * scale // 1)), int(fact.upper * scale // 1)
+        if max(map(abs, ends)) <= 2**room and ends[0] <= ends[1]:
+            return SumGrid(0, 0, *ends, fact.decimals)
     magnitude = _bits(max(abs(fact.lower), abs(fact.upper)))
     exponent = (
         0
@@ -482,7 +489,8 @@ def _squarable(argument: Scalar, declaration: Declaration, fine: SumGrid, room: 
     too_many = _bits(Fraction(fine.largest)) - (room // 2 - 1)  # rounding adds less than a bit
     if too_many <= 0:
         return fine
-    return _between(infer(argument, declaration), fine.exponent - too_many).centred()
+    exponent = fine.exponent + (10**fine.decimals).bit_length() - 1
+    return _between(infer(argument, declaration), exponent - too_many).centred()
 
 
 def _between(fact: ScalarFacts, exponent: int) -> SumGrid:

@@ -13,7 +13,7 @@ from zoneinfo import available_timezones
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from discreet.query._columns import ColumnType
+from discreet.query._columns import MOST_DECIMALS, ColumnType
 from discreet.query._conversion import has_zone
 from discreet.query._csv_reader import records
 from discreet.query._source import CsvFile, ParquetFile, kinds
@@ -39,11 +39,13 @@ FORMATS = (
 class ProposedType:
     """A proposed type, or ``None`` where the source's type has no rule. ``formats`` lists all date
     formats that fit the texts of a column not written as 2013-01-02; if several fit, the owner
-    must choose. ``zone`` is that of the schema, for timestamps with one."""
+    must choose. ``zone`` is that of the schema, for timestamps with one,
+    and ``decimals`` those of its decimals."""
 
     type: ColumnType | None
     formats: tuple[str, ...] = ()
     zone: str | None = None
+    decimals: int | None = None
 
 
 def propose_types(source: ParquetFile | CsvFile) -> Mapping[str, ProposedType]:
@@ -51,11 +53,16 @@ def propose_types(source: ParquetFile | CsvFile) -> Mapping[str, ProposedType]:
     there = kinds(source)
     texts = [name for name, kind in there.items() if kind is ColumnType.TEXT]
     sample = _sample(source, texts)
+    digits = {
+        name: kind.scale
+        for name, kind in source.types()
+        if kind and pa.types.is_decimal(kind) and 1 <= kind.scale <= MOST_DECIMALS
+    }
     zones = {name: _zone(kind.tz) for name, kind in source.types() if kind and has_zone(kind)}
     return {
         name: _of_texts(sample[name])
         if name in sample
-        else ProposedType(kind, zone=zones.get(name))
+        else ProposedType(kind, zone=zones.get(name), decimals=digits.get(name))
         for name, kind in there.items()
     }
 

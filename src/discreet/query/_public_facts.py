@@ -39,6 +39,7 @@ def _facts(column: Column) -> dict[str, object]:
         "null": _plain(column.null),
         "format": column.format,
         "zone": column.zone,
+        "decimals": column.decimals,
     }
     return {name: fact for name, fact in facts.items() if fact is not None}
 

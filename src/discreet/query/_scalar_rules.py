@@ -75,7 +75,8 @@ class ScalarFacts:
 
     ``largest`` bounds the magnitude of all intermediate results in floating point, before the
     scalar is clamped to its range. Where large numbers cancel it is far larger than the range: in
-    x + 1e30 - 1e30 it is about 1e30. ``constant`` is the value of a literal.
+    x + 1e30 - 1e30 it is about 1e30. ``constant`` is the value of a literal. Of exact
+    numbers ``decimals`` is the number of digits after the point.
     """
 
     type: ColumnType
@@ -84,6 +85,7 @@ class ScalarFacts:
     can_be_null: bool
     largest: Fraction = Fraction(0)
     constant: Constant | None = field(default=None, compare=False)
+    decimals: int | None = None
 
     @property
     def ends(self) -> tuple[Fraction, Fraction]:

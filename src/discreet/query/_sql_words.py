@@ -72,6 +72,10 @@ _BINS = (
     "group by bins: SELECT WIDTH_BUCKET(x, 0, 60, 12) AS bin, COUNT(*) FROM t GROUP BY bin; in "
     'Python table.histogram("x", epsilon=1) chooses them'
 )
+_LARGEST = (
+    "write GROUP BY x ORDER BY COUNT(*) DESC LIMIT 3; or in Python, without the counts, "
+    'table.top_k("x", 3, epsilon=1)'
+)
 _LITERALS = "there are no parameters; write the value itself"
 
 
@@ -107,6 +111,7 @@ REFUSED_CALLS = _table(
     ("FILTER", "an aggregate is of all rows that meet WHERE; ask this one by itself"),
     ("MODE", 'there is table.mode("x", by="g", epsilon=1) in Python'),
     ("HISTOGRAM", _BINS),
+    ("APPROX_TOP_K TOPK TOP_K", _LARGEST),
     ("CORRELATION COVAR COVARIANCE", "write CORR(x, y), COVAR_SAMP(x, y) or COVAR_POP(x, y)"),
     ("REGR_INTERCEPT REGR_SLOPE", 'there is table.regression("y", on=["x"], epsilon=1) in Python'),
     ("SETS", "write GROUPING SETS ((a, b), (a), ())"),
