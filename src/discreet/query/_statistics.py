@@ -12,7 +12,7 @@ from discreet._budget import Receipt
 from discreet._exact import Number
 from discreet._unit import Change
 from discreet.accounting import PrivacyLoss
-from discreet.errors import QueryRefused
+from discreet.errors import InvalidArgument, QueryRefused
 from discreet.mechanisms import (
     Bounded,
     DiscreteLaplace,
