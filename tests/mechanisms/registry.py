@@ -28,6 +28,7 @@ from discreet.mechanisms import (
 from discreet.mechanisms.framework import MeanOfBlocks, MedianOfBlocks, ProposeTestRelease
 from discreet.mechanisms.quantiles import (
     ApproximateBounds,
+    CheckedBounds,
     Cumulative,
     InterQuartileRange,
     PermuteAndFlipQuantile,
@@ -461,6 +462,29 @@ _CASES = [
         forecast=Forecast(
             ApproximateBounds(scale=50, grid=worst_case.GRID), one_by_one(worst_case.bounds)
         ),
+    ),
+    Case(
+        CheckedBounds,
+        {"scale": 2, "share": Fraction(9, 10), "confidence": Fraction(19, 20), **BIN},
+        rows,
+        epsilon={
+            **EPSILON,
+            "share": Fraction(9, 10),
+            "confidence": Fraction(19, 20),
+            "false_bin": BIN["false_bin"],
+        },
+        error=None,
+        attack=Attack(
+            attack.rows,
+            [1.0] * 4,
+            [1.0] * 5,
+            lambda f: CheckedBounds(
+                scale=4 * f, grid=attack.GRID, share=Fraction(51, 100), confidence=HALF
+            ),
+            Fraction(1, 64),
+        ),
+        forecast=None,
+        without="it releases bounds that hold a stated share, or none; `enough_rows` says when",
     ),
     Case(
         Cumulative,

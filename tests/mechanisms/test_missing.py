@@ -134,6 +134,7 @@ COMPUTED: dict[str, Case] = {
 }
 LITTLE_NOISE: dict[str, Some] = {
     "ApproximateBounds": {"scale": 0.1},
+    "CheckedBounds": {"scale": 0.01, "share": 0.8},
     "SmoothMedian": {"epsilon": 99},
 }
 LOOKING: dict[str, Case] = {

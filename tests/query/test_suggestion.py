@@ -1,8 +1,11 @@
 """Suggested caps, bounds and keys: what they are, what they cost, and that no unit shows."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -262,3 +265,72 @@ def test_bad_prices_are_refused() -> None:
     for price in ({"epsilon": 0}, {"epsilon": 1, "delta": 1}, {"epsilon": float("nan")}):
         with pytest.raises(InvalidArgument):
             _found(_asked([]), **price)
+
+
+SHAPES: dict[str, Callable[[int, np.random.Generator], Any]] = {  # Any: arrays
+    "truth values": lambda n, draw: draw.random(n) < 0.11,
+    "few values": lambda n, draw: np.minimum(draw.poisson(3, n), 14),
+    "long tail": lambda n, draw: draw.pareto(1, n) * 100,
+    "years": lambda n, draw: draw.integers(1987, 1994, n),
+    "both signs": lambda n, draw: draw.normal(0, 50, n),
+    "mostly zero": lambda n, draw: np.where(draw.random(n) < 0.8, 0, draw.normal(9, 3, n)),
+    "uniform": lambda n, draw: draw.integers(1, 21, n),
+}
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 2, 12])
+@pytest.mark.parametrize("people", [200, 3000])
+def test_bounds_hold_most_values_or_are_not_written(epsilon: float, people: int) -> None:
+    draw = np.random.default_rng(people)
+    table = pa.table({name: make(people, draw).astype(float) for name, make in SHAPES.items()})
+    kinds = dict.fromkeys(table.column_names, ColumnType.NUMBER)
+    asked = SuggestionOf(source_of(table, table.column_names), Unit.ROW, kinds, {})
+    found, _ = _found(asked, epsilon=epsilon)
+    for name in table.column_names:
+        if name in found.columns:
+            low, high = found.columns[name].lower, found.columns[name].upper
+            assert isinstance(low, Fraction)
+            assert isinstance(high, Fraction)
+            values = table[name].to_numpy()
+            assert np.mean((values >= float(low)) & (values <= float(high))) >= 0.9
+            assert "at least 90 % of the values, at 95 % confidence" in found.found[name]
+        else:
+            assert "too few rows for this price" in found.left_out[name]
+    enough = epsilon * people >= 7 * 200
+    assert (found.left_out == {}) == enough
+
+
+def test_only_the_chosen_columns_share_the_price() -> None:
+    rows = _rows(60)
+    every, _ = _found(_asked(rows), epsilon=4, delta=1e-6)
+    chosen, run = _found(replace(_asked(rows), chosen=("age",)), epsilon=4, delta=1e-6)
+    assert "age" in every.left_out
+    assert chosen.columns["age"] == Column.integer(0, 63)
+    assert chosen.left_out == {"wage": "not chosen", "city": "not chosen"}
+    assert len(run.facts("charge")) == 2
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [(("none",), "no such column"), (("day",), "it is date"), (("union",), "it is boolean")],
+)
+def test_a_choice_that_gets_nothing_is_refused(chosen: tuple[str, ...], said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said):
+        replace(_asked([]), chosen=chosen)
+    ledger = _ledger()
+    with pytest.raises(InvalidArgument, match="give a list of names"):
+        suggest(_frame([]), unit=UNIT, ledger=ledger, epsilon=1, columns="age")
+    assert _charges(ledger) == 0
+
+
+def test_keys_say_what_they_hold_and_are_left_out_if_that_is_little() -> None:
+    """30 keys of which one has many units: alone it would hide the others."""
+    cities = ["Rome"] * 300 + [f"c{n % 300}" for n in range(900)]
+    frame = pa.table({"person": list(range(1200)), "city": cities})
+    types = {"city": ColumnType.TEXT}
+    asked = SuggestionOf(source_of(frame, frame.column_names), UNIT, types, {})
+    found, _ = _found(asked, epsilon=1, delta=1e-6)
+    assert found.left_out["city"].startswith("1 key for about 2")
+    assert found.columns["city"].keys is None
+    found, _ = _found(asked, epsilon=60, delta=1e-3)
+    assert found.found["city"].endswith("keys for about 100 % of units")

@@ -144,6 +144,14 @@ def declare(  # noqa: PLR0913  # each is an option of the command
             help="Pay this as well, with --suggest, to find keys of texts.",
         ),
     ] = None,
+    suggest_column: Annotated[
+        list[str] | None,
+        _budget_option(
+            metavar="COLUMN",
+            help="Pay for the bounds or keys of this column; without it, all columns share the "
+            "price.",
+        ),
+    ] = None,
     source_format: Annotated[
         Literal["parquet", "csv"] | None,
         _source_option(
@@ -177,6 +185,8 @@ def declare(  # noqa: PLR0913  # each is an option of the command
 
     if suggest is None and suggest_delta is not None:
         raise typer.BadParameter("it needs --suggest too", param_hint="'--suggest-delta'")
+    if suggest is None and suggest_column:
+        raise typer.BadParameter("it needs --suggest too", param_hint="'--suggest-column'")
 
     # collect the settings, then make the whole file, which is checked before it is written
     settings: dict[Keys, Setting | None] = {
@@ -207,7 +217,9 @@ def declare(  # noqa: PLR0913  # each is an option of the command
     comments: Mapping[Keys, str] = {}
     if suggest is not None:
         with busy("paying, then looking for caps, bounds and keys"):
-            wanted, comments, said = with_suggestions(file, wanted, suggest, suggest_delta or 0)
+            wanted, comments, said = with_suggestions(
+                file, wanted, suggest, suggest_delta or 0, chosen=suggest_column or None
+            )
         for line in said:
             say(line)
     proposal = propose(file, wanted)

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -19,13 +19,18 @@ from discreet.query._declaration_edit import Setting
 from discreet.query._located_toml import Keys
 from discreet.query._proposed import propose_types
 from discreet.query._suggestion import Suggestion, price_suggestion, release_suggestion
-from discreet.query._suggestion_search import SuggestionOf
+from discreet.query._suggestion_search import SuggestionOf, chosen_columns
 
 _ROWS: Keys = ("rows",)
 
 
 def with_suggestions(
-    file: Path, wanted: TableOptions, epsilon: Number, delta: Number
+    file: Path,
+    wanted: TableOptions,
+    epsilon: Number,
+    delta: Number,
+    *,
+    chosen: Sequence[str] | None = None,
 ) -> tuple[TableOptions, Mapping[Keys, str], list[str]]:
     """The options with suggested ones, the comments for them in the file, and lines to say. The
     ledger is charged, after all other options were checked."""
@@ -45,7 +50,9 @@ def with_suggestions(
     known = {name: column for name, column in declared.columns.items() if not _is_open(column)}
     is_cap_known = _ROWS in wanted.table or not proposal.is_new
     rows = declared.caps.rows if is_cap_known else None
-    asked = SuggestionOf(proposal.table.rows, declared.unit, types, known, rows)
+    asked = SuggestionOf(
+        proposal.table.rows, declared.unit, types, known, rows, chosen_columns(chosen)
+    )
     if not proposal.table.ledger.exists():  # a refused suggestion makes no file
         priced = price_suggestion(asked, epsilon=fraction(epsilon), delta=fraction(delta))
         priced.check_budget(Ledger.in_memory(unit=declared.unit, limit=proposal.table.limit))
@@ -69,7 +76,7 @@ def with_suggestions(
         if name in found.columns:
             option, text = _option(found.columns[name])
             columns[option].append(f"{name}={text}")
-            comments["columns", name] = comment
+            comments["columns", name] = f"{comment}: {found.found[name]}"
     return replace(wanted, table=table, columns=columns), comments, _said(found)
 
 

@@ -5,7 +5,7 @@ Then, with that cap, one release of bounds for each column of numbers and of key
 texts. Both charges are known before the first one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -28,7 +28,13 @@ from discreet.query._admission import PlannedCharge, admits_all
 from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType
 from discreet.query._declaration import Declaration
 from discreet.query._source import check_schema, kinds, source_of
-from discreet.query._suggestion_search import OpenColumns, SuggestionOf, cap_of, row_histogram
+from discreet.query._suggestion_search import (
+    OpenColumns,
+    SuggestionOf,
+    cap_of,
+    chosen_columns,
+    row_histogram,
+)
 
 _FOR_CAP = Fraction(1, 4)  # of the price
 
@@ -153,12 +159,13 @@ def release_suggestion(
     of_cap, of_columns = _requests(request)
     # 2. the cap
     releases: list[Release[Any]] = []  # Any: as in Suggestion
-    rows, about_rows = asked.rows or 1, ""
+    rows, about_rows, units = asked.rows or 1, "", None
     if priced.for_cap is not None:
         histogram, noise = priced.for_cap
         counted = release_through(door, histogram, noise, by=by, request=of_cap)
         releases.append(counted)
         rows, about_rows = cap_of(counted.value, noise)
+        units = int(counted.value.sum())
     # 3. all columns, with that cap
     found = priced.columns.priced(rows, priced.for_columns, priced.delta)
     values: Mapping[str, Any] = {}
@@ -166,7 +173,8 @@ def release_suggestion(
         of_all = release_through(door, *found, by=by, request=of_columns)
         releases.append(of_all)
         values = of_all.value
-    made, open_columns, left_out = priced.columns.read(values)
+    noises = None if found is None else found[1]
+    made, open_columns, left_out = priced.columns.read(values, noises, units)
     return Suggestion(
         unit=asked.unit,
         rows=rows,
@@ -206,7 +214,7 @@ def _at_any_cap(loss: PrivacyLoss, columns: OpenColumns, delta: Fraction) -> Pri
     return PrivacyLoss(terms, loss.unit)
 
 
-def suggest(
+def suggest(  # noqa: PLR0913  # the table's facts, the price and the choice
     source: Any,  # Any: a path, or a pandas, Polars, Arrow or Ibis table
     *,
     unit: Unit,
@@ -214,11 +222,16 @@ def suggest(
     epsilon: Number,
     delta: Number = 0,
     types: Mapping[str, ColumnType] | None = None,
+    columns: Sequence[str] | None = None,
     by: str = "owner",
     request: str | None = None,
 ) -> Suggestion:
     """Suggestions for a table that is not declared yet: its cap on rows, bounds of its numbers and,
     with a ``delta``, keys of its texts. They are charged to the ledger.
+
+    Suggested bounds hold at least 90 % of the values, at 95 % confidence each; where there are too
+    few rows to show this, none are suggested. A unit with several rows counts with one of its
+    values. The columns share the price: name ``columns`` to pay for these only.
 
     ``types`` are those of the source's schema, unless given. The same ``request`` gives the same
     suggestions again, at no cost.
@@ -235,13 +248,13 @@ def suggest(
     """
     given = {} if types is None else dict(types)
     own = [] if unit.column is None else [unit.column]
-    columns: Any = getattr(source, "columns", ())  # Any: of a pandas or Polars frame
-    named = given or getattr(source, "column_names", columns)
+    of_frame: Any = getattr(source, "columns", ())  # Any: of a pandas or Polars frame
+    named = given or getattr(source, "column_names", of_frame)
     made = source_of(source, list(dict.fromkeys([*map(str, named), *own])))
     if types is None:
         known = {name: kind for name, kind in kinds(made).items() if name != unit.column}
         given = {name: kind for name, kind in known.items() if kind is not None}
-    asked = SuggestionOf(made, unit, given, {})
+    asked = SuggestionOf(made, unit, given, {}, chosen=chosen_columns(columns))
     return release_suggestion(
         Door.secure(ledger), asked, epsilon=epsilon, delta=delta, by=by, request=request
     )

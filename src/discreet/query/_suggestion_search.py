@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from discreet._unit import Change, Unit
+from discreet.errors import InvalidArgument
 from discreet.mechanisms import (
     Bounded,
     DiscreteLaplace,
@@ -16,7 +17,7 @@ from discreet.mechanisms import (
     Together,
     rehearse,
 )
-from discreet.mechanisms.quantiles import ApproximateBounds
+from discreet.mechanisms.quantiles import CheckedBounds
 from discreet.mechanisms.thresholds import LaplaceThreshold
 from discreet.query import _engine
 from discreet.query._aggregates import AggregateFunction
@@ -42,6 +43,8 @@ _WIDE = {
 _FINE = SumGrid(11, 0, -(2**50), 2**50)  # of numbers: steps of 2^-11
 _BASIS = "bounded by discreet.query, from the declared caps and bounds"
 _FIRST_CONTROL, _DELETE = 32, 127
+_FEW = Fraction(1, 2)  # of the units: keys of fewer are not suggested
+HELD = "at least 90 % of the values, at 95 % confidence"  # as CheckedBounds checks it
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,19 @@ class SuggestionOf:
     types: Mapping[str, ColumnType]
     known: Mapping[str, Column]
     rows: int | None = None
+    chosen: tuple[str, ...] | None = None  # the columns to pay for; None for all
+
+    def __post_init__(self) -> None:
+        """Refuse a choice of columns that the table lacks, or whose facts are known."""
+        for name in self.chosen or ():
+            if name not in self.types or name in self.known:
+                why = "its facts are declared" if name in self.known else "there is no such column"
+                raise InvalidArgument(f"suggestions for {name}: {why}")
+            if self.types[name] not in (*_WIDE, ColumnType.TEXT):
+                kind = self.types[name].value
+                raise InvalidArgument(
+                    f"suggestions for {name}: it is {kind}; numbers get bounds, texts get keys"
+                )
 
     def declaration(self, rows: int) -> Declaration:
         """The table with this cap, wide bounds of numbers and no keys of texts."""
@@ -69,6 +85,15 @@ class SuggestionOf:
         if kind is ColumnType.BOOLEAN:
             return Column.boolean()
         return _WIDE.get(kind) or (Column.date() if kind is ColumnType.DATE else Column.text())
+
+
+def chosen_columns(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The checked choice of columns; None for all."""
+    if names is None:
+        return None
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise InvalidArgument(f"columns = {names!r}: give a list of names")
+    return tuple(dict.fromkeys(names))
 
 
 def row_histogram(
@@ -127,10 +152,17 @@ class OpenColumns:
 
     @staticmethod
     def of(asked: SuggestionOf, *, with_keys: bool) -> "OpenColumns":
-        open_types = {n: kind for n, kind in asked.types.items() if n not in asked.known}
-        texts = [name for name, kind in open_types.items() if kind is ColumnType.TEXT]
-        left_out = {} if with_keys else dict.fromkeys(texts, "since keys need a delta")
-        numbers = [name for name, kind in open_types.items() if kind in _WIDE]
+        can_be = {
+            name: kind
+            for name, kind in asked.types.items()
+            if name not in asked.known and (kind is ColumnType.TEXT or kind in _WIDE)
+        }
+        chosen = can_be if asked.chosen is None else asked.chosen
+        texts = [name for name in chosen if can_be[name] is ColumnType.TEXT]
+        numbers = [name for name in chosen if can_be[name] is not ColumnType.TEXT]
+        left_out = {name: "not chosen" for name in can_be if name not in chosen}
+        if not with_keys:
+            left_out |= dict.fromkeys(texts, "since keys need a delta")
         return OpenColumns(asked, tuple(numbers), tuple(texts) if with_keys else (), left_out)
 
     @property
@@ -145,12 +177,12 @@ class OpenColumns:
             return None
         facts, source = self.asked.declaration(rows), self.asked.source
         share = epsilon / len(self.names)
-        plain = plan(_counting(()), facts)
+        plain = plan(_counting(()), self.asked.declaration(1))  # each unit shows one of its values
         fine = {n: _FINE for n in self.numbers if self.asked.types[n] is ColumnType.NUMBER}
         bounds = {n: TableRows(plain, source).values((n,), fine) for n in self.numbers}
         keys = {n: self._keys(n, facts) for n in self.texts}
         mechanisms: dict[str, Any] = {
-            _title(n): ApproximateBounds.for_epsilon(share, one) for n, one in bounds.items()
+            _title(n): CheckedBounds.for_epsilon(share, one) for n, one in bounds.items()
         } | {
             _title(n): LaplaceThreshold.for_epsilon(share, delta / len(keys), one)
             for n, one in keys.items()
@@ -184,27 +216,28 @@ class OpenColumns:
         return made.bounded(compute, self.asked.source.label).only(made.deciding.name)
 
     def read(
-        self, values: Mapping[str, Any]
+        self, values: Mapping[str, Any], noise: Together | None, units: int | None
     ) -> tuple[dict[str, Column], dict[str, str], dict[str, str]]:
         """The columns as they can be declared, what was found of them, and the reasons for the
-        others."""
+        others. ``units`` is the noisy number of units, where it is known."""
         made, found, left_out = dict(self.asked.known), dict[str, str](), dict(self.left_out)
         for name, kind in self.asked.types.items():
             if name in self.numbers:
                 ends = values[_title(name)]
-                if reason := _unfit(self.asked.column(name), ends):
+                search = noise.mechanisms[_title(name)] if noise is not None else None
+                assert isinstance(search, CheckedBounds)
+                if reason := _unfit(self.asked.column(name), ends, search):
                     left_out[name] = reason
                     continue
                 column = _bounded(kind, *ends)
-                made[name], found[name] = column, f"{column.range_in_words}"
+                made[name], found[name] = column, f"{column.range_in_words}, {HELD}"
             elif name in self.texts:
-                keys = sorted(_keys_of(values[_title(name)]))
-                if not keys:
-                    left_out[name] = "no key has enough units for this price"
-                    made[name] = Column.text()
-                    continue
-                made[name], found[name] = Column.text(keys=keys), f"{len(keys)} keys"
-            elif name not in made:
+                keys, said = _keys_of(values[_title(name)], units)
+                if keys:
+                    made[name], found[name] = Column.text(keys=sorted(keys)), said
+                else:
+                    made[name], left_out[name] = Column.text(), said
+            elif name not in made and not (name in left_out and kind in _WIDE):
                 made[name] = self.asked.column(name)
         return {name: made[name] for name in self.asked.types if name in made}, found, left_out
 
@@ -220,11 +253,14 @@ def _title(name: str) -> str:
     return f"column {name}"
 
 
-def _unfit(widest: Column, ends: tuple[float, float] | None) -> str:
+def _unfit(widest: Column, ends: tuple[float, float] | None, search: CheckedBounds) -> str:
     """Why these ends are no bounds of the values; empty if they are. The outermost bins of the
     search hold nothing but its own ends, and what was clamped to them."""
     if ends is None:
-        return "too few rows for this price"
+        return (
+            f"too few rows for this price, which needs about {search.enough_rows:,}; pay more, or "
+            "for fewer columns"
+        )
     if ends[0] == widest.lower or ends[1] == widest.upper:
         return (
             f"some values lie beyond {widest.range_in_words}, where the search ends, so declare "
@@ -243,9 +279,23 @@ def _bounded(kind: ColumnType, lowest: float, highest: float) -> Column:
     return Column.number(low, max(high, low + 1))
 
 
-def _keys_of(counts: Mapping[Any, int]) -> list[str]:
-    """The released texts, the most frequent ones, without those that hold control characters."""
+def _keys_of(counts: Mapping[Any, int], units: int | None) -> tuple[list[str], str]:
+    """The released texts, the most frequent ones, without those that hold control characters; and
+    what to say of them. Keys of too few units are none."""
     ordered = sorted(counts, key=lambda key: -counts[key])
-    texts = [str(key[1]) for key in ordered]
-    plain = [t for t in texts if all(ord(c) >= _FIRST_CONTROL and ord(c) != _DELETE for c in t)]
-    return plain[:_MOST_KEYS]
+    plain = [key for key in ordered if _is_plain(str(key[1]))][:_MOST_KEYS]
+    if not plain:
+        return [], "no key has enough units for this price"
+    number = f"{len(plain):,} {'key' if len(plain) == 1 else 'keys'}"
+    if units is None:
+        return [str(key[1]) for key in plain], number
+    held = sum(counts[key] + 1 for key in plain)  # keys are counted without one unit
+    share = min(Fraction(held, max(units, 1)), Fraction(1))
+    of_units = f"about {100 * float(share):.0f} % of units"
+    if share < _FEW:
+        return [], f"{number} for {of_units} only at this price; pay more, or for fewer columns"
+    return [str(key[1]) for key in plain], f"{number} for {of_units}"
+
+
+def _is_plain(text: str) -> bool:
+    return all(ord(c) >= _FIRST_CONTROL and ord(c) != _DELETE for c in text)

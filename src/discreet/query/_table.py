@@ -31,7 +31,7 @@ from discreet.query._source import ComputedSource, TableSource, source_of
 from discreet.query._sql import read_question
 from discreet.query._statistics import Modes, TopGroups
 from discreet.query._suggestion import Suggestion, release_suggestion
-from discreet.query._suggestion_search import SuggestionOf
+from discreet.query._suggestion_search import SuggestionOf, chosen_columns
 
 Names = str | Sequence[str]
 """One name of a column, or several."""
@@ -310,15 +310,18 @@ class Table:
         *,
         epsilon: Number,
         delta: Number = 0,
+        columns: Sequence[str] | None = None,
         by: str = "owner",
         request: str | None = None,
     ) -> Suggestion:
         """A suggested cap on rows, bounds of integers that have none and, with a ``delta``, keys of
-        texts that have none. `discreet.query.suggest` is for a table that is not declared yet."""
+        texts that have none; of these ``columns`` only, if they are named. `discreet.query.suggest`
+        is for a table that is not declared yet, and says what the bounds hold."""
         self._check_declared()
         known = {n: c for n, c in self.declaration.columns.items() if not _is_open(c)}
         types = {name: column.type for name, column in self.declaration.columns.items()}
-        asked = SuggestionOf(self.source, self.declaration.unit, types, known)
+        chosen = chosen_columns(columns)
+        asked = SuggestionOf(self.source, self.declaration.unit, types, known, chosen=chosen)
         return release_suggestion(
             Door.secure(self.ledger), asked, epsilon=epsilon, delta=delta, by=by, request=request
         )

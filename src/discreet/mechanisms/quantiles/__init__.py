@@ -8,10 +8,12 @@ To read the files in order:
    (permute-and-flip), `_smooth` (smooth sensitivity), `_inter_quartile_range`; `_interval` (with
    an interval, for each group).
 3. Several: `_splits` and `_break_ties`, then `_quantiles`.
-4. Counts: `_histogram`, `_cumulative` (with `_partial_sums`), `_bounds` (the range of the values).
+4. Counts: `_histogram`, `_cumulative` (with `_partial_sums`), `_bounds` (the range of the values),
+   `_checked_bounds` (with the share that it holds).
 """
 
 from discreet.mechanisms.quantiles._bounds import ApproximateBounds
+from discreet.mechanisms.quantiles._checked_bounds import CheckedBounds
 from discreet.mechanisms.quantiles._cumulative import Cumulative
 from discreet.mechanisms.quantiles._flipped import PermuteAndFlipQuantile
 from discreet.mechanisms.quantiles._histogram import histogram
@@ -24,6 +26,7 @@ from discreet.mechanisms.quantiles._smooth import SmoothMedian
 
 __all__ = [
     "ApproximateBounds",
+    "CheckedBounds",
     "Cumulative",
     "InterQuartileRange",
     "PermuteAndFlipQuantile",

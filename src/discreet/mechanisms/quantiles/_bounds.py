@@ -14,6 +14,7 @@ from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._additive import with_noise
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of, part_on
+from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._column import GridField
 from discreet.mechanisms.selection._gaps import smallest_gap
@@ -93,7 +94,7 @@ class ApproximateBounds:
     @property
     def threshold(self) -> int:
         """The noisy number of rows at which a bin counts."""
-        law, bins = self._law, self._bins.size
+        law, bins = self.law, self._bins.size
         return least_missing(lambda count: leak(law, count, bins), false_bin=self.false_bin)
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
@@ -104,14 +105,25 @@ class ApproximateBounds:
 
     def sample(self, value: Rows, bits: Bits) -> Ends | None:
         """The two ends, in the column's unit, both on its grid."""
+        noisy = with_noise(self.counts(value), self.law, bits)
+        counting = np.flatnonzero(noisy >= self.threshold)
+        return self.ends(int(counting[0]), int(counting[-1])) if counting.size else None
+
+    def counts(self, value: Rows) -> IntegerArray:
+        """The number of rows in each bin, without noise."""
         bins, steps = self._bins, value.column() - self._origin
         size = np.frexp(np.abs(steps).astype(np.float64))[1]  # of the number in bits: below 2^53
         counts = np.bincount(np.sign(steps) * size - bins[0], minlength=bins.size)
-        noisy = with_noise(counts.astype(np.int64), self._law, bits)
-        counting = bins[noisy >= self.threshold]
-        if not counting.size:
-            return None
-        return self._end(-int(counting[0]), -1), self._end(int(counting[-1]), 1)
+        return counts.astype(np.int64)
+
+    def ends(self, low: int, high: int) -> Ends:
+        """The outer ends of two bins, by their places."""
+        return self._end(-int(self._bins[low]), -1), self._end(int(self._bins[high]), 1)
+
+    @property
+    def zero(self) -> int:
+        """The place of the bin of 0, or of the number nearest to it."""
+        return int(-self._bins[0])
 
     def narrowed(self, found: Ends | None) -> Grid:
         """The grid between these ends, with the same step; raises if there are none."""
@@ -124,10 +136,10 @@ class ApproximateBounds:
         """The smallest number of rows for which a bin counts at this confidence (at least 1/2).
         A bin beyond the released ends may hold fewer rows."""
         sure = max(_checks.probability(confidence=confidence), Fraction(1, 2))
-        return smallest_gap(loss_chance(self._law, self.threshold), sure) + 1
+        return smallest_gap(loss_chance(self.law, self.threshold), sure) + 1
 
     @property
-    def _law(self) -> DiscreteLaplaceLaw:
+    def law(self) -> DiscreteLaplaceLaw:
         return DiscreteLaplaceLaw(self.scale)
 
     @property
