@@ -1,11 +1,13 @@
 """Units: who is protected, and how neighbours differ."""
 
 import copy
+import json
 import pickle
 
 import pytest
 
 from discreet._unit import Change, Unit
+from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 
 UNITS = [
@@ -14,6 +16,12 @@ UNITS = [
     Unit.ROW,
     Unit.ROW.with_change(Change.REPLACE),
     Unit("it's"),
+    Unit(("household", "person")),
+    Unit(("person", "household"), Change.REPLACE),
+    Unit(("household", "person", "it's")),
+    Unit("(household, person)"),
+    Unit(("a, b", "c")),
+    Unit(("a", "b, c")),
 ]
 
 
@@ -33,7 +41,9 @@ def test_all_differ() -> None:
     assert len(set(UNITS)) == len(UNITS)
 
 
-@pytest.mark.parametrize("column", ["", 5, b"id", ["id"], True], ids=repr)
+@pytest.mark.parametrize(
+    "column", ["", 5, b"id", ["id"], (), [], ("a", ""), ("a", "A"), ("a", 5), True], ids=repr
+)
 def test_a_column_is_a_name(column: str) -> None:
     with pytest.raises(InvalidArgument, match="give the name of the id column"):
         Unit(column)
@@ -53,3 +63,13 @@ def test_stays_as_it_is() -> None:
 def test_in_words() -> None:
     assert str(Unit.ROW) == "each row, added or removed"
     assert str(Unit("id", Change.REPLACE)) == "all rows of one 'id', replaced"
+    assert str(Unit(("a", "b"))) == "all rows of one ('a', 'b'), added or removed"
+    assert Unit(("a", "b")).column == "(a, b)"
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=repr)
+def test_json_has_the_names_of_the_columns(unit: Unit) -> None:
+    read = json.loads(json.dumps(unit.plain))
+    assert Unit(read, unit.change) == unit
+    text = PrivacyLoss(unit=unit).to_json()
+    assert PrivacyLoss.from_json(text).unit == unit

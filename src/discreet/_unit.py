@@ -1,5 +1,6 @@
 """The protected unit, and how two neighbouring tables differ."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
@@ -15,14 +16,15 @@ class Change(Enum):
     REPLACE = "replace"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Unit:
     """Who is protected: all rows with one value of an id column, or each row by itself.
 
-    ``Unit("person_id")`` protects each person with all rows of that person. ``Unit.ROW`` protects
-    each row by itself. With ``Change.ADD_REMOVE`` (the default), neighbouring tables differ by
-    adding or removing one unit. With ``Change.REPLACE``, the rows of one unit are replaced by any
-    others. Ids in texts are compared as texts: "7" and "07" are two units.
+    ``Unit("person_id")`` protects each person with all rows of that person. ``Unit(("household",
+    "person"))`` is for ids of several columns: rows are of one unit if all of these are equal.
+    ``Unit.ROW`` protects each row by itself. With ``Change.ADD_REMOVE`` (the default), neighbouring
+    tables differ by adding or removing one unit. With ``Change.REPLACE``, the rows of one unit are
+    replaced by any others. Ids in texts are compared as texts: "7" and "07" are two units.
 
     >>> Unit("person_id")
     Unit('person_id')
@@ -31,35 +33,60 @@ class Unit:
     """
 
     column: str | None
-    change: Change = Change.ADD_REMOVE
+    columns: tuple[str, ...]
+    change: Change
 
     ROW: ClassVar["Unit"]
 
-    def __post_init__(self) -> None:
-        """Refuse an empty column name, and a change that is no ``Change``."""
-        if not (self.column is None or (isinstance(self.column, str) and self.column)):
+    def __init__(
+        self, column: str | Sequence[str] | None, change: Change = Change.ADD_REMOVE
+    ) -> None:
+        """Name the id column, or several. Refuse an empty or repeated name, and a change that is no
+        ``Change``."""
+        joint = tuple(column) if isinstance(column, list | tuple) else None
+        single = () if column is None else (column,)
+        names = single if joint is None else joint
+        lowered = {name.lower() for name in names if isinstance(name, str) and name}
+        if len(lowered) < len(names) or (joint is not None and len(joint) < 2):
             raise InvalidArgument(
-                f"unit = {_checks.quoted(self.column)}: give the name of the id column, or use "
-                "Unit.ROW"
+                f"unit = {_checks.quoted(column)}: give the name of the id column, or several "
+                "different ones, or use Unit.ROW"
             )
-        if not isinstance(self.change, Change):
+        if not isinstance(change, Change):
             raise InvalidArgument(
-                f"change = {_checks.quoted(self.change)}: give Change.ADD_REMOVE or Change.REPLACE"
+                f"change = {_checks.quoted(change)}: give Change.ADD_REMOVE or Change.REPLACE"
             )
+        named = column if joint is None else f"({', '.join(joint)})"
+        object.__setattr__(self, "column", named)
+        object.__setattr__(self, "columns", names)
+        object.__setattr__(self, "change", change)
+
+    @property
+    def plain(self) -> str | list[str] | None:
+        """The id's columns as JSON has them, from which `Unit` is made again."""
+        return list(self.columns) if len(self.columns) > 1 else self.column
+
+    def is_id(self, name: str) -> bool:
+        """Whether a column of the id is called so, in any case of letters."""
+        return name.lower() in {column.lower() for column in self.columns}
 
     def with_change(self, change: Change) -> "Unit":
         """The same unit with another notion of neighbours."""
-        return Unit(self.column, change)
+        return Unit(self.plain, change)
+
+    @property
+    def _named(self) -> str:
+        return repr(self.columns if len(self.columns) > 1 else self.column)
 
     def __str__(self) -> str:
-        who = "each row" if self.column is None else f"all rows of one {self.column!r}"
+        who = "each row" if self.column is None else f"all rows of one {self._named}"
         how = "added or removed" if self.change is Change.ADD_REMOVE else "replaced"
         return f"{who}, {how}"
 
     def __repr__(self) -> str:
         if self.column is not None:
             changed = "" if self.change is Change.ADD_REMOVE else f", {self.change}"
-            return f"Unit({self.column!r}{changed})"
+            return f"Unit({self._named}{changed})"
         return (
             "Unit.ROW"
             if self.change is Change.ADD_REMOVE

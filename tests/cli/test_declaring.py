@@ -289,3 +289,18 @@ def test_an_error_names_the_line_of_a_mistake_in_the_file(run: Run) -> None:
         ended = run(*arguments, *price)
         assert ended.code == 2
         assert "discreet.toml, line 10: tables.wages.groups = 0: give a whole" in ended.message
+
+
+def test_an_id_of_several_columns_is_declared_by_naming_each(run: Run) -> None:
+    columns = ["--unit", "person", "--unit", "year"]
+    ended = run("declare", "wages.parquet", *columns, "--rows", "1", "--epsilon", "1")
+    assert ended.code == 0
+    assert table()["unit"] == ["person", "year"]
+    assert "year" not in table()["columns"]
+    asked = run("ask", "wages", "SELECT COUNT_UNITS(*) FROM wages", "--epsilon", "0.5", "--json")
+    assert asked.code == 0
+    assert run("declare", "wages.parquet", *columns, "--bound", "wage=0..9").code == 0
+    assert run("declare", "wages.parquet", "--unit", "person").code == 2
+    wrong = ["--unit", "person", "--unit", "yaer", "--name", "other"]
+    ended = run("declare", "wages.parquet", *wrong, "--rows", "1", "--epsilon", "1")
+    assert "no column 'yaer' (did you mean year?)" in ended.err

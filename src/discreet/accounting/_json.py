@@ -66,7 +66,7 @@ def terms_of(
 
 def plain_unit(unit: Unit | None) -> object:
     """The unit as an object, or None."""
-    return unit and {"column": unit.column, "change": unit.change.value}
+    return unit and {"column": unit.plain, "change": unit.change.value}
 
 
 def unit_of(read: object) -> Unit | None:

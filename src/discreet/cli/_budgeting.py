@@ -141,7 +141,7 @@ def _json(declared: "TableFile", ledger: "Ledger | None") -> dict[str, object]:
     return {
         "table": declared.declaration.name,
         "ledger": str(declared.ledger),
-        "unit": {"column": unit.column, "change": unit.change.value},
+        "unit": {"column": unit.plain, "change": unit.change.value},
         "limit": _limit(limit),
         "spent": {_NAMES[type(limit)]: 0.0 if balance is None else float_up(balance.reached)},
         "left": {"epsilon": float_down(_all_of(limit) if balance is None else balance.left)},

@@ -54,10 +54,11 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         ),
     ] = None,
     unit: Annotated[
-        str | None,
+        list[str] | None,
         _unit_option(
             metavar="COLUMN",
-            help="Protect all rows under one id of this column; texts are compared as texts.",
+            help="Protect all rows under one id of this column; texts are compared as texts. Name "
+            "several if only together they tell units apart.",
         ),
     ] = None,
     row: Annotated[bool, _unit_option("--row", help="Protect each row by itself.")] = False,
@@ -190,7 +191,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
 
     # collect the settings, then make the whole file, which is checked before it is written
     settings: dict[Keys, Setting | None] = {
-        ("unit",): unit,
+        ("unit",): _one_or_several(unit),
         ("row",): row or None,
         ("change",): change,
         ("rows",): rows,
@@ -226,6 +227,10 @@ def declare(  # noqa: PLR0913  # each is an option of the command
     save(file, commented(proposal.text, wanted.name, comments))
     say(f"wrote {file}", "green")
     _report(proposal)
+
+
+def _one_or_several(names: list[str] | None) -> str | list[str] | None:
+    return names[0] if names and len(names) == 1 else names or None
 
 
 def tables(*, file: FileOption = _FILE) -> None:

@@ -61,9 +61,8 @@ def propose(file: Path, wanted: TableOptions) -> Proposal:
     options = ColumnOptions.of(list(there), wanted.columns)
     if before is None:
         table = _new_table(wanted, file, list(there))
-        there = {
-            n: kind for n, kind in there.items() if n in options.named or n != table.get(_UNIT)
-        }
+        ids = _id_columns(table)
+        there = {n: kind for n, kind in there.items() if n in options.named or n not in ids}
     else:
         table = _changes(wanted, before)
         there = {n: kind for n, kind in there.items() if n in options.named}
@@ -125,7 +124,7 @@ def _checked(text: str, file: Path, name: str) -> TableFile:
     """The table that the text declares, after a check of its source and its ledger."""
     made = read_text(text, file)[name]
     facts_of = made.declaration
-    check_schema(made.rows, facts_of.columns, facts_of.unit.column)
+    check_schema(made.rows, facts_of.columns, facts_of.unit)
     if made.ledger.exists():
         made.open_ledger()
     return made
@@ -176,17 +175,19 @@ def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Key
     unit, row = given.get(_UNIT), given.get(("row",))
     if (unit is None) == (row is None):
         raise mistake("--unit", "give either the id column of the protected unit, or --row")
-    if isinstance(unit, str) and unit not in columns:
-        near = did_you_mean(unit, columns)
-        raise mistake("--unit", f"no column {unit!r}{near}; there are {', '.join(columns)}")
+    for name in _id_columns(given):
+        if name not in columns:
+            near = did_you_mean(name, columns)
+            raise mistake("--unit", f"no column {name!r}{near}; there are {', '.join(columns)}")
     if ("ledger", "epsilon") not in given:
         raise mistake("--epsilon", "give the limit of all charges on this table, such as 2")
     if row is not None and (cap := next((c for c in CAPS if (c,) in given), None)):
         raise mistake(f"--{cap.replace('_', '-')}", "with --row, each row counts once")
     if unit is not None and ("rows",) not in given:
+        named = " and ".join(_id_columns(given))
         raise mistake(
             "--rows",
-            f"give the most rows that one {unit} may count for in all, such as 10; what it has "
+            f"give the most rows that one {named} may count for in all, such as 10; what it has "
             "beyond them is scaled down, and noise grows with them",
         )
     usual: dict[Keys, Setting] = {
@@ -199,12 +200,17 @@ def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Key
     return usual | given | _reading(wanted)
 
 
+def _id_columns(given: Mapping[Keys, Setting]) -> list[str]:
+    unit = given.get(_UNIT)
+    return unit if isinstance(unit, list) else [unit] if isinstance(unit, str) else []
+
+
 def _changes(wanted: TableOptions, before: TableFile) -> dict[Keys, Setting]:
     """The settings that change in a declared table; its unit can only be changed by hand."""
     given = dict(wanted.table)
     unit = before.declaration.unit
     for keys, now in (
-        (_UNIT, unit.column),
+        (_UNIT, unit.plain),
         (("row",), True if unit.column is None else None),
         (("change",), unit.change.value),
     ):

@@ -253,7 +253,7 @@ def _fact_to_json(fact: Fact) -> dict[str, object]:
         case Opening(unit, chosen):
             return {
                 "format": FORMAT,
-                "unit": {"column": unit.column, "change": unit.change.value},
+                "unit": {"column": unit.plain, "change": unit.change.value},
                 "limit": _limit_to_json(chosen.limit),
                 "leak": str(chosen.leak),
                 "shares": [[str(order), str(share)] for order, share in chosen.shares],

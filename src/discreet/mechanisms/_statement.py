@@ -65,7 +65,7 @@ def _canonical(stated: Mapping[str, Json]) -> str:
 
 
 def _unit(unit: Unit) -> Json:
-    return {"column": unit.column, "change": unit.change.value}
+    return {"column": unit.plain, "change": unit.change.value}
 
 
 def stated_loss(statement: Mapping[str, Json]) -> PrivacyLoss | None:

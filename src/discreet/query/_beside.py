@@ -163,10 +163,11 @@ def joined(
     """The join of two tables where columns of the left equal columns of the right. The unit's id
     may be one of them."""
     tables, known = _together(left, right)
-    before, part, unit = _relation(left), _relation(right), left.declaration.unit.column
+    before, part, unit = _relation(left), _relation(right), left.declaration.unit
     first, steps = (before.first, before.steps) if isinstance(before, Joined) else (before, ())
-    is_on_unit = unit is not None and on.get(unit) == unit and not known.is_public(part)
-    step = JoinStep(part, (), unit if is_on_unit else None, is_left)
+    has_ids = bool(unit.columns) and not known.is_public(part)
+    is_on_unit = has_ids and all(on.get(name) == name for name in unit.columns)
+    step = JoinStep(part, (), unit.columns if is_on_unit else (), is_left)
     *earlier, own = joined_names(Joined(first, (*steps, step)), known)
     as_named = joined_names(before, known) if isinstance(before, Joined) else earlier
     renamed = {
@@ -174,7 +175,7 @@ def joined(
         for was, now in zip(as_named, earlier, strict=True)
         for name, last in now.items()
     }
-    equal = [(one, other) for one, other in on.items() if not (is_on_unit and one == unit)]
+    equal = [(one, other) for one, other in on.items() if not (is_on_unit and one in unit.columns)]
     for one, other in equal:
         if one not in renamed or other not in own:
             listed = f"{', '.join(renamed)} to the left, {', '.join(own)} to the right"
@@ -198,12 +199,13 @@ def united(first: PrivateTable, second: AnyTable) -> tuple[RelationSource, Decla
         if isinstance(relation, United):
             parts += relation.parts
             continue
-        unit = None if known.is_public(relation) else facts.unit.column
-        kept = [name for name in names if unit is None or name.lower() != unit.lower()]
+        kept = [name for name in names if not facts.unit.is_id(name)]
         missing = [name for name in kept if name not in facts.columns]
         if missing:
             raise InvalidArgument(f"union_all: {facts.name} has no column {missing[0]!r}")
-        parts.append(Selected(relation, tuple((n, ColumnRef(n)) for n in kept), None, unit))
+        parts.append(
+            Selected(relation, tuple((n, ColumnRef(n)) for n in kept), None, facts.unit.columns)
+        )
     return _made(United(tuple(parts)), known, tables)
 
 

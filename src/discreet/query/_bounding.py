@@ -17,10 +17,11 @@ from typing import Any
 import ibis
 import ibis.expr.types as ir
 
+from discreet._unit import Unit
 from discreet.query._choice import first_groups, numbered, with_offset, word_table
 from discreet.query._columns import KeyValue
 from discreet.query._compiling import Compiler
-from discreet.query._conversion import clamped, identity
+from discreet.query._conversion import clamped, id_of
 from discreet.query._engine import as_bytes, quotient
 from discreet.query._keys import keys_of
 from discreet.query._numbering import comparable, in_memory, placed
@@ -145,7 +146,7 @@ def _rows(
     expressions as columns."""
     columns: dict[str, StagedValue] = {}
     if plan.declaration.unit.column is not None:
-        columns[_UNIT] = compiler.raw(plan.declaration.unit.column, _unit)
+        columns[_UNIT] = compiler.of_rows(lambda rows: _unit(rows, plan.declaration.unit))
     for index, key in enumerate(plan.query.named_keys):
         columns[_key(index)] = compiler.scalar(key.value)
     columns |= values
@@ -169,15 +170,10 @@ def _of_several_units(plan: Plan, totals: ir.Table) -> ir.Table:
     return totals.filter(count > most_of_one_unit(plan))
 
 
-def _unit(raw: Any) -> Any:  # Any: Ibis expressions
+def _unit(rows: ir.Table, unit: Unit) -> Any:  # Any: Ibis expressions
     """The id as a 64-bit integer, or as bytes, since a collation may take two texts for one."""
-    unit = identity(raw)
-    if unit.type().is_integer():
-        return unit
-    if raw.type().is_floating():  # a whole one is written as an integer is
-        near = raw.try_cast("int64")
-        unit = ibis.ifelse(near.cast("float64") == raw, near.cast("string"), unit)
-    return as_bytes(unit)
+    found = id_of(rows, unit)
+    return found if found.type().is_integer() else as_bytes(found)
 
 
 def _per_unit(plan: Plan, rows: ir.Table) -> ir.Table:

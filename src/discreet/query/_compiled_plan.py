@@ -35,7 +35,7 @@ from discreet.query._private_keys import (
     values_by_key,
 )
 from discreet.query._query import columns_used
-from discreet.query._source import TableSource, arrow_schema
+from discreet.query._source import TableSource, arrow_schema, id_columns
 from discreet.query._statement import Statement
 
 _MOST_KNOWN = 256
@@ -140,8 +140,7 @@ def _compiled(
 ) -> CompiledStatements:
     """The statements of these expressions. Those that follow from the plan and the schema alone
     have a ``use``, and are made once for all questions with this plan."""
-    unit = plan.declaration.unit.column
-    own = () if unit is None else (unit,)
+    own = id_columns(source, plan.declaration.unit)
     names = tuple(dict.fromkeys([*own, *columns_used(plan.query), *columns]))
     if not names:  # a count of rows needs a column to count
         names = tuple(plan.declaration.columns)[:1]

@@ -91,7 +91,11 @@ class Compiler:
 
     def raw(self, name: str, meaning: Callable[[Any], Any]) -> StagedValue:  # Any: Ibis expressions
         """An expression of an undeclared column, such as the id."""
-        return self._stages.keep(StagedValue(0, lambda table: meaning(table[name])))
+        return self.of_rows(lambda table: meaning(table[name]))
+
+    def of_rows(self, meaning: Callable[[ir.Table], Any]) -> StagedValue:  # Any: Ibis expressions
+        """An expression of undeclared columns of the rows."""
+        return self._stages.keep(StagedValue(0, meaning))
 
     def scalar(self, scalar: Scalar) -> StagedValue:
         """The value, or NULL; never NaN, and within the range that `infer` derives."""

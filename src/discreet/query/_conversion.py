@@ -7,12 +7,16 @@ engines also fail in some casts that should return NULL.
 """
 
 import datetime
+import operator
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
 
+from discreet._unit import Unit
 from discreet.query._columns import Column, ColumnType
 from discreet.query._engine import local_day, microseconds, nanoseconds
 from discreet.query._spelling import (
@@ -300,6 +304,34 @@ def _valid(decimal: Any) -> Any:  # Any: Ibis expressions
     digits = "9" * (kind.precision - kind.scale) + "." + "9" * kind.scale
     least, most = (ibis.literal(f"{sign}{digits}").cast(kind) for sign in "-+")
     return ibis.ifelse((decimal >= least) & (decimal <= most), decimal, ibis.null(kind))
+
+
+def id_of(table: ir.Table, unit: Unit) -> Any:  # Any: Ibis expressions
+    """The unit's id in the rows of a table, or of a relation, which has one of several columns in
+    one: an integer or a text, different for any two ids, and NULL if one of its columns is."""
+    assert unit.column is not None  # its callers check
+    if len(unit.columns) == 1 or unit.column in table.columns:
+        raw = table[unit.column]
+        return id_text(raw) if raw.type().is_floating() else identity(raw)
+    return joint_id([table[name] for name in unit.columns])
+
+
+def joint_id(columns: Sequence[Any]) -> Any:  # Any: Ibis expressions
+    """The id of several columns as one text: for each its length, a colon and its text. So no two
+    ids have the same text. It is NULL if a column's identity is."""
+    texts = [id_text(raw) for raw in columns]
+    known = reduce(operator.and_, (text.notnull() for text in texts))
+    parts = (text.length().cast("string") + ibis.literal(":") + text for text in texts)
+    return ibis.ifelse(known, reduce(operator.add, parts), ibis.null("string"))
+
+
+def id_text(raw: Any) -> Any:  # Any: Ibis expressions
+    """The id as a text, the same for equal ids of two tables: 7, 7.0 and '7' are one."""
+    found = identity(raw)
+    if raw.type().is_floating():
+        near = raw.try_cast("int64")
+        return ibis.ifelse(near.cast("float64") == raw, near.cast("string"), found)
+    return found.cast("string")
 
 
 def identity(raw: Any) -> Any:  # Any: an id column of any type

@@ -41,4 +41,8 @@ class Declaration:
                 "a row touches one group with one row: leave the caps out, or name an id column "
                 "as the unit"
             )
+        if len(self.unit.columns) > 1 and self.unit.column in self.columns:
+            raise InvalidArgument(
+                f"columns: {self.unit.column!r} means the unit's id here; rename the column"
+            )
         object.__setattr__(self, "columns", FrozenMapping(self.columns))

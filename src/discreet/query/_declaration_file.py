@@ -325,10 +325,20 @@ def _unit(entry: TomlEntry, given: Mapping[str, TomlEntry]) -> Unit:
     if "change" in given:
         change = Change(given["change"].choice(*(change.value for change in Change)))
     if "unit" in given:
-        return Unit(given["unit"].text("the name of the id column"), change)
+        return _made(given["unit"], lambda: Unit(_id_columns(given["unit"]), change))
     if given["row"].value is not True:
         raise given["row"].mistake("give true, or leave it out and name the id column as unit")
     return Unit.ROW.with_change(change)
+
+
+def _id_columns(entry: TomlEntry) -> str | tuple[str, ...]:
+    if not isinstance(entry.value, list):
+        return entry.text("the name of the id column")
+    if len(entry.value) < 2 or not all(isinstance(name, str) and name for name in entry.value):
+        raise entry.mistake(
+            'give the name of the id column, or those of several: ["household", "person"]'
+        )
+    return tuple(entry.value)
 
 
 def _caps(entry: TomlEntry, given: Mapping[str, TomlEntry], unit: Unit) -> Caps:

@@ -98,7 +98,7 @@ def _of_selected(relation: Selected, catalog: Catalog) -> Declaration:
     names = [name for name, _ in relation.columns]
     _check_names(names, source.unit)
     columns = {name: _column(value, source) for name, value in relation.columns}
-    unit = None if catalog.is_public(relation) else source.unit.column
+    unit = () if catalog.is_public(relation) else source.unit.columns
     if relation.unit != unit:
         raise QueryRefused("FROM: computed rows keep the unit's id")
     return _made(source.unit, source.caps, columns, source.notes)
@@ -109,9 +109,9 @@ def _check_names(names: list[str], unit: Unit) -> None:
     for name in names:
         if lowered.count(name.lower()) > 1:
             raise QueryRefused(f"FROM: two columns are called {quoted(name)}; rename one with AS")
-        if unit.column is not None and name.lower() == unit.column.lower():
+        if unit.is_id(name) or name == unit.column:
             raise QueryRefused(
-                f"FROM: {quoted(name)} is the column that identifies units; choose another name"
+                f"FROM: {quoted(name)} is a column that identifies units; choose another name"
             )
 
 
@@ -253,10 +253,9 @@ def _united_keys(each: list[tuple[KeyValue, ...] | None]) -> tuple[KeyValue, ...
 def joined_names(relation: Joined, catalog: Catalog) -> tuple[Mapping[str, str], ...]:
     """For each table of a join, the names of its columns in the join. The unit's id is none."""
     parts = [declaration_of(part, catalog) for part in relation.parts]
-    unit = parts[0].unit.column
+    unit = parts[0].unit
     lowered = [
-        {name: name.lower() for name in own.columns if unit is None or name.lower() != unit.lower()}
-        for own in parts
+        {name: name.lower() for name in own.columns if not unit.is_id(name)} for own in parts
     ]
     every = [lower for names in lowered for lower in names.values()]
     found = tuple(
@@ -330,7 +329,7 @@ def _check_equal(step: JoinStep, columns: Mapping[str, Column], part: Declaratio
 
 
 def _check_public(step: JoinStep) -> None:
-    if step.unit is not None or not step.equal:
+    if step.unit or not step.equal:
         raise QueryRefused("ON: a public table is joined on columns of equal values")
 
 
@@ -341,10 +340,11 @@ def _check_on_unit(step: JoinStep, unit: Unit, other: Unit) -> None:
         )
     if other != unit:
         raise QueryRefused(_other_unit("JOIN", other, unit))
-    if step.unit != unit.column:
+    if step.unit != unit.columns:
+        listed = ", ".join(map(quoted, unit.columns))
         raise QueryRefused(
-            f"JOIN: tables that hold rows of units are joined on {quoted(unit.column)}, so that "
-            f"a joined row has one unit: USING ({quoted(unit.column)})"
+            f"JOIN: tables that hold rows of units are joined on {listed}, so that a joined row "
+            f"has one unit: USING ({listed})"
         )
 
 

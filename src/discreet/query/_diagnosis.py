@@ -154,7 +154,7 @@ def diagnosing(asked: DiagnosisOf, *, epsilon: Number, confidence: Number) -> To
     level, facts = _checks.probability(confidence=confidence), asked.plan.declaration
     if 1 - level < LEAST_RISK:
         raise InvalidArgument("confidence: give a number of at most 1 - 1e-30")
-    check_schema(asked.source, facts.columns, facts.unit.column)
+    check_schema(asked.source, facts.columns, facts.unit)
     parts, stated = _parts(asked.plan), _bounded(asked, None)
     share = _checks.positive(epsilon=epsilon) / len(parts)
     noise = {

@@ -99,7 +99,7 @@ class TableRows:
 
     def _check_source(self) -> None:
         facts = self.plan.declaration
-        check_schema(self.source, facts.columns, facts.unit.column)
+        check_schema(self.source, facts.columns, facts.unit)
 
     def _counted(self) -> Mapping[str, Any]:  # Any: arrays of integers
         with _engine.opened() as opened:

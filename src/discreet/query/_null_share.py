@@ -116,7 +116,7 @@ def release_share(
     declaration, name = asked.declaration, asked.column
     column, plan = column_of(name, declaration), _plan(asked)
     noise = DiscreteLaplace.for_epsilon(epsilon, _bounded(plan))
-    check_schema(asked.source, declaration.columns, declaration.unit.column)
+    check_schema(asked.source, declaration.columns, declaration.unit)
     check_scale([noise])
     _share(noise, exact, rehearse(noise, np.zeros(2, dtype=object)))
     with _engine.opened() as opened:

@@ -244,7 +244,7 @@ def _ready(
     """Check everything that can be refused, before the charge."""
     offered = question.price(named, confidence)
     facts, source = question.table.declaration, question.table.source
-    check_schema(source, facts.columns, facts.unit.column)
+    check_schema(source, facts.columns, facts.unit)
     _rehearse(offered, confidence)
     with _engine.opened() as opened:
         yield _PreparedQuestion(offered, _compiled_plan.prepare(offered.plan, source, opened))

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import ibis
@@ -19,11 +19,12 @@ import ibis.expr.operations as ops
 import ibis.expr.types as ir
 import pyarrow as pa
 
+from discreet._unit import Unit
 from discreet.errors import DeclarationError, QueryRefused
 from discreet.query import _engine
 from discreet.query._columns import ColumnType
 from discreet.query._compiling import Compiler
-from discreet.query._conversion import ENGINE_TYPES, identity
+from discreet.query._conversion import ENGINE_TYPES, id_text, identity, joint_id
 from discreet.query._declaration import Declaration
 from discreet.query._derived import Catalog, declaration_of, joined_names
 from discreet.query._engine import Engine, as_bytes, md5
@@ -135,9 +136,8 @@ class RelationSource(ComputedSource):
         schemas: dict[str, pa.Schema] = {}
         for name in sorted(set(tables_of(self.relation))):
             facts, source = self.catalog.tables[name], self.tables[name].source
-            unit = None if name in self.catalog.public else facts.unit.column
-            check_schema(source, facts.columns, unit)
-            used = dict.fromkeys([*facts.columns, *([] if unit is None else [unit])])
+            check_schema(source, facts.columns, facts.unit)
+            used = dict.fromkeys([*facts.columns, *facts.unit.columns])
             place = f"source{len(tables)}"
             schemas[place] = arrow_schema(source, tuple(used))
             tables[name] = engine.table(schemas[place], place)
@@ -191,16 +191,18 @@ def _is_cut(relation: NamedRows, catalog: Catalog) -> bool:
 def _are_whole(tables: Mapping[str, ir.Table], catalog: Catalog) -> bool:
     """Whether the ids of all tables are whole numbers. Refuses ids that can't be compared."""
     ids = [
-        table[unit]
+        [table[column] for column in catalog.tables[name].unit.columns]
         for name, table in tables.items()
-        if name not in catalog.public and (unit := catalog.tables[name].unit.column) is not None
+        if name not in catalog.public
     ]
-    if len({_kind(raw.type()) for raw in ids}) > 1:
-        raise DeclarationError(
-            "FROM: the tables have ids of types that don't compare; declare tables whose ids are "
-            "all whole numbers and texts, or all of one type"
-        )
-    return all(identity(raw).type().is_integer() for raw in ids)
+    for same in zip(*ids, strict=False):  # units of several sizes are refused by now
+        if len({_kind(raw.type()) for raw in same}) > 1:
+            raise DeclarationError(
+                "FROM: the tables have ids of types that don't compare; declare tables whose ids "
+                "are all whole numbers and texts, or all of one type"
+            )
+    is_single = all(len(one) == 1 for one in ids)
+    return is_single and all(identity(raw).type().is_integer() for (raw,) in ids)
 
 
 def _kind(kind: Any) -> str:  # Any: Ibis ships no types
@@ -208,13 +210,8 @@ def _kind(kind: Any) -> str:  # Any: Ibis ships no types
     return "numbers and texts" if is_plain else str(kind)
 
 
-def _id_text(raw: Any) -> Any:  # Any: Ibis expressions
-    """The id as a text, the same for equal ids of two tables: 7, 7.0 and '7' are one."""
-    found = identity(raw)
-    if raw.type().is_floating():
-        near = raw.try_cast("int64")
-        return ibis.ifelse(near.cast("float64") == raw, near.cast("string"), found)
-    return found.cast("string")
+def _id_as_it_is(table: ir.Table, unit: Unit) -> Any:  # Any: Ibis expressions
+    return table[unit.column]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +233,7 @@ class _Builder:
                 made = self._selected(relation, plain, None, unit)
             case Selected():
                 values = {name: value for name, value in relation.columns if name in names}
-                made = self._selected(relation.source, values, relation.where, relation.unit)
+                made = self._selected(relation.source, values, relation.where, self._unit(relation))
             case Joined():
                 made = self._joined(relation, names)
             case United(parts):
@@ -292,20 +289,28 @@ class _Builder:
         unit: str | None,
     ) -> ir.Table:
         """These values in each row that meets the condition, and the unit's id."""
-        compiler = Compiler(self._facts(source))
+        facts = self._facts(source)
+        compiler = Compiler(facts)
         if isinstance(source, TableRef):
-            table, id_of = self.tables[source.name], identity if self.are_whole else _id_text
+            table, id_of = self.tables[source.name], self._id
         else:
             used = [name for value in values.values() for name in columns_in(value)]
             used += [] if where is None else columns_in(where)
             used += [] if unit is None else [unit]
-            some = used or list(self._facts(source).columns)[:1]
-            table, id_of = self.table(source, list(dict.fromkeys(some))), _as_it_is
+            some = used or list(facts.columns)[:1]
+            table, id_of = self.table(source, list(dict.fromkeys(some))), _id_as_it_is
         terms = {name: compiler.scalar(value) for name, value in values.items()}
         if unit is not None:
-            terms[unit] = compiler.raw(unit, id_of)
+            terms[unit] = compiler.of_rows(partial(id_of, unit=facts.unit))
         made = compiler.select(table, terms, where)
         return made if unit is None else made.filter(made[unit].notnull())
+
+    def _id(self, table: ir.Table, unit: Unit) -> Any:  # Any: Ibis expressions
+        """The id of a declared table, in the one spelling that all tables have."""
+        if len(unit.columns) > 1:
+            return joint_id([table[name] for name in unit.columns])
+        raw = table[unit.columns[0]]
+        return identity(raw) if self.are_whole else id_text(raw)
 
     def _part(self, part: Selected, whole: United, names: Sequence[str]) -> ir.Table:
         """A part of UNION ALL, its columns of the types that all parts have together."""
@@ -343,16 +348,12 @@ class _Builder:
         return found.select(**{name: found[name] for name in names if name != unit}, **ids)
 
 
-def _as_it_is(raw: Any) -> Any:  # Any: Ibis expressions
-    return raw
-
-
 def _step(left: ir.Table, right: ir.Table, step: JoinStep, own: Mapping[str, str]) -> ir.Table:
     """The rows before joined with those of the step's table, whose columns are called as in the
     join, and its unit's id apart from them."""
     equal = [comparable(left[one]) == comparable(right[own[other]]) for one, other in step.equal]
     ids = [name for name in right.columns if name.startswith(_ID)]
-    if step.unit is not None:
+    if step.unit:
         equal.append(left[f"{_ID}0"] == right[ids[0]])
     joined = left.join(right, equal, how="left" if step.is_left else "inner")
     kept = {name: left[name] for name in left.columns}

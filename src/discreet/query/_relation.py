@@ -22,24 +22,24 @@ class TableRef:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """Named values of each row of a relation that meets the condition; besides, the ``unit``'s id
-    under its own name, if rows have one."""
+    """Named values of each row of a relation that meets the condition; besides, the columns of the
+    ``unit``'s id under their own names, if rows have one."""
 
     source: "NamedRows"
     columns: tuple[tuple[str, Scalar], ...]
     where: Condition | None = None
-    unit: str | None = None
+    unit: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class JoinStep:
     """One more table in a join, and the columns that must be equal: of the tables before it, under
-    their names in the join, and its own. With ``unit``, the ids of units, which are called so, must
-    be equal, too. ``is_left`` keeps rows that meet no row of this table."""
+    their names in the join, and its own. With ``unit``, the ids of units, whose columns are called
+    so, must be equal, too. ``is_left`` keeps rows that meet no row of this table."""
 
     part: "NamedRows"
     equal: tuple[tuple[str, str], ...] = ()
-    unit: str | None = None
+    unit: tuple[str, ...] = ()
     is_left: bool = False
 
 
@@ -125,16 +125,14 @@ def _part_text(relation: NamedRows, name: str, *, is_flat: bool) -> str:
 
 def _equal_text(step: JoinStep, first: str, name: str) -> str:
     pairs = [f"{quoted(left)} = {quoted(name)}.{quoted(right)}" for left, right in step.equal]
-    if step.unit is not None:
-        unit = quoted(step.unit)
-        pairs.insert(0, f"{quoted(first)}.{unit} = {quoted(name)}.{unit}")
-    return " AND ".join(pairs)
+    ids = [f"{quoted(first)}.{one} = {quoted(name)}.{one}" for one in map(quoted, step.unit)]
+    return " AND ".join([*ids, *pairs])
 
 
 def _select_text(relation: NamedRows, *, is_flat: bool) -> str:
     match relation:
         case Selected(source, columns, where, unit):
-            values = [] if unit is None else [quoted(unit)]
+            values = [*map(quoted, unit)]
             values += [_item_text(name, value, is_flat=is_flat) for name, value in columns]
             listed = ", ".join(values)
             tail = "" if where is None else f" WHERE {condition_text(where, is_flat=is_flat)}"

@@ -16,6 +16,7 @@ import ibis.expr.types as ir
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from discreet._unit import Unit
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query import _frames
 from discreet.query._columns import Column, ColumnType
@@ -222,14 +223,23 @@ def kinds(source: TableSource) -> Mapping[str, ColumnType | None]:
     return {name: _declarable(kind) for name, kind in source.types()}
 
 
+def id_columns(source: TableSource, unit: Unit) -> tuple[str, ...]:
+    """The columns of the source that are the unit's id. A computed source has it in one column,
+    under its whole name."""
+    if isinstance(source, ComputedSource) and unit.column is not None:
+        return (unit.column,)
+    return unit.columns
+
+
 def check_schema(
-    source: TableSource, columns: Mapping[str, Column] | Mapping[str, ColumnType], unit: str | None
+    source: TableSource, columns: Mapping[str, Column] | Mapping[str, ColumnType], unit: Unit
 ) -> None:
-    """Refuse a source that lacks a declared column or the unit's, or has it in a type that can't be
-    converted. Other columns are ignored."""
+    """Refuse a source that lacks a declared column or one of the unit's, or has it in a type that
+    can't be converted. Other columns are ignored."""
     # 1. each declared column, and the unit's, is there once
     there = source.types()
-    names = [*columns, *([] if unit is None or unit in columns else [unit])]
+    ids = id_columns(source, unit)
+    names = list(dict.fromkeys([*columns, *ids]))
     for name in names:
         found = [other for other, _ in there if other == name]
         if not found:
@@ -254,11 +264,12 @@ def check_schema(
             )
         if isinstance(facts, Column):
             _check_zone(name, facts, known[name], is_zoned=name in zoned)
-    if unit is not None and (known[unit] is None or unit in zoned):
-        raise DeclarationError(
-            f"the unit's column {unit!r} has a type without a rule; convert it to whole numbers "
-            "or texts"
-        )
+    for name in ids:
+        if known[name] is None or name in zoned:
+            raise DeclarationError(
+                f"the unit's column {name!r} has a type without a rule; convert it to whole "
+                "numbers or texts"
+            )
 
 
 def _check_zone(name: str, column: Column, found: ColumnType | None, *, is_zoned: bool) -> None:

@@ -10,7 +10,7 @@ from discreet.errors import InvalidArgument
 from discreet.query._aggregates import ESTIMATORS, SPELLINGS, AggregateFunction
 from discreet.query._levels import level_names
 from discreet.query._query import Aggregate, Scalar
-from discreet.query._sql_leaves import TreeReader, is_id, own_name, read_number
+from discreet.query._sql_leaves import TreeReader, are_id, own_name, read_number
 from discreet.query._sql_values import bare, read_scalar
 
 _ORDERED = "write PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY wage), or QUANTILE(wage, 0.9)"
@@ -105,13 +105,13 @@ def _within_group(node: exp.Expr, reader: TreeReader) -> list[AskedAggregate]:
 
 def _distinct(function: AggregateFunction, node: exp.Expr, reader: TreeReader) -> AskedAggregate:
     """COUNT(DISTINCT value); of the column that identifies units it counts them."""
-    values = node.expressions[0].expressions
-    if function is not AggregateFunction.COUNT or len(node.expressions) != 1 or len(values) != 1:
-        raise reader.refused(node, "DISTINCT stands in COUNT(DISTINCT value) only")
-    value = bare(values[0])
-    if isinstance(value, exp.Column) and is_id(value, reader):
+    values = [bare(value) for value in node.expressions[0].expressions]
+    is_plain = function is AggregateFunction.COUNT and len(node.expressions) == 1
+    if is_plain and values and are_id(values, reader):
         return AskedAggregate(AggregateFunction.COUNT_UNITS, ())
-    return AskedAggregate(AggregateFunction.COUNT_DISTINCT, (read_scalar(value, reader),))
+    if not is_plain or len(values) != 1:
+        raise reader.refused(node, "DISTINCT stands in COUNT(DISTINCT value) only")
+    return AskedAggregate(AggregateFunction.COUNT_DISTINCT, (read_scalar(values[0], reader),))
 
 
 def _arguments(

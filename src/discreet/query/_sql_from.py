@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from discreet._unit import Unit
 from discreet.errors import QueryRefused
 from discreet.query._aggregates import SPELLINGS
 from discreet.query._derived import Catalog, declaration_of, joined_names
@@ -19,7 +20,7 @@ from discreet.query._sql_leaves import (
     Scope,
     ScopePart,
     TreeReader,
-    is_id,
+    id_place,
     names_alike,
     own_name,
     read_column,
@@ -128,14 +129,15 @@ class FromReader:
     def _items(self, nodes: Sequence[exp.Expr], reader: TreeReader) -> ScopePart:
         """The columns of a query in FROM."""
         columns: dict[str, Scalar] = {}
-        ids: set[str] = set()
+        ids: dict[str, int] = {}
         order: list[str] = []
-        for place, node in enumerate(nodes, 1):
+        for number, node in enumerate(nodes, 1):
             if isinstance(node, exp.Star):
                 for name, value in _all_columns(node, reader).items():
                     self._add(name, value, columns, node)
                     order.append(name)
-                ids |= {name for part in reader.scope.parts for name in part.ids}
+                for part in reader.scope.parts:
+                    ids |= part.ids
                 continue
             alias = node.args["alias"] if isinstance(node, exp.Alias) else None
             inner = node.this if isinstance(node, exp.Alias) else node
@@ -144,24 +146,23 @@ class FromReader:
                 for one in inner.walk()
             ):
                 raise self.sql.refused(inner, _ROWS_ONLY)
-            name = f"column{place}"
+            name = f"column{number}"
             if alias is not None or isinstance(inner, exp.Column):
                 name = reader.name(alias) if alias is not None else own_name(inner, reader)
             order.append(name)
-            is_unit = isinstance(inner, exp.Column) and is_id(inner, reader)
-            if is_unit:
-                ids.add(name)
+            place = id_place(inner, reader) if isinstance(inner, exp.Column) else None
+            if place is not None:
+                ids[name] = place
                 if not reader.has_column(inner):
                     continue
-            unit = reader.declaration.unit.column
-            if unit is not None and not is_unit and name.lower() == unit.lower():
+            if place is None and reader.declaration.unit.is_id(name):
                 raise self.sql.refused(
-                    node, f"{unit} is the column that identifies units; choose another name"
+                    node, f"{name} is a column that identifies units; choose another name"
                 )
             value = self.read_value(inner, reader)
             self._check_size(value, node)
             self._add(name, value, columns, node)
-        return ScopePart("", columns, frozenset(ids), tuple(order))
+        return ScopePart("", columns, ids, tuple(order))
 
     def _add(self, name: str, value: Scalar, columns: dict[str, Scalar], node: exp.Expr) -> None:
         if name.lower() in {other.lower() for other in columns}:
@@ -203,19 +204,19 @@ class FromReader:
             kept = [
                 (name, value)
                 for name, value in zip(names, values, strict=True)
-                if unit is None or name.lower() != unit.lower()
+                if not unit.is_id(name)
             ]
-            parts.append(Selected(one.relation, tuple(kept), one.where, unit))
+            parts.append(Selected(one.relation, tuple(kept), one.where, unit.columns))
         return self._derived(United(tuple(parts)), scopes[0].parts[0].ids)
 
-    def _derived(self, relation: NamedRows, ids: frozenset[str]) -> Scope:
+    def _derived(self, relation: NamedRows, ids: Mapping[str, int]) -> Scope:
         declaration = declaration_of(relation, self.catalog)
         columns: dict[str, Scalar] = {name: ColumnRef(name) for name in declaration.columns}
         return Scope(declaration, relation, (ScopePart("", columns, ids),))
 
-    def _unit(self, scope: Scope) -> str | None:
-        is_public = self.catalog.is_public(scope.relation)
-        return None if is_public else scope.declaration.unit.column
+    def _unit(self, scope: Scope) -> Unit:
+        """The unit of the rows; none of them is anybody's in public tables."""
+        return Unit.ROW if self.catalog.is_public(scope.relation) else scope.declaration.unit
 
     # --- JOIN ---
 
@@ -248,7 +249,7 @@ class FromReader:
             step, shared = self._step(node, seen, right, own[place])
             steps.append(step)
             merged |= shared
-            new = replace(parts[place], ids=frozenset()) if step.is_left else parts[place]
+            new = replace(parts[place], ids={}) if step.is_left else parts[place]
             seen = replace(seen, parts=(*seen.parts, new), merged=frozenset(merged))
         relation = Joined(relations[0], tuple(steps))
         declaration = declaration_of(relation, self.catalog)
@@ -268,26 +269,24 @@ class FromReader:
         plain = {name: ColumnRef(name) for name in scope.declaration.columns}
         if scope.where is None and len(scope.parts) == 1 and dict(columns) == plain:
             return scope.relation
-        kept = tuple(
-            (name, value)
-            for name, value in columns.items()
-            if unit is None or name.lower() != unit.lower()
-        )
-        return Selected(scope.relation, kept, scope.where, unit)
+        kept = tuple((name, value) for name, value in columns.items() if not unit.is_id(name))
+        return Selected(scope.relation, kept, scope.where, unit.columns)
 
     def _step(
         self, node: exp.Join, left: Scope, right: Scope, own: Mapping[str, str]
     ) -> tuple[JoinStep, set[str]]:
         """The step, and the names that USING makes one column of."""
         is_left = str(node.args.get("side") or "").upper() == "LEFT"
-        unit = self._unit(right)
+        unit = self._unit(right).columns
         named = {final: name for name, final in own.items()}
         equal: list[tuple[str, str]] = []
-        on_unit, merged = False, set()
+        on_unit: set[int] = set()
+        merged: set[str] = set()
         for one, other in self._pairs(node, left, right):
             sides = [TreeReader(self.sql, left), TreeReader(self.sql, right)]
-            if is_id(one, sides[0]) and is_id(other, sides[1]):
-                on_unit = True
+            place = id_place(one, sides[0])
+            if place is not None and place == id_place(other, sides[1]):
+                on_unit.add(place)
             else:
                 first, second = read_column(one, sides[0]), read_column(other, sides[1])
                 assert isinstance(first, ColumnRef)  # of the parts of a join
@@ -295,8 +294,8 @@ class FromReader:
                 equal.append((first.name, named[second.name]))
             if node.args.get("using"):
                 merged.add(str(one.name).lower())
-        pairs = tuple(sorted(set(equal)))
-        return JoinStep(right.relation, pairs, unit if on_unit else None, is_left), merged
+        pairs, is_on_unit = tuple(sorted(set(equal))), on_unit == {*range(len(unit))}
+        return JoinStep(right.relation, pairs, unit if is_on_unit else (), is_left), merged
 
     def _pairs(
         self, node: exp.Join, left: Scope, right: Scope
@@ -334,9 +333,9 @@ class FromReader:
 
 def _of_table(name: str, catalog: Catalog) -> Scope:
     declaration = catalog.tables[name]
-    unit = None if name in catalog.public else declaration.unit.column
     columns: dict[str, Scalar] = {column: ColumnRef(column) for column in declaration.columns}
-    part = ScopePart(name.lower(), columns, frozenset() if unit is None else frozenset({unit}))
+    ids = {column: place for place, column in enumerate(declaration.unit.columns)}
+    part = ScopePart(name.lower(), columns, ids)
     return Scope(declaration, TableRef(name), (part,))
 
 
@@ -346,10 +345,10 @@ def _under(name: str, scope: Scope) -> Scope:
     return replace(scope, parts=(replace(part, name=name.lower()),))
 
 
-def _places_of_ids(scope: Scope) -> list[int]:
-    """The places at which a query has the unit's id, which may be a declared column as well."""
+def _places_of_ids(scope: Scope) -> list[tuple[int, int]]:
+    """The places at which a query has columns of the unit's id, which may be declared as well."""
     (part,) = scope.parts
-    return [place for place, name in enumerate(part.order) if name in part.ids]
+    return [(place, part.ids[name]) for place, name in enumerate(part.order) if name in part.ids]
 
 
 def _all_columns(node: exp.Star, reader: TreeReader) -> Mapping[str, Scalar]:

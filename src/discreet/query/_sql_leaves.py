@@ -2,7 +2,7 @@
 
 import datetime
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -24,12 +24,13 @@ _DIGITS = 30  # before the point, and after it
 @dataclass(frozen=True, slots=True)
 class ScopePart:
     """One name of FROM, in lower case: the values that its columns stand for, and which names are
-    the unit's id. ``order`` has all names of a query in FROM, in order; ``in_join`` the names that
-    columns have in a join, which the texts of our own queries use."""
+    the unit's id, or a column of it at this place. ``order`` has all names of a query in FROM, in
+    order; ``in_join`` the names that columns have in a join, which the texts of our own queries
+    use."""
 
     name: str
     columns: Mapping[str, Scalar]
-    ids: frozenset[str]
+    ids: Mapping[str, int]
     order: tuple[str, ...] = ()
     in_join: Mapping[str, str] = field(default_factory=dict)
 
@@ -116,10 +117,18 @@ def is_aggregate(node: exp.Expr) -> bool:
     return isinstance(inner, exp.Anonymous) and inner.name.upper() in SPELLINGS
 
 
-def is_id(column: exp.Expr, reader: TreeReader) -> bool:
-    """Whether the name is that of the unit's id."""
+def id_place(column: exp.Expr, reader: TreeReader) -> int | None:
+    """The place of the unit's column that the name is of, among those of its id."""
     matching = reader.matching(column)
-    return len(matching) == 1 and matching[0][1] in matching[0][0].ids
+    return matching[0][0].ids.get(matching[0][1]) if len(matching) == 1 else None
+
+
+def are_id(nodes: Sequence[exp.Expr], reader: TreeReader) -> bool:
+    """Whether these are all columns of the unit's id."""
+    if not all(isinstance(node, exp.Column) for node in nodes):
+        return False
+    there = {id_place(node, reader) for node in nodes}
+    return there == {*range(len(reader.declaration.unit.columns))}
 
 
 def own_name(column: exp.Expr, reader: TreeReader) -> str:
@@ -152,7 +161,7 @@ def read_column(node: exp.Expr, reader: TreeReader) -> Scalar:
         raise reader.refused(node, f"several columns are called so; write one of {choices}")
     if matching:
         raise reader.refused(
-            node, "it identifies units, and is no declared value; COUNT(DISTINCT it) counts them"
+            node, "it identifies units, and is no declared value; COUNT_UNITS(*) counts them"
         )
     raise reader.refused(node, _unknown(node.name, reader))
 

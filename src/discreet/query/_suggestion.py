@@ -130,7 +130,7 @@ def price_suggestion(
     price, leak = _checks.positive(epsilon=epsilon), _checks.not_negative(delta=delta)
     if leak >= 1:
         raise InvalidArgument(f"delta = {shown(leak)}: give a number below 1")
-    check_schema(asked.source, asked.types, asked.unit.column)
+    check_schema(asked.source, asked.types, asked.unit)
     needs_cap = asked.unit.column is not None and asked.rows is None
     columns = OpenColumns.of(asked, with_keys=leak > 0)
     if not needs_cap and not columns.names:
@@ -247,12 +247,11 @@ def suggest(  # noqa: PLR0913  # the table's facts, the price and the choice
     >>> table = dp.Table.declared(stays, found.declaration("stays"), ledger)
     """
     given = {} if types is None else dict(types)
-    own = [] if unit.column is None else [unit.column]
     of_frame: Any = getattr(source, "columns", ())  # Any: of a pandas or Polars frame
     named = given or getattr(source, "column_names", of_frame)
-    made = source_of(source, list(dict.fromkeys([*map(str, named), *own])))
+    made = source_of(source, list(dict.fromkeys([*map(str, named), *unit.columns])))
     if types is None:
-        known = {name: kind for name, kind in kinds(made).items() if name != unit.column}
+        known = {name: kind for name, kind in kinds(made).items() if name not in unit.columns}
         given = {name: kind for name, kind in known.items() if kind is not None}
     asked = SuggestionOf(made, unit, given, {}, chosen=chosen_columns(columns))
     return release_suggestion(

@@ -386,8 +386,7 @@ def _caps(unit: Unit, rows: int | None, groups: int | None, rows_per_group: int 
 def _fill(
     table: Table, source: Any, declaration: Declaration, paid: LedgerOf
 ) -> None:  # Any: as above
-    unit = declaration.unit.column
-    names = [*declaration.columns, *([] if unit is None else [unit])]
+    names = [*declaration.columns, *declaration.unit.columns]
     object.__setattr__(table, "source", source_of(source, names))
     object.__setattr__(table, "declaration", declaration)
     object.__setattr__(table, "_ledger", paid)
