@@ -42,9 +42,8 @@ def opened(rows: list[Row], caps: Caps, others: list[Row] | None = None) -> Tabl
 
 
 def count(table: Table, text: str) -> int:
-    (row,) = without_noise(table.question(text)).rows()
-    found: int = row["n"]
-    return found
+    (found,) = without_noise(table.question(text)).to_pandas().n.tolist()
+    return int(found)
 
 
 @pytest.mark.parametrize("kinds", ["texts", "bytes", "numbers and texts", "floats", "three"])
@@ -101,7 +100,7 @@ def test_an_id_is_the_same_whatever_holds_its_columns() -> None:
     for frame in (whole, floats, texts, pl.from_pandas(whole), pa.Table.from_pandas(whole)):
         table = Table(frame, unit=UNIT, columns=COLUMNS, rows=1)
         question = table.group_by("kind").agg(n=dp.count())
-        found.append([row["n"] for row in without_noise(question).rows()])
+        found.append(without_noise(question).to_pandas().n.tolist())
     assert all(one == found[0] for one in found)
     assert min(found[0]) > 10
     assert sum(found[0]) == 60

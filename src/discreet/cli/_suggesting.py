@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from discreet._exact import Number, fraction
-from discreet.cli._facts import ColumnOptions, kind_of
+from discreet.cli._facts import ColumnOptions, kind_of, mistake
 from discreet.cli._options import login
 from discreet.cli._proposal import TableOptions, propose
 from discreet.ledger import Ledger
@@ -18,6 +18,7 @@ from discreet.query._columns import Column, ColumnType
 from discreet.query._declaration_edit import Setting
 from discreet.query._located_toml import Keys
 from discreet.query._proposed import propose_types
+from discreet.query._source import ComputedSource
 from discreet.query._suggestion import Suggestion, price_suggestion, release_suggestion
 from discreet.query._suggestion_search import SuggestionOf, chosen_columns
 
@@ -39,7 +40,10 @@ def with_suggestions(
     trial = wanted if is_row else replace(wanted, table={_ROWS: 1, **wanted.table})
     proposal = propose(file, trial)
     declared = proposal.table.declaration
-    there = propose_types(proposal.table.rows)
+    source = proposal.table.rows
+    if isinstance(source, ComputedSource):
+        raise mistake("--suggest", f"the rows of {wanted.name} have keys in place of ids")
+    there = propose_types(source)
     options = ColumnOptions.of(list(there), wanted.columns)
     open_numbers = {
         name: ColumnType.NUMBER
@@ -50,9 +54,7 @@ def with_suggestions(
     known = {name: column for name, column in declared.columns.items() if not _is_open(column)}
     is_cap_known = _ROWS in wanted.table or not proposal.is_new
     rows = declared.caps.rows if is_cap_known else None
-    asked = SuggestionOf(
-        proposal.table.rows, declared.unit, types, known, rows, chosen_columns(chosen)
-    )
+    asked = SuggestionOf(source, declared.unit, types, known, rows, chosen_columns(chosen))
     if not proposal.table.ledger.exists():  # a refused suggestion makes no file
         priced = price_suggestion(asked, epsilon=fraction(epsilon), delta=fraction(delta))
         priced.check_budget(Ledger.in_memory(unit=declared.unit, limit=proposal.table.limit))

@@ -12,7 +12,8 @@ through `discreet.mechanisms._release`. Read the files in this order:
    why they are private), `_public_table`, `_beside`
 3. what it means and costs: `_inference` (types and bounds), `_plan` (sums, sensitivity), `_price`,
    and `_public_facts` for receipts
-4. how it runs: `_source` (rows), `_related` (those of several tables), `_conversion`,
+4. how it runs: `_source` (rows), `_related` (those of several tables), `_linked` (those
+   under keys of units), `_conversion`,
    `_compiling`, `_bounding`; `_compiled_plan` is the whole, `_engine` the role of an engine,
    `_duckdb` the one there is; `_private_keys` for groups that come from the rows
 5. what comes out: `_question` (price, pay, release), `_assembly`, `_answer`, `_answer_in_words`,

@@ -24,7 +24,9 @@ each group of a unit needs an offset of its own.
 import datetime
 import hashlib
 import itertools
+import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import ibis
@@ -34,6 +36,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from discreet.query._columns import KeyValue
+from discreet.query._conversion import identity
 from discreet.query._engine import as_bytes, md5
 from discreet.query._numbering import utf8
 
@@ -44,6 +47,7 @@ SALT = b"discreet: choice of groups, 1"
 
 _LEAST_WORD = 2**32  # with it no sum in a round is negative, and none reaches 2^63
 _HEX_DIGITS = 15
+_ROW = "\x1frow"  # no declared column has a control character in its name
 _LONGEST_WHOLE = 20  # characters of a whole number of 64 bits
 
 
@@ -82,6 +86,20 @@ def first_groups(cells: ir.Table, words: ir.Table | None, most: int) -> ir.Table
     order = [_hash(steps), steps.place]
     ranked = steps.mutate(rank=ibis.row_number().over(group_by="unit", order_by=order))
     return ranked.filter(ranked.rank < most).select(*cells.columns)
+
+
+def first_rows(table: ir.Table, name: str, most: int) -> ir.Table:
+    """The first rows, at most this many, for each value of the column of this name, by a public
+    hash of the whole row. Rows are the same if all their values are."""
+    texts = [ibis.coalesce(identity(table[one]).cast("string"), "") for one in table.columns]
+    parts = {f"{_ROW}{number}": text for number, text in enumerate(texts)}
+    staged = table.mutate(**parts)
+    joined = reduce(operator.add, (staged[part] + ibis.literal("|") for part in parts))
+    staged = staged.mutate(**{_ROW: md5(as_bytes(joined))})
+    order = [staged[_ROW], *(staged[part] for part in parts)]
+    rank = ibis.row_number().over(group_by=staged[name], order_by=order)
+    ranked = staged.mutate(**{f"{_ROW}n": rank})
+    return ranked.filter(ranked[f"{_ROW}n"] < most).select(*table.columns)
 
 
 def with_offset(cells: ir.Table, name: str, salt: bytes, *, of_group: bool) -> ir.Table:

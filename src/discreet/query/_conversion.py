@@ -309,11 +309,23 @@ def _valid(decimal: Any) -> Any:  # Any: Ibis expressions
 def id_of(table: ir.Table, unit: Unit) -> Any:  # Any: Ibis expressions
     """The unit's id in the rows of a table, or of a relation, which has one of several columns in
     one: an integer or a text, different for any two ids, and NULL if one of its columns is."""
-    assert unit.column is not None  # its callers check
-    if len(unit.columns) == 1 or unit.column in table.columns:
-        raw = table[unit.column]
-        return id_text(raw) if raw.type().is_floating() else identity(raw)
-    return joint_id([table[name] for name in unit.columns])
+    parts = id_parts(table, unit)
+    if len(parts) > 1:
+        return joint_id(parts)
+    return id_text(parts[0]) if parts[0].type().is_floating() else identity(parts[0])
+
+
+def id_parts(table: ir.Table, unit: Unit) -> list[Any]:  # Any: Ibis expressions
+    """The columns of the unit's id in a table, or the one that a computed source has for them."""
+    names = (unit.column,) if unit.column in table.columns else unit.columns
+    return [table[name] for name in names]
+
+
+def are_alike(columns: Sequence[Any]) -> bool:  # Any: Ibis expressions
+    """Whether equal ids of these columns have the same `id_text`."""
+    kinds = [raw.type() for raw in columns]
+    plain = [kind.is_integer() or kind.is_string() or kind.is_floating() for kind in kinds]
+    return all(plain) or len({str(kind) for kind in kinds}) == 1
 
 
 def joint_id(columns: Sequence[Any]) -> Any:  # Any: Ibis expressions

@@ -21,10 +21,11 @@ from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument
 from discreet.ledger import Ledger
 from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType, KeyValue, fits
-from discreet.query._declaration import Declaration
+from discreet.query._declaration import Declaration, linked_declaration
 from discreet.query._located_toml import TomlEntry, did_you_mean, dotted, load, parse
 
 if TYPE_CHECKING:
+    from discreet.query._linked import LinkedSource
     from discreet.query._public_table import PublicTable
     from discreet.query._source import CsvFile, ParquetFile
     from discreet.query._table import Table
@@ -37,6 +38,7 @@ TABLE = (
     "format",
     "delimiter",
     "unit",
+    "through",
     "row",
     "change",
     *CAPS,
@@ -44,6 +46,7 @@ TABLE = (
     "columns",
 )
 PUBLIC = ("source", "format", "delimiter", "columns")
+THROUGH = ("table", "on")
 LEDGER = ("path", "epsilon", "delta", "rho", "mu")
 COLUMN = {
     ColumnType.BOOLEAN: ("type", "null"),
@@ -92,15 +95,21 @@ class TableFile:
     ledger: Path
     limit: AnyLimit
     others: "DeclaredFiles" = field(default_factory=dict, compare=False, repr=False)
+    links: "TableFile | None" = field(default=None, compare=False, repr=False)
 
     @property
-    def rows(self) -> "ParquetFile | CsvFile":
+    def rows(self) -> "ParquetFile | CsvFile | LinkedSource":
         """The source of the rows; nothing is read yet."""
         from discreet.query._source import CsvFile, ParquetFile
 
-        if self.format is FileFormat.PARQUET:
-            return ParquetFile(self.source)
-        return CsvFile(self.source, self.delimiter)
+        is_parquet = self.format is FileFormat.PARQUET
+        own = ParquetFile(self.source) if is_parquet else CsvFile(self.source, self.delimiter)
+        facts = self.declaration
+        if self.links is None or facts.through is None:
+            return own
+        from discreet.query._linked import LinkedSource
+
+        return LinkedSource(own, self.links.rows, facts.unit, facts.through)
 
     def open_ledger(self) -> Ledger:
         """The ledger, created if there is none; refused if it differs from the declaration."""
@@ -229,6 +238,7 @@ def _tables(top: TomlEntry) -> Mapping[str, TableFile]:
     public = given["public"].inner() if "public" in given else {}
     declared = {name: _table(name, table) for name, table in found.items()}
     _check_one_ledger_each(found, declared)
+    declared = {name: _linked(one, found, declared) for name, one in declared.items()}
     lowered = {name.lower() for name in declared}
     for name, entry in public.items():
         if name.lower() in lowered:
@@ -241,6 +251,56 @@ def _tables(top: TomlEntry) -> Mapping[str, TableFile]:
     }
     others |= complete
     return MappingProxyType(complete)
+
+
+def _linked(
+    made: TableFile, found: Mapping[str, TomlEntry], declared: Mapping[str, TableFile]
+) -> TableFile:
+    """The table with the way to its units through another one, if it names one."""
+    given = found[made.declaration.name].inner()
+    if "through" not in given:
+        return made
+    way = given["through"].settings(*THROUGH)
+    for key, what in (("table", "the table that has the key and the id"), ("on", "the key")):
+        if key not in way:
+            raise given["through"].missing(key, what)
+    name = way["table"].text("the table that has the key and the id")
+    if name not in declared or "through" in found[name].inner():
+        listed = [other for other in declared if "through" not in found[other].inner()]
+        raise way["table"].mistake(f"give a table with ids: {', '.join(listed) or 'there is none'}")
+    links, facts = declared[name], made.declaration
+    for cap in ("groups", "rows_per_group"):
+        if cap in given:
+            raise given[cap].mistake("leave it out: a unit counts in as many groups as it has rows")
+    if facts.unit != links.declaration.unit:
+        raise given["through"].error(
+            f"{dotted(given['through'].keys)}: {name} protects {links.declaration.unit}, and this "
+            f"table {facts.unit}; give both the same"
+        )
+    if (made.ledger.resolve(), made.limit) != (links.ledger.resolve(), links.limit):
+        raise given["ledger"].mistake(f"give the ledger of {name}, with the same limit")
+    on, rows = _pairs(way["on"]), facts.caps.rows
+    linked = _made(
+        given["through"],
+        lambda: linked_declaration(facts.name, facts.columns, links.declaration, on=on, rows=rows),
+    )
+    return replace(made, declaration=linked, links=links)
+
+
+def _pairs(entry: TomlEntry) -> tuple[tuple[str, str], ...]:
+    """The columns of a key, here and there."""
+    match entry.value:
+        case str():
+            pairs: list[tuple[object, object]] = [(entry.value, entry.value)]
+        case list():
+            pairs = [(one, one) for one in entry.value]
+        case dict():
+            pairs = list(entry.value.items())
+        case _:
+            pairs = []
+    if not pairs or not all(isinstance(one, str) and one for pair in pairs for one in pair):
+        raise entry.mistake('give a column that both have, or { here = "there" }')
+    return tuple((str(here), str(there)) for here, there in pairs)
 
 
 def _public(name: str, entry: TomlEntry) -> PublicFile:

@@ -6,6 +6,8 @@ unit and from public tables alone:
 - a row of computed values has the unit of the row that they are computed from;
 - a row of UNION ALL has the unit that it has in its own table;
 - two tables with a unit are joined on its id, so both rows have the same unit;
+- a row of a table that is reached through another one has a key in place of an id, and is no part
+  of UNION ALL or of a join on ids (`_linked`);
 - a public table has at most one row for the values that it is joined on, and no unit. So a row
   meets one row of it at most, and which one does not depend on the rows of others.
 
@@ -101,7 +103,7 @@ def _of_selected(relation: Selected, catalog: Catalog) -> Declaration:
     unit = () if catalog.is_public(relation) else source.unit.columns
     if relation.unit != unit:
         raise QueryRefused("FROM: computed rows keep the unit's id")
-    return _made(source.unit, source.caps, columns, source.notes)
+    return _made(source, source.caps, columns, source.notes)
 
 
 def _check_names(names: list[str], unit: Unit) -> None:
@@ -164,6 +166,7 @@ def _keys(value: Scalar, source: Declaration) -> tuple[KeyValue, ...] | None:
 def _of_united(relation: United, catalog: Catalog) -> Declaration:
     parts = [declaration_of(part, catalog) for part in relation.parts]
     first = parts[0]
+    _check_have_ids("UNION ALL", parts)
     for part, own in zip(relation.parts, parts, strict=True):
         if catalog.is_public(part) is not catalog.is_public(relation.parts[0]):
             raise QueryRefused("UNION ALL: public tables and others don't mix")
@@ -189,7 +192,7 @@ def _of_united(relation: United, catalog: Catalog) -> Declaration:
             groups=sum(own.caps.groups for own in parts),
             rows_per_group=sum(own.caps.rows_per_group for own in parts),
         )
-    return _made(first.unit, caps, columns, tuple(dict.fromkeys(notes)))
+    return _made(first, caps, columns, tuple(dict.fromkeys(notes)))
 
 
 def _check_each_once(relation: NamedRows, catalog: Catalog) -> None:
@@ -289,6 +292,7 @@ def _of_joined(relation: Joined, catalog: Catalog) -> Declaration:
         if catalog.is_public(step.part):
             _check_public(step)
         else:
+            _check_have_ids("JOIN", [first, part])
             _check_on_unit(step, first.unit, part.unit)
             rows_of[qualifiers(relation.parts)[place]] = part
             caps = _product(caps, part.caps)
@@ -300,7 +304,7 @@ def _of_joined(relation: Joined, catalog: Catalog) -> Declaration:
     if len(rows_of) > 1:
         listed = ", ".join(f"{own.caps.rows:,} of {name}" for name, own in rows_of.items())
         notes.append(f"one {first.unit.column} is joined with at most these rows: {listed}")
-    return _made(first.unit, caps, columns, tuple(dict.fromkeys(notes)))
+    return _made(first, caps, columns, tuple(dict.fromkeys(notes)))
 
 
 def _public_first(relation: Joined, catalog: Catalog) -> str:
@@ -368,11 +372,21 @@ def _other_unit(what: str, one: Unit, other: Unit) -> str:
     return f"{what}: one table protects {one}, another {other}; both must protect the same"
 
 
+def _check_have_ids(what: str, parts: Iterable[Declaration]) -> None:
+    """Refuse rows that have a key in place of an id: a key is no id of another table."""
+    for own in parts:
+        if own.through is not None:
+            raise QueryRefused(
+                f"{what}: the rows of a table that is reached through {own.through.table} have "
+                f"keys and no {own.unit.column}; join it with public tables only"
+            )
+
+
 def _made(
-    unit: Unit, caps: Caps, columns: Mapping[str, Column], notes: Iterable[str]
+    first: Declaration, caps: Caps, columns: Mapping[str, Column], notes: Iterable[str]
 ) -> Declaration:
+    """The declaration of rows that have the unit, and the way to it, of the first source."""
     if not columns:
         raise QueryRefused("FROM: name at least one column besides the unit's")
-    return Declaration(
-        "relation", unit, caps if unit.column is not None else ONE_ROW, columns, tuple(notes)
-    )
+    caps = caps if first.unit.column is not None else ONE_ROW
+    return Declaration("relation", first.unit, caps, columns, tuple(notes), first.through)

@@ -104,6 +104,11 @@ class DiagnosisOf:
     @staticmethod
     def of(source: TableSource, asked: Plan) -> "DiagnosisOf":
         """The diagnosis of a question: its caps by its groups, the bounds of its columns."""
+        if asked.declaration.through is not None:
+            raise QueryRefused(
+                "the rows have keys in place of ids, so no caps of units can be seen here: "
+                f"diagnose {asked.declaration.through.table}"
+            )
         if isinstance(source, ComputedSource) and source.is_cut:
             raise QueryRefused(
                 "a join takes each table's rows within its caps, so what they cut can't be seen "

@@ -281,7 +281,7 @@ def _plan(query: Query, declaration: Declaration) -> Plan:
         sums |= {one.name: one for one in made}
         sources.append(tuple(one.name for one in made))
     if private and not sums.keys() & {_UNITS, _ROWS}:
-        is_by_row = declaration.unit.column is None
+        is_by_row = declaration.unit.column is None or declaration.through is not None
         made_first = _sum_of(SumKind.ROWS if is_by_row else SumKind.UNITS, None, declaration, there)
         sums[made_first.name] = made_first
     plain, listed = tuple(sums.values()), tuple(rows.values())
@@ -426,6 +426,11 @@ def _count_of_units(argument: Scalar | None, declaration: Declaration, groups: i
         raise QueryRefused("COUNT_UNITS counts the units that have rows: write COUNT_UNITS(*)")
     if declaration.unit.column is None:
         raise QueryRefused("each row is a unit here: COUNT(*) counts them")
+    if declaration.through is not None:
+        raise QueryRefused(
+            f"the rows have keys, of which one {declaration.unit.column} has several: count units "
+            f"in {declaration.through.table}"
+        )
     once = replace(declaration, caps=replace(declaration.caps, rows_per_group=1))
     moved = sensitivity((0, 1), once, groups)
     return SumOf("count of units", None, None, moved, counted=Counted.UNITS)

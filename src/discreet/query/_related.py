@@ -7,11 +7,10 @@ a unit's rows as its cap allows, chosen by a public hash of the row itself, so t
 unit can't make a join large.
 """
 
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import ibis
@@ -22,12 +21,20 @@ import pyarrow as pa
 from discreet._unit import Unit
 from discreet.errors import DeclarationError, QueryRefused
 from discreet.query import _engine
+from discreet.query._choice import first_rows
 from discreet.query._columns import ColumnType
 from discreet.query._compiling import Compiler
-from discreet.query._conversion import ENGINE_TYPES, id_text, identity, joint_id
+from discreet.query._conversion import (
+    ENGINE_TYPES,
+    are_alike,
+    id_parts,
+    id_text,
+    identity,
+    joint_id,
+)
 from discreet.query._declaration import Declaration
 from discreet.query._derived import Catalog, declaration_of, joined_names
-from discreet.query._engine import Engine, as_bytes, md5
+from discreet.query._engine import Engine
 from discreet.query._numbering import comparable
 from discreet.query._public_facts import facts_text
 from discreet.query._public_table import PublicTable
@@ -42,8 +49,14 @@ from discreet.query._relation import (
     from_text,
     tables_of,
 )
-from discreet.query._source import ArrowRows, ComputedSource, arrow_schema, check_schema, place_of
-from discreet.query._spelling import plain_text
+from discreet.query._source import (
+    ArrowRows,
+    ComputedSource,
+    arrow_schema,
+    check_schema,
+    id_columns,
+    place_of,
+)
 
 _ARROW = {
     ColumnType.BOOLEAN: pa.bool_(),
@@ -78,7 +91,8 @@ class RelationSource(ComputedSource):
 
     @property
     def is_cut(self) -> bool:
-        """Whether tables with a unit are joined with one another, anywhere."""
+        """Whether anywhere tables with a unit are joined with one another, or one is reached
+        through another."""
         return _is_cut(self.relation, self.catalog)
 
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
@@ -137,7 +151,7 @@ class RelationSource(ComputedSource):
         for name in sorted(set(tables_of(self.relation))):
             facts, source = self.catalog.tables[name], self.tables[name].source
             check_schema(source, facts.columns, facts.unit)
-            used = dict.fromkeys([*facts.columns, *facts.unit.columns])
+            used = dict.fromkeys([*facts.columns, *id_columns(source, facts.unit)])
             place = f"source{len(tables)}"
             schemas[place] = arrow_schema(source, tuple(used))
             tables[name] = engine.table(schemas[place], place)
@@ -179,35 +193,31 @@ class RelationSource(ComputedSource):
 
 def _is_cut(relation: NamedRows, catalog: Catalog) -> bool:
     match relation:
+        case TableRef(name):
+            return catalog.tables[name].through is not None
         case Selected(source):
             return _is_cut(source, catalog)
         case Joined() | United():
             private = [part for part in relation.parts if not catalog.is_public(part)]
             is_here = isinstance(relation, Joined) and len(private) > 1
             return is_here or any(_is_cut(part, catalog) for part in private)
-    return False
 
 
 def _are_whole(tables: Mapping[str, ir.Table], catalog: Catalog) -> bool:
     """Whether the ids of all tables are whole numbers. Refuses ids that can't be compared."""
     ids = [
-        [table[column] for column in catalog.tables[name].unit.columns]
+        id_parts(table, catalog.tables[name].unit)
         for name, table in tables.items()
         if name not in catalog.public
     ]
     for same in zip(*ids, strict=False):  # units of several sizes are refused by now
-        if len({_kind(raw.type()) for raw in same}) > 1:
+        if not are_alike(same):
             raise DeclarationError(
                 "FROM: the tables have ids of types that don't compare; declare tables whose ids "
                 "are all whole numbers and texts, or all of one type"
             )
     is_single = all(len(one) == 1 for one in ids)
     return is_single and all(identity(raw).type().is_integer() for (raw,) in ids)
-
-
-def _kind(kind: Any) -> str:  # Any: Ibis ships no types
-    is_plain = kind.is_integer() or kind.is_string() or kind.is_floating()
-    return "numbers and texts" if is_plain else str(kind)
 
 
 def _id_as_it_is(table: ir.Table, unit: Unit) -> Any:  # Any: Ibis expressions
@@ -307,10 +317,10 @@ class _Builder:
 
     def _id(self, table: ir.Table, unit: Unit) -> Any:  # Any: Ibis expressions
         """The id of a declared table, in the one spelling that all tables have."""
-        if len(unit.columns) > 1:
-            return joint_id([table[name] for name in unit.columns])
-        raw = table[unit.columns[0]]
-        return identity(raw) if self.are_whole else id_text(raw)
+        parts = id_parts(table, unit)
+        if len(parts) > 1:
+            return joint_id(parts)
+        return identity(parts[0]) if self.are_whole else id_text(parts[0])
 
     def _part(self, part: Selected, whole: United, names: Sequence[str]) -> ir.Table:
         """A part of UNION ALL, its columns of the types that all parts have together."""
@@ -337,7 +347,7 @@ class _Builder:
             id_name = self._unit(part)
             table = self.table(part, wanted + ([] if id_name is None else [id_name]))
             if id_name is not None and is_of_several:
-                table = _first_rows(table, id_name, self._facts(part).caps.rows)
+                table = first_rows(table, id_name, self._facts(part).caps.rows)
             columns = {own[place][name]: table[name] for name in wanted}
             ids = {} if id_name is None else {f"{_ID}{place}": table[id_name]}
             parts.append(table.select(**columns, **ids))
@@ -358,20 +368,3 @@ def _step(left: ir.Table, right: ir.Table, step: JoinStep, own: Mapping[str, str
     joined = left.join(right, equal, how="left" if step.is_left else "inner")
     kept = {name: left[name] for name in left.columns}
     return joined.select(**kept, **{name: right[name] for name in right.columns if name not in ids})
-
-
-def _first_rows(table: ir.Table, unit: str, most: int) -> ir.Table:
-    """The first rows of each unit by a public hash of the whole row, as many as its cap allows."""
-    texts = [_text(table[name]) for name in table.columns]
-    digest = md5(as_bytes(reduce(operator.add, texts)))
-    staged = table.mutate(**{_ID: digest})
-    order = [staged[_ID], *(comparable(staged[name]) for name in table.columns)]
-    numbered = staged.mutate(
-        **{f"{_ID}n": ibis.row_number().over(group_by=staged[unit], order_by=order)}
-    )
-    return numbered.filter(numbered[f"{_ID}n"] < most).select(*table.columns)
-
-
-def _text(value: Any) -> Any:  # Any: Ibis expressions
-    text = plain_text(value) if value.type().is_string() else value.cast("string")
-    return ibis.coalesce(text, ibis.literal("")) + ibis.literal("|")

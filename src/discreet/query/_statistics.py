@@ -95,7 +95,7 @@ def top_groups(table: TableRows, k: int, asking: Asking) -> TopGroups:
     plan, counts = table.plan, table.counts()
     if len(plan.groups) < 2:
         raise QueryRefused("top_k chooses among groups: name columns with keys in group_by")
-    is_added = plan.declaration.unit.change is Change.ADD_REMOVE
+    is_added = _is_added(plan)
     moves = Moves.TOGETHER if is_added else Moves.ANYHOW
     chosen = TopK.for_epsilon(asking.epsilon, counts, range(len(plan.groups)), k=k, moves=moves)
     error = chosen.error(asking.confidence)
@@ -165,7 +165,7 @@ def released_modes(table: TableRows, asking: Asking) -> Modes:
     is_one, places = len(groups) == 1, range(len(candidates))
     shape = (len(places),) if is_one else (len(groups), len(places))
     counts = table.counts(shape)
-    is_added = plan.declaration.unit.change is Change.ADD_REMOVE
+    is_added = _is_added(plan)
     moves = Moves.TOGETHER if is_added else Moves.ANYHOW
     chosen = (
         PermuteAndFlip.for_epsilon(asking.epsilon, counts, places, moves=moves)
@@ -231,3 +231,10 @@ def better_noise(
 
 def _purpose(what: str, bounded: Bounded[Any]) -> str:  # Any: rows or counts
     return f"{what}: {bounded.name}"
+
+
+def _is_added(plan: Plan) -> bool:
+    """Whether no count falls when a unit comes. Through another table, a key that two units count
+    for is in no group."""
+    facts = plan.declaration
+    return facts.unit.change is Change.ADD_REMOVE and facts.through is None

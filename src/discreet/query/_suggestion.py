@@ -15,7 +15,7 @@ from discreet._budget import Payer, Receipt
 from discreet._exact import Number, shown
 from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss, Threshold
-from discreet.errors import BudgetExceeded, InvalidArgument
+from discreet.errors import BudgetExceeded, InvalidArgument, QueryRefused
 from discreet.mechanisms import (
     Bounded,
     DiscreteLaplace,
@@ -27,7 +27,7 @@ from discreet.mechanisms import (
 from discreet.query._admission import PlannedCharge, admits_all
 from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType
 from discreet.query._declaration import Declaration
-from discreet.query._source import check_schema, kinds, source_of
+from discreet.query._source import ComputedSource, check_schema, kinds, source_of
 from discreet.query._suggestion_search import (
     OpenColumns,
     SuggestionOf,
@@ -130,6 +130,11 @@ def price_suggestion(
     price, leak = _checks.positive(epsilon=epsilon), _checks.not_negative(delta=delta)
     if leak >= 1:
         raise InvalidArgument(f"delta = {shown(leak)}: give a number below 1")
+    if isinstance(asked.source, ComputedSource):
+        raise QueryRefused(
+            "caps, bounds and keys are suggested for the rows of a file or frame with ids; these "
+            "are computed from others"
+        )
     check_schema(asked.source, asked.types, asked.unit)
     needs_cap = asked.unit.column is not None and asked.rows is None
     columns = OpenColumns.of(asked, with_keys=leak > 0)

@@ -18,13 +18,15 @@ from discreet.query._beside import Beside, PrivateTable, catalog, joined, relate
 from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType
 from discreet.query._contingency import Contingency
 from discreet.query._correlations import Correlations, pair_names
-from discreet.query._declaration import Declaration
+from discreet.query._declaration import Declaration, linked_declaration
 from discreet.query._diagnosis import Diagnosis
 from discreet.query._frame import ColumnExpression, ConditionExpression, UnnamedAggregate
 from discreet.query._histogram import Bins
+from discreet.query._linked import LinkedSource
 from discreet.query._null_share import NullCheck, NullShare, release_share
 from discreet.query._public_table import PublicTable
 from discreet.query._question import Question
+from discreet.query._related import RelationSource
 from discreet.query._relation import TableRef
 from discreet.query._selection import Selection
 from discreet.query._source import ComputedSource, TableSource, source_of
@@ -132,6 +134,51 @@ class Table:
         source, facts = united(self, other)
         return Table.declared(source, facts, self._ledger)
 
+    def linked(
+        self,
+        source: Any,  # Any: as for `Table`
+        *,
+        on: Names | Mapping[str, str],
+        columns: Mapping[str, Column],
+        rows: int,
+        name: str = "table",
+    ) -> "Table":
+        """A table whose rows have no id, but a key of this table: the rows of purchases have an
+        order's number, and this is the table of orders. ``on`` names the key's columns, as names
+        that both have or as pairs, of the source's and of this table's. Each key counts for at most
+        ``rows`` rows, and a unit for as many keys as it counts for rows of this table. Rows whose
+        key belongs to several units, or to none, are left out. If this table is a frame, the key is
+        one of its declared columns.
+
+        Guarantee: as for `Table`. The rows of a unit are those under its keys.
+
+        >>> import discreet as dp
+        >>> import pandas as pd
+        >>> orders = dp.Table(
+        ...     pd.DataFrame({"customer": [1, 1, 2], "order": [10, 11, 12]}),
+        ...     name="orders",
+        ...     unit=dp.Unit("customer"),
+        ...     columns={"order": dp.Column.integer()},
+        ...     rows=10,
+        ... )
+        >>> purchases = pd.DataFrame({"order": [10, 10, 12], "price": [3, 4, 5]})
+        >>> columns = {"price": dp.Column.number(0, 100)}
+        >>> orders.linked(purchases, on="order", columns=columns, rows=5).declaration.caps
+        Caps(rows=50, groups=50, rows_per_group=50)
+        """
+        pairs = on if isinstance(on, Mapping) else {one: one for one in _names(on)}
+        if isinstance(self.source, RelationSource):
+            raise InvalidArgument(
+                "linked: these rows are computed from others; ask it of a declared table with ids"
+            )
+        facts = linked_declaration(
+            name, columns, self.declaration, on=tuple(pairs.items()), rows=rows
+        )
+        assert facts.through is not None  # it has just been stated
+        events = source_of(source, [*columns, *pairs])
+        linked = LinkedSource(events, self.source, facts.unit, facts.through)
+        return Table.declared(linked, facts, self._ledger, self._beside)
+
     def has_ledger_of(self, other: PrivateTable) -> bool:
         """Whether both tables are paid from one ledger."""
         if not isinstance(other, Table):
@@ -153,7 +200,7 @@ class Table:
     def question(self, text: str) -> "Question":
         """The question that an SQL text asks; refused by name if any part of it has no rule."""
         found, relation = read_question(text, self.declaration, catalog(self, self._beside))
-        if isinstance(relation, TableRef) and not isinstance(self.source, ComputedSource):
+        if isinstance(relation, TableRef) and not isinstance(self.source, RelationSource):
             return Question(self, found)
         source = related(self, self._beside, relation)
         return Question(Table.declared(source, found.declaration, self._ledger), found)
@@ -349,6 +396,12 @@ class Table:
 
     def _check_declared(self) -> None:
         if isinstance(self.source, ComputedSource):
+            through = self.declaration.through
+            if through is not None:
+                raise QueryRefused(
+                    f"the rows of {self.declaration.name} have keys in place of ids: ask this of "
+                    f"{through.table}"
+                )
             raise QueryRefused(
                 f"the rows of FROM {self.declaration.name} are computed from declared columns; ask "
                 "this of the tables themselves"
