@@ -6,16 +6,15 @@ through `discreet.mechanisms._release`. Read the files in this order:
 
 1. what is public: `_columns`, `_declaration`, `_declaration_file` (discreet.toml)
 2. what can be asked: `_aggregates`, `_query`; from Python `_frame`, `_frame_after`; from SQL
-   `_sql_text`, `_sql`, `_sql_from`, `_sql_grouping`, `_sql_aggregates`, `_sql_after`,
-   `_sql_values`, `_sql_leaves`;
-   of several tables: `_relation` (joins and unions as values), `_derived` (their declaration, and
-   why they are private), `_public_table`, `_beside`
+   `_sql_text`, `_sql`, `_sql_from`, `_sql_per_unit`, `_sql_grouping`, `_sql_aggregates`,
+   `_sql_after`, `_sql_values`, `_sql_leaves`; of several tables: `_relation` (joins and unions as
+   values), `_derived` (their declaration, and why they are private), `_per_unit`, `_public_table`,
+   `_beside`
 3. what it means and costs: `_inference` (types and bounds), `_plan` (sums, sensitivity), `_price`,
    and `_public_facts` for receipts
-4. how it runs: `_source` (rows), `_related` (those of several tables), `_linked` (those
-   under keys of units), `_conversion`,
-   `_compiling`, `_bounding`; `_compiled_plan` is the whole, `_engine` the role of an engine,
-   `_duckdb` the one there is; `_private_keys` for groups that come from the rows
+4. how it runs: `_source` (rows), `_related` (those of several tables), `_linked` (those under keys
+   of units), `_conversion`, `_compiling`, `_bounding`; `_compiled_plan` is the whole, `_engine` the
+   role of an engine, `_duckdb` the one there is; `_private_keys` for groups that come from the rows
 5. what comes out: `_question` (price, pay, release), `_assembly`, `_answer`, `_answer_in_words`,
    `_estimates`, `_intervals`, `_second_moments`, `_correlation`, `_forecast`; what is computed from
    noisy numbers: `_post_processing` and `_output_types` (what may be), `_totals`, `_outputs` and

@@ -10,12 +10,13 @@ from discreet.errors import InvalidArgument, QueryRefused
 from discreet.query._declaration import Declaration
 from discreet.query._derived import Catalog, declaration_of, joined_names
 from discreet.query._public_table import PublicTable
-from discreet.query._query import ColumnRef
+from discreet.query._query import Aggregate, ColumnRef, Condition
 from discreet.query._related import RelationSource
 from discreet.query._relation import (
     Joined,
     JoinStep,
     NamedRows,
+    PerUnit,
     Selected,
     TableRef,
     United,
@@ -187,6 +188,15 @@ def joined(
 
 def _renamed(step: JoinStep, names: Mapping[str, str]) -> JoinStep:
     return replace(step, equal=tuple((names[left], own) for left, own in step.equal))
+
+
+def per_unit(
+    table: PrivateTable, aggregates: Iterable[Aggregate], where: Condition | None
+) -> tuple[RelationSource, Declaration]:
+    """One row for each unit of the table: these aggregates of its rows that meet the condition."""
+    tables, known = _together(table, table)
+    unit = table.declaration.unit.columns
+    return _made(PerUnit(_relation(table), tuple(aggregates), where, unit), known, tables)
 
 
 def united(first: PrivateTable, second: AnyTable) -> tuple[RelationSource, Declaration]:

@@ -4,6 +4,7 @@ A relation is refused unless each of its rows belongs to one unit, and follows f
 unit and from public tables alone:
 
 - a row of computed values has the unit of the row that they are computed from;
+- a row of aggregates for each unit follows from the rows of this unit;
 - a row of UNION ALL has the unit that it has in its own table;
 - two tables with a unit are joined on its id, so both rows have the same unit;
 - a row of a table that is reached through another one has a key in place of an id, and is no part
@@ -32,12 +33,14 @@ from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType, KeyValue
 from discreet.query._declaration import Declaration
 from discreet.query._inference import can_be_unknown, column_of, infer
 from discreet.query._keys import keys_of
+from discreet.query._per_unit import column_of_total
 from discreet.query._query import ColumnRef, FromText, Literal, Scalar, quoted, scalar_text
 from discreet.query._relation import (
     MOST_TABLES,
     Joined,
     JoinStep,
     NamedRows,
+    PerUnit,
     Selected,
     TableRef,
     United,
@@ -74,6 +77,8 @@ def declaration_of(relation: NamedRows, catalog: Catalog) -> Declaration:
     match relation:
         case Selected():
             made = _of_selected(relation, catalog)
+        case PerUnit():
+            made = _of_per_unit(relation, catalog)
         case Joined():
             made = _of_joined(relation, catalog)
         case United():
@@ -158,6 +163,31 @@ def _keys(value: Scalar, source: Declaration) -> tuple[KeyValue, ...] | None:
     except QueryRefused:
         return None
     return keys if 0 < len(keys) <= _MOST_KEYS else None
+
+
+# --- one row for each unit ---
+
+
+def _of_per_unit(relation: PerUnit, catalog: Catalog) -> Declaration:
+    """A row follows from all rows of its unit, and its values are within bounds that follow from
+    the caps and bounds of the source."""
+    source = declaration_of(relation.source, catalog)
+    if source.unit.column is None:
+        raise QueryRefused("GROUP BY in FROM makes a row for each unit; here each row is a unit")
+    if source.through is not None:
+        raise QueryRefused(
+            "GROUP BY in FROM makes a row for each unit; these rows have keys, of which one "
+            f"{source.unit.column} has several"
+        )
+    if relation.unit != source.unit.columns:
+        raise QueryRefused(f"GROUP BY in FROM names {', '.join(source.unit.columns)}, and no more")
+    if relation.where is not None:
+        can_be_unknown(relation.where, source)
+    _check_names([one.name for one in relation.aggregates], source.unit)
+    columns = {one.name: column_of_total(one, source) for one in relation.aggregates}
+    rows = source.caps.rows
+    note = f"a sum or count of one {source.unit.column} is at most that of {rows:,} rows"
+    return _made(source, Caps(1), columns, (*source.notes, note))
 
 
 # --- one after the other ---

@@ -344,6 +344,11 @@ def value_grid(argument: Scalar, declaration: Declaration) -> SumGrid:
     return _grid(argument, declaration, _VALUE_BITS, is_decimal=False)
 
 
+def total_grid(argument: Scalar, declaration: Declaration) -> SumGrid:
+    """The public grid of an argument, on which a unit's total within the caps fits into a float."""
+    return _grid(argument, declaration, _VALUE_BITS - _bits(Fraction(declaration.caps.rows)))
+
+
 def _sums_of(aggregate: Aggregate, declaration: Declaration, groups: int) -> tuple[SumOf, ...]:
     needs = ESTIMATORS[aggregate.function].needs
     if aggregate.second is not None:

@@ -7,7 +7,7 @@ a unit's rows as its cap allows, chosen by a public hash of the row itself, so t
 unit can't make a join large.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +36,7 @@ from discreet.query._declaration import Declaration
 from discreet.query._derived import Catalog, declaration_of, joined_names
 from discreet.query._engine import Engine
 from discreet.query._numbering import comparable
+from discreet.query._per_unit import addend_of_unit, total
 from discreet.query._public_facts import facts_text
 from discreet.query._public_table import PublicTable
 from discreet.query._query import ColumnRef, Condition, Scalar, columns_in
@@ -43,6 +44,7 @@ from discreet.query._relation import (
     Joined,
     JoinStep,
     NamedRows,
+    PerUnit,
     Selected,
     TableRef,
     United,
@@ -57,6 +59,7 @@ from discreet.query._source import (
     id_columns,
     place_of,
 )
+from discreet.query._stages import StagedValue
 
 _ARROW = {
     ColumnType.BOOLEAN: pa.bool_(),
@@ -197,6 +200,8 @@ def _is_cut(relation: NamedRows, catalog: Catalog) -> bool:
             return catalog.tables[name].through is not None
         case Selected(source):
             return _is_cut(source, catalog)
+        case PerUnit():
+            return True  # totals are clamped
         case Joined() | United():
             private = [part for part in relation.parts if not catalog.is_public(part)]
             is_here = isinstance(relation, Joined) and len(private) > 1
@@ -218,6 +223,12 @@ def _are_whole(tables: Mapping[str, ir.Table], catalog: Catalog) -> bool:
             )
     is_single = all(len(one) == 1 for one in ids)
     return is_single and all(identity(raw).type().is_integer() for (raw,) in ids)
+
+
+def _columns_read(values: Iterable[Scalar], where: Condition | None) -> list[str]:
+    """The columns that values and a condition read."""
+    used = [name for value in values for name in columns_in(value)]
+    return used + ([] if where is None else columns_in(where))
 
 
 def _id_as_it_is(table: ir.Table, unit: Unit) -> Any:  # Any: Ibis expressions
@@ -244,6 +255,8 @@ class _Builder:
             case Selected():
                 values = {name: value for name, value in relation.columns if name in names}
                 made = self._selected(relation.source, values, relation.where, self._unit(relation))
+            case PerUnit():
+                made = self._per_unit(relation, names)
             case Joined():
                 made = self._joined(relation, names)
             case United(parts):
@@ -270,7 +283,7 @@ class _Builder:
     def public_keys(self, relation: NamedRows) -> Iterator[ir.Table]:
         """The columns that public tables are joined on, wherever they are in a relation."""
         match relation:
-            case Selected(source):
+            case Selected(source) | PerUnit(source):
                 yield from self.public_keys(source)
             case Joined(_, steps):
                 for part in relation.parts:
@@ -299,21 +312,49 @@ class _Builder:
         unit: str | None,
     ) -> ir.Table:
         """These values in each row that meets the condition, and the unit's id."""
-        facts = self._facts(source)
-        compiler = Compiler(facts)
+        compiler = Compiler(self._facts(source))
+        terms = {name: compiler.scalar(value) for name, value in values.items()}
+        read = _columns_read(values.values(), where)
+        return self._rows(source, compiler, terms, read=read, where=where, unit=unit)
+
+    def _rows(
+        self,
+        source: NamedRows,
+        compiler: Compiler,
+        terms: Mapping[str, StagedValue],
+        *,
+        read: Sequence[str],
+        where: Condition | None,
+        unit: str | None,
+    ) -> ir.Table:
+        """These terms, which read these columns, in each row that meets the condition, and the
+        unit's id."""
         if isinstance(source, TableRef):
             table, id_of = self.tables[source.name], self._id
         else:
-            used = [name for value in values.values() for name in columns_in(value)]
-            used += [] if where is None else columns_in(where)
-            used += [] if unit is None else [unit]
-            some = used or list(facts.columns)[:1]
+            used = [*read, *([] if unit is None else [unit])]
+            some = used or list(compiler.declaration.columns)[:1]
             table, id_of = self.table(source, list(dict.fromkeys(some))), _id_as_it_is
-        terms = {name: compiler.scalar(value) for name, value in values.items()}
-        if unit is not None:
-            terms[unit] = compiler.of_rows(partial(id_of, unit=facts.unit))
-        made = compiler.select(table, terms, where)
+        own = partial(id_of, unit=compiler.declaration.unit)
+        ids = {} if unit is None else {unit: compiler.of_rows(own)}
+        made = compiler.select(table, {**terms, **ids}, where)
         return made if unit is None else made.filter(made[unit].notnull())
+
+    def _per_unit(self, relation: PerUnit, names: Sequence[str]) -> ir.Table:
+        """One row for each unit: aggregates of its rows, as integers and only then as floats, so
+        that no order of the rows changes them."""
+        compiler, unit = Compiler(self._facts(relation.source)), self._unit(relation)
+        assert unit is not None  # `declaration_of` refuses it
+        asked = {f"{_ID}{n}": one for n, one in enumerate(relation.aggregates)}
+        asked = {name: one for name, one in asked.items() if one.name in names}
+        terms = {name: addend_of_unit(one, compiler) for name, one in asked.items()}
+        values = [value for one in asked.values() for value in one.arguments]
+        source, where = relation.source, relation.where
+        read = _columns_read(values, where)
+        rows = self._rows(source, compiler, terms, read=read, where=where, unit=unit)
+        totals = {one.name: total(one, compiler, rows[name]) for name, one in asked.items()}
+        made = rows.group_by(unit).aggregate(**{f"{_ID}rows": rows.count(), **totals})
+        return made.drop(f"{_ID}rows")
 
     def _id(self, table: ir.Table, unit: Unit) -> Any:  # Any: Ibis expressions
         """The id of a declared table, in the one spelling that all tables have."""

@@ -8,7 +8,16 @@ computes its rows.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from discreet.query._query import ColumnRef, Condition, Scalar, condition_text, quoted, scalar_text
+from discreet.query._query import (
+    Aggregate,
+    ColumnRef,
+    Condition,
+    Scalar,
+    aggregate_text,
+    condition_text,
+    quoted,
+    scalar_text,
+)
 
 MOST_TABLES = 8  # in one relation, counted as often as they are named
 
@@ -29,6 +38,17 @@ class Selected:
     columns: tuple[tuple[str, Scalar], ...]
     where: Condition | None = None
     unit: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PerUnit:
+    """One row for each unit that has rows which meet the condition: these aggregates of them. The
+    ``unit``'s id has its own columns' names."""
+
+    source: "NamedRows"
+    aggregates: tuple[Aggregate, ...]
+    where: Condition | None
+    unit: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +87,7 @@ class United:
     parts: tuple[Selected, ...]
 
 
-NamedRows = TableRef | Selected | Joined | United
+NamedRows = TableRef | Selected | PerUnit | Joined | United
 
 
 def tables_of(relation: NamedRows) -> Iterator[str]:
@@ -75,7 +95,7 @@ def tables_of(relation: NamedRows) -> Iterator[str]:
     match relation:
         case TableRef(name):
             yield name
-        case Selected(source):
+        case Selected(source) | PerUnit(source):
             yield from tables_of(source)
         case Joined() | United():
             for part in relation.parts:
@@ -104,7 +124,7 @@ def from_text(relation: NamedRows, *, is_flat: bool = False) -> str:
     match relation:
         case TableRef(name):
             return quoted(name)
-        case Selected() | United():
+        case Selected() | PerUnit() | United():
             return f"({_select_text(relation, is_flat=is_flat)}) AS part1"
         case Joined(_, steps):
             names = qualifiers(relation.parts)
@@ -137,6 +157,15 @@ def _select_text(relation: NamedRows, *, is_flat: bool) -> str:
             listed = ", ".join(values)
             tail = "" if where is None else f" WHERE {condition_text(where, is_flat=is_flat)}"
             return f"SELECT {listed} FROM {from_text(source, is_flat=is_flat)}{tail}"  # noqa: S608  # for people to read
+        case PerUnit(source, aggregates, where, unit):
+            ids = ", ".join(map(quoted, unit))
+            listed = ", ".join(
+                f"{aggregate_text(one, is_flat=is_flat)} AS {quoted(one.name)}"
+                for one in aggregates
+            )
+            tail = "" if where is None else f" WHERE {condition_text(where, is_flat=is_flat)}"
+            start = from_text(source, is_flat=is_flat)
+            return f"SELECT {ids}, {listed} FROM {start}{tail} GROUP BY {ids}"  # noqa: S608  # for people to read
         case United(parts):
             return " UNION ALL ".join(_select_text(part, is_flat=is_flat) for part in parts)
         case _:

@@ -15,7 +15,15 @@ from discreet.errors import QueryRefused
 from discreet.query._aggregates import SPELLINGS
 from discreet.query._derived import Catalog, declaration_of, joined_names
 from discreet.query._query import Both, ColumnRef, Condition, Scalar, parts_of
-from discreet.query._relation import Joined, JoinStep, NamedRows, Selected, TableRef, United
+from discreet.query._relation import (
+    Joined,
+    JoinStep,
+    NamedRows,
+    PerUnit,
+    Selected,
+    TableRef,
+    United,
+)
 from discreet.query._sql_leaves import (
     Scope,
     ScopePart,
@@ -25,12 +33,13 @@ from discreet.query._sql_leaves import (
     own_name,
     read_column,
 )
+from discreet.query._sql_per_unit import read_per_unit
 from discreet.query._sql_text import MAX_TOKENS, SqlText
 from discreet.query._sql_words import FORM
 
 _ROWS_ONLY = (
     "a query in FROM computes values row by row: SELECT values FROM table [WHERE conditions]; "
-    "keys and aggregates stand in the outer query"
+    "keys and aggregates stand in the outer query, or GROUP BY names the unit's id"
 )
 _NO_JOIN = "tables are joined by JOIN or LEFT JOIN, with USING (columns) or ON a.x = b.x AND ..."
 _NO_NAME = "a query in FROM needs a name: (SELECT ...) AS name"
@@ -114,16 +123,25 @@ class FromReader:
         if not isinstance(node, exp.Select):
             raise self.sql.refused(node, _ROWS_ONLY)
         for name, part in node.args.items():
-            is_listed = name in ("expressions", "from_", "joins", "where")
+            is_listed = name in ("expressions", "from_", "joins", "where", "group")
             if not is_listed and part is not None and part != []:
                 raise self.sql.refused(part if isinstance(part, exp.Expr) else node, _ROWS_ONLY)
         inner = self._from(node)
         reader = TreeReader(self.sql, inner)
-        part = self._items(node.expressions, reader)
+        group = node.args.get("group")
+        part = ScopePart("", {}, {}) if group else self._items(node.expressions, reader)
         where, condition = inner.where, node.args.get("where")
         if condition is not None:
             own = self.read_condition(condition.this, reader)
             where = own if where is None else Both(where, own)
+        if group is not None:
+            asked = read_per_unit(node.expressions, group, reader, self.read_value)
+            aggregates, ids, order = asked
+            for one in aggregates:
+                for value in one.arguments:
+                    self._check_size(value, group)
+            unit = inner.declaration.unit.columns
+            return self._derived(PerUnit(inner.relation, aggregates, where, unit), ids, order)
         return Scope(inner.declaration, inner.relation, (part,), where)
 
     def _items(self, nodes: Sequence[exp.Expr], reader: TreeReader) -> ScopePart:
@@ -209,10 +227,12 @@ class FromReader:
             parts.append(Selected(one.relation, tuple(kept), one.where, unit.columns))
         return self._derived(United(tuple(parts)), scopes[0].parts[0].ids)
 
-    def _derived(self, relation: NamedRows, ids: Mapping[str, int]) -> Scope:
+    def _derived(
+        self, relation: NamedRows, ids: Mapping[str, int], order: tuple[str, ...] = ()
+    ) -> Scope:
         declaration = declaration_of(relation, self.catalog)
         columns: dict[str, Scalar] = {name: ColumnRef(name) for name in declaration.columns}
-        return Scope(declaration, relation, (ScopePart("", columns, ids),))
+        return Scope(declaration, relation, (ScopePart("", columns, ids, order),))
 
     def _unit(self, scope: Scope) -> Unit:
         """The unit of the rows; none of them is anybody's in public tables."""

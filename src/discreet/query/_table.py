@@ -14,13 +14,18 @@ from discreet.mechanisms import Bounded, Door, Release, Rows
 from discreet.mechanisms.statistics import Moments, Regression
 from discreet.query._aggregate_functions import count, count_units
 from discreet.query._answer import Answer
-from discreet.query._beside import Beside, PrivateTable, catalog, joined, related, united
+from discreet.query._beside import Beside, PrivateTable, catalog, joined, per_unit, related, united
 from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType
 from discreet.query._contingency import Contingency
 from discreet.query._correlations import Correlations, pair_names
 from discreet.query._declaration import Declaration, linked_declaration
 from discreet.query._diagnosis import Diagnosis
-from discreet.query._frame import ColumnExpression, ConditionExpression, UnnamedAggregate
+from discreet.query._frame import (
+    ColumnExpression,
+    ConditionExpression,
+    UnnamedAggregate,
+    all_of,
+)
 from discreet.query._histogram import Bins
 from discreet.query._linked import LinkedSource
 from discreet.query._null_share import NullCheck, NullShare, release_share
@@ -178,6 +183,17 @@ class Table:
         events = source_of(source, [*columns, *pairs])
         linked = LinkedSource(events, self.source, facts.unit, facts.through)
         return Table.declared(linked, facts, self._ledger, self._beside)
+
+    def per_unit(
+        self, *conditions: ConditionExpression | ColumnExpression, **aggregates: UnnamedAggregate
+    ) -> "Table":
+        """A table of one row for each unit: aggregates of its rows that meet all conditions, as in
+        ``stays.per_unit(days=dp.sum("days"), stays=dp.count())``. A unit without such rows has
+        none. There are counts, sums, means, ``MIN`` and ``MAX``, which are exact within a unit. A
+        sum or count is at most that of ``rows`` rows."""
+        named = [one.named(name) for name, one in aggregates.items()]
+        source, facts = per_unit(self, named, all_of(conditions))
+        return Table.declared(source, facts, self._ledger)
 
     def has_ledger_of(self, other: PrivateTable) -> bool:
         """Whether both tables are paid from one ledger."""
