@@ -437,6 +437,56 @@ def test_one_frame_under_two_names_is_refused_where_rows_are_units(make: Any) ->
     assert ledger.spent().charges == 1
 
 
+def _numbers(count: int) -> dict[str, list[int]]:
+    return {"x": list(range(count)), "y": list(range(count))}
+
+
+SLICES: dict[str, tuple[Any, Callable[[Any], list[Any]], Callable[[Any], Any]]] = {
+    "pandas": (
+        pd.DataFrame(_numbers(90)),
+        lambda frame: [frame[10:], frame[:0], frame[::2], frame[["x"]], frame.assign(z=1)],
+        pd.DataFrame.copy,
+    ),
+    "polars": (
+        pl.DataFrame(_numbers(90)),
+        lambda frame: [frame[10:], frame[:9], frame.clone(), frame.with_columns(z=1)],
+        lambda frame: pl.DataFrame(frame.to_dict(as_series=False)),
+    ),
+    "arrow": (
+        pa.table({name: pa.array(values) for name, values in _numbers(90).items()}),
+        lambda rows: [rows.slice(10), rows.slice(0, 0), rows.select(["x"]), rows.slice(89, 1)],
+        lambda rows: pa.table(rows.to_pydict()),
+    ),
+    "texts": (
+        pa.table({"x": ["a", "bc", ""] * 30}),
+        lambda rows: [rows.slice(10), rows.slice(0, 1)],
+        lambda rows: pa.table(rows.to_pydict()),
+    ),
+    "truth values": (
+        pa.table({"x": [True, False] * 45}),
+        lambda rows: [rows.slice(10), rows.slice(0, 1)],
+        lambda rows: pa.table(rows.to_pydict()),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", SLICES)
+def test_slices_of_one_frame_are_refused_where_rows_are_units(kind: str) -> None:
+    """Whichever rows they hold: whether they overlap may follow from the number of rows."""
+    frame, slices, copied = SLICES[kind]
+    columns = {"texts": Column.text(), "truth values": Column.boolean()}
+    columns = {"x": columns.get(kind, Column.integer(0, 99))}
+    declare = partial(Table, unit=dp.Unit.ROW, columns=columns)
+    first = declare(slices(frame)[0], name="a")
+    for other in slices(frame):
+        with pytest.raises(QueryRefused, match="slices of one frame"):
+            without_noise(first.union_all(declare(other, name="b")).agg(n=dp.count()))
+    for one in (frame, slices(frame)[0]):
+        other = copied(one)
+        made = first.union_all(declare(other, name="b")).agg(n=dp.count())
+        assert without_noise(made).rows()[0]["n"] == len(slices(frame)[0]) + len(other)
+
+
 def test_one_file_by_two_links_is_refused_where_rows_are_units(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x\n1\n")
     (tmp_path / "b.csv").hardlink_to(tmp_path / "a.csv")

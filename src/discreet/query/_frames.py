@@ -30,6 +30,20 @@ def pandas_table(frame: "pd.DataFrame", names: Sequence[str]) -> pa.Table:
     return _table({str(label): _pandas_column(frame[label]) for label in labels})
 
 
+def numpy_roots(frame: "pd.DataFrame", names: Sequence[str]) -> list[np.ndarray[Any, Any]]:
+    """The arrays that the columns of these names are views of, where they are of NumPy's dtypes. A
+    slice of a frame has the arrays of the frame."""
+    roots = []
+    for place, label in enumerate(frame.columns):
+        series = frame.iloc[:, place]
+        if str(label) in names and isinstance(series.dtype, np.dtype):
+            array = series.to_numpy()
+            while isinstance(array.base, np.ndarray):
+                array = array.base
+            roots.append(array)
+    return roots
+
+
 def polars_table(frame: "pl.DataFrame", names: Sequence[str]) -> pa.Table:
     """The frame's columns of these names; those it lacks are left out."""
     return _table({n: _polars_column(frame[n]) for n in frame.columns if n in names})

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import ibis
@@ -51,13 +52,13 @@ from discreet.query._relation import (
     from_text,
     tables_of,
 )
+from discreet.query._shared_rows import share_rows
 from discreet.query._source import (
     ArrowRows,
     ComputedSource,
     arrow_schema,
     check_schema,
     id_columns,
-    place_of,
 )
 from discreet.query._stages import StagedValue
 
@@ -165,13 +166,11 @@ class RelationSource(ComputedSource):
         private = sorted(set(tables_of(self.relation)) - self.catalog.public)
         if self.catalog.tables[private[0]].unit.column is not None:
             return
-        seen: dict[object, str] = {}
-        for name in private:
-            other = seen.setdefault(place_of(self.tables[name].source), name)
-            if other != name:
+        for name, other in combinations(private, 2):
+            if share_rows(self.tables[name].source, self.tables[other].source):
                 raise QueryRefused(
-                    f"FROM: {name} and {other} have the same rows, each of which is a unit and "
-                    "counts once"
+                    f"FROM: {name} and {other} have the same rows, or are slices of one frame, and "
+                    "each row is a unit that counts once; if no row is in both, copy one of them"
                 )
 
     def _check_unique(self, keys: ir.Table, builder: "_Builder", engine: Engine) -> None:

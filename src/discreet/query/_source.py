@@ -8,7 +8,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -128,12 +128,13 @@ class CsvFile:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ArrowSource:
-    """A table in memory; ``others`` are the names of undeclared columns, and ``origin`` is the
-    frame that it was taken from."""
+    """A table in memory; ``others`` are the names of undeclared columns, ``origin`` is the
+    frame that it was taken from, and ``roots`` are the arrays that its columns are views of."""
 
     table: pa.Table
     others: tuple[str, ...] = ()
     origin: object = field(default=None, compare=False)
+    roots: Sequence[object] = field(default=(), compare=False)
 
     @property
     def label(self) -> str:
@@ -172,7 +173,8 @@ def source_of(
         return _in_memory(_frames.arrow_table(given, names), given.column_names, given)
     module = type(given).__module__.partition(".")[0]
     if module == "pandas" and hasattr(given, "columns"):
-        return _in_memory(_frames.pandas_table(given, names), given.columns, given)
+        made = _in_memory(_frames.pandas_table(given, names), given.columns, given)
+        return replace(made, roots=_frames.numpy_roots(given, names))
     if module == "polars" and hasattr(given, "to_arrow") and hasattr(given, "columns"):
         return _in_memory(_frames.polars_table(given, names), given.columns, given)
     raise InvalidArgument(
