@@ -64,3 +64,22 @@ def test_either_both_are_paid_or_none(run: Run) -> None:
         if is_paid:  # again it is free, whatever is left
             assert run(*asked, "--request", "one").code == 0
     assert counts == {0, 2}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "wages AS a JOIN wages AS b USING (person)",
+        "(SELECT person, MAX(wage) AS wage FROM wages GROUP BY person) AS p",
+    ],
+)
+def test_a_diagnosis_that_computed_rows_refuse_is_refused_before_the_question_is_paid(
+    run: Run, source: str
+) -> None:
+    run(*DECLARE)
+    run("ask", "wages", COUNT, "--epsilon", "0.1")
+    text = f"SELECT COUNT(*) AS n FROM {source}"
+    ended = run("ask", "wages", text, "--epsilon", "0.1", "--diagnose", "0.1")
+    assert "diagnose each table by itself" in ended.err
+    assert ended.code != 0
+    assert _charges() == 1

@@ -33,7 +33,7 @@ def check_both(
     from discreet.query._admission import admits_all
     from discreet.query._diagnosis import DiagnosisOf, diagnosis_loss
 
-    asked = DiagnosisOf.of(declared.rows, question.plan)
+    asked = DiagnosisOf.of(question.table.source, question.plan)
     of_diagnosis = diagnosis_loss(asked, epsilon=fraction(epsilon), confidence=confidence)
     of_question = question.price(named, confidence).privacy_loss
     both = [(of_question, request), (of_diagnosis, request and _request(request))]
