@@ -35,7 +35,7 @@ def test_a_run_that_no_longer_fits(kind: Callable[[Limit], Filter]) -> None:
     assert itself is not None
     assert float(itself[1]) == pytest.approx(RUN.epsilon(1e-6), rel=1e-5)
     assert 50 < float(itself[2]) < 70
-    left = re.search(r"at most ε = ([0-9.]+) is left for one more pure charge", said)
+    left = re.search(r"at most ε = ([0-9.]+) is left for one more charge without a delta", said)
     noise = re.search(r"or for Gaussian noise at a multiplier of ([0-9.]+) or more", said)
     assert left is not None
     assert noise is not None

@@ -27,8 +27,8 @@ def test_a_refusal_says_what_it_would_reach_and_what_is_left() -> None:
     payer = ledger(2)
     pay(payer, Pure(1.5))
     assert refused(payer, Pure(0.57)) == (
-        "would reach ε = 2.07, the limit is 2 (δ = 0); at most ε = 0.5 is left for one more pure "
-        "charge; lower the budget of this query or ask the owner"
+        "would reach ε = 2.07, the limit is 2 (δ = 0); at most ε = 0.5 is left for one more "
+        "charge without a delta; lower the budget of this query or ask the owner"
     )
 
 
@@ -76,7 +76,7 @@ def test_a_balance_in_words() -> None:
     assert fixed == (2 * Gaussian(10)).epsilon(1e-6) < balance.epsilon
     said = str(balance)
     assert said.startswith(f"spent ε = {up(balance.epsilon)} of 2 (δ = 1e-06), in 1 charge; ")
-    assert "valid only if the charges were fixed beforehand" in said
+    assert "if all charges had been fixed beforehand" in said
 
 
 def test_a_ledger_shows_itself_in_short() -> None:
@@ -116,7 +116,9 @@ def test_limits_of_other_kinds(limit: AnyLimit, spent: str, refused_for: str) ->
     pay(payer, 4 * Gaussian(10))
     balance = payer.spent()
     assert str(balance).startswith(spent)
-    assert f"one more pure charge may cost at most ε = {down(balance.left)}" in str(balance)
+    assert f"one more charge without a delta may cost at most ε = {down(balance.left)}" in str(
+        balance
+    )
     assert str(balance).count("\n") == 0
     assert spent.removesuffix("; ") in repr(payer)
     with pytest.raises(NoBound, match="has no epsilon"):

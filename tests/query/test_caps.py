@@ -170,17 +170,16 @@ def test_a_row_without_a_value_counts_as_half_of_two() -> None:
     assert row["mean"] == pytest.approx(30, rel=0.2)
 
 
-def test_a_forecast_warns_of_caps_that_were_meant_for_other_groups() -> None:
+def test_an_explanation_names_what_caps_for_other_groups_leave() -> None:
     """Eight yearly rows of each person: one row by year, but eight by region."""
     table = real_tables.wages().capped(8, rows_per_group=1)
-    by_year = table.group_by("year").agg(rows=dp.count())
-    assert not by_year.forecast(epsilon=1).warnings
-    for question in (table.agg(rows=dp.count()), table.group_by("union").agg(rows=dp.count())):
-        (warning,) = question.forecast(epsilon=1).warnings
-        assert "one nr counts for at most" in warning
-        assert "table.capped(rows=8)" in warning
-    whole = real_tables.wages().agg(rows=dp.count())
-    assert not whole.forecast(epsilon=1).warnings
+    cut = {None: "so at most 1 row in this question", "union": "so at most 2 rows in this question"}
+    for key in (None, "union", "year"):
+        question = table.group_by(*[key] if key else []).agg(rows=dp.count())
+        said = str(question.explain(epsilon=1))
+        assert ("in this question" in said) == (key in cut)
+        assert cut.get(key, "") in said
+    assert "in this question" not in str(real_tables.wages().agg(n=dp.count()).explain(epsilon=1))
 
 
 @pytest.mark.parametrize("caps", [(8, None, 1), (3, 2, None), (20, 5, 4)])

@@ -82,7 +82,7 @@ def test_it_is_a_table_of_harmless_tags(shown: dict[str, Any], name: str) -> Non
         ("Receipt", "digest"),
         ("Release", ODD),
         ("processed", "after"),
-        ("Balance", "one more pure charge may cost at most"),
+        ("Balance", "one more charge without a delta may cost at most"),
         ("Forecast", "warning: <u>x: in a group of 10,000 rows"),
         ("Forecast", "as wide as the range"),
         ("QuestionExplanation", "Who is protected"),

@@ -281,7 +281,7 @@ def test_tighter_caps_are_never_larger(rows: int, groups: int | None, each: int 
 def test_caps_in_words() -> None:
     caps = Caps(1200, groups=9, rows_per_group=2)
     every = "at most 1,200 rows, in at most 9 groups, with at most 2 rows in each group"
-    here = "so at most 18 rows here"
+    here = "so at most 18 rows in this question"
     assert caps.in_words() == every
     assert caps.in_words(10) == f"{every}, {here}"
     assert caps.in_words(9) == f"at most 1,200 rows, with at most 2 rows in each group, {here}"

@@ -79,11 +79,13 @@ class Ledger:
     >>> ledger.charge(Pure(0.3), purpose="one more", by="ana")
     Traceback (most recent call last):
         ...
-    discreet.errors.BudgetExceeded: would reach ε = 1.10, the limit is 1 (δ = 0); at most ε = 0.2 \
-is left for one more pure charge; lower the budget of this query or ask the owner
+    discreet.errors.BudgetExceeded: would reach ε = 1.10, the limit is 1 (δ = 0); at most \
+ε = 0.2 is left for one more charge without a delta; lower the budget of this query or ask \
+the owner
     >>> print(ledger.spent())
-    spent ε = 0.8 of 1 (δ = 0), in 1 charge; one more pure charge may cost at most ε = 0.2
-    (ε = 0.8: valid only if the charges were fixed beforehand)
+    spent ε = 0.8 of 1 (δ = 0), in 1 charge; one more charge without a delta may cost at most \
+ε = 0.2
+    (ε = 0.8 if all charges had been fixed beforehand)
     """
 
     __slots__ = ("_anchor", "_last", "_store")

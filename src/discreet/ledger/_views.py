@@ -119,13 +119,13 @@ class Balance:
     def __str__(self) -> str:
         said = (
             f"{summary(self.limit, self.reached, self.charges)}; "
-            f"one more pure charge may cost at most ε = {down(self.left)}"
+            f"one more charge without a delta may cost at most ε = {down(self.left)}"
         )
         if not isinstance(self.limit, Limit):
             return said
         fixed = self.epsilon_if_fixed_beforehand
         figure = up(fraction(fixed)) if fixed < float("inf") else "unbounded"
-        return f"{said}\n(ε = {figure}: valid only if the charges were fixed beforehand)"
+        return f"{said}\n(ε = {figure} if all charges had been fixed beforehand)"
 
     def _repr_html_(self) -> str:
         """The balance as a table in notebooks."""
@@ -133,7 +133,7 @@ class Balance:
             ("limit", str(self.limit)),
             ("spent", f"{self.limit.symbol} = {up(self.reached)}"),
             ("charges", f"{self.charges:,}"),
-            ("one more pure charge may cost at most", f"ε = {down(self.left)}"),
+            ("one more charge without a delta may cost at most", f"ε = {down(self.left)}"),
         ]
         return _html.table("balance", (), rows)
 
@@ -148,7 +148,8 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
     """The reason for refusing a charge that leads from ``before`` to ``after``, and what to do."""
     # 1. the budget that is left
     limit, reached = chosen.limit, chosen.would_reach(before, loss)
-    left = f"at most ε = {down(chosen.pure_left(before))} is left for one more pure charge"
+    most = down(chosen.pure_left(before))
+    left = f"at most ε = {most} is left for one more charge without a delta"
     if isinstance(limit, Limit) and not _is_pure(loss):
         if (multiplier := chosen.multiplier_left(before)) is not None:
             left += f", or for Gaussian noise at a multiplier of {up(multiplier)} or more"
@@ -173,7 +174,8 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
         )
     # 3. a first charge that took the whole delta
     if before.alone is not None and not _is_pure(loss):
-        return f"the first charge took the whole delta, and only pure charges fit now; {left}"
+        taken = "the first charge took the whole delta"
+        return f"{taken}, and only charges without a delta fit now; {left}"
     if reached is None and len(chosen.priced(loss).ways) > 1:
         return (
             f"it is counted beside a leak, and too little is left of the limit's delta that is set "

@@ -202,7 +202,7 @@ class Caps:
         if self.rows_per_group < self.rows and there != 1:
             parts.append(f"with at most {_times(self.rows_per_group, 'row')} in each group")
         if there is not None and self.of_rows(there) < self.rows:
-            parts.append(f"so at most {_times(self.of_rows(there), 'row')} here")
+            parts.append(f"so at most {_times(self.of_rows(there), 'row')} in this question")
         return ", ".join(parts)
 
 

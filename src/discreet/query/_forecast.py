@@ -280,7 +280,8 @@ def limits_in_words(plan: Plan) -> list[str]:
 
 def _protected(plan: Plan) -> tuple[str, ...]:
     caps, unit = plan.declaration.caps, plan.declaration.unit
-    who = f"neighbouring tables differ by {unit}"
+    changed = str(unit) if unit.column is not None else str(unit).replace("each", "one", 1)
+    who = f"neighbouring tables differ by {changed}"
     if unit.column is None:
         return (who,)
     return (

@@ -18,9 +18,7 @@ _NONE = QuestionPrice(_LARGEST)
 
 
 def warned(plan: Plan, price: QuestionPrice, predicted: Forecast) -> Forecast:
-    """The forecast with a warning where caps for other questions cut this one, and for each
-    aggregate that is useless at each forecast size."""
-    predicted = replace(predicted, warnings=_of_caps(plan))
+    """The forecast with a warning for each aggregate that is useless at each forecast size."""
     useless = {}
     for aggregate in plan.query.aggregates:
         lines = [line for line in predicted.lines if line.name == aggregate.name]
@@ -31,22 +29,7 @@ def warned(plan: Plan, price: QuestionPrice, predicted: Forecast) -> Forecast:
     advice = _advice(plan, price, predicted, useless)
     counts = {one.name for one in plan.query.aggregates if one.argument is None}
     warnings = (f"{_said(line, counts)}; {advice}" for line in useless.values())
-    return replace(predicted, warnings=(*predicted.warnings, *warnings))
-
-
-def _of_caps(plan: Plan) -> tuple[str, ...]:
-    """A warning where this question has too few groups for the rows that a unit may have."""
-    caps, unit = plan.declaration.caps, plan.declaration.unit.column
-    most = caps.of_rows(plan.most_groups)
-    if unit is None or most >= caps.rows:
-        return ()
-    there = f"{plan.most_groups} group{'s' if plan.most_groups > 1 else ''}"
-    warning = (
-        f"one {unit} counts for at most {most:,} of {caps.rows:,} rows, since rows_per_group is "
-        f"{caps.rows_per_group:,} and this question has {there}; ask it with other caps, as "
-        f"table.capped(rows={caps.rows})"
-    )
-    return (warning,)
+    return replace(predicted, warnings=tuple(warnings))
 
 
 def needed_price(
