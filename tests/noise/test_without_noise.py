@@ -48,7 +48,7 @@ def test_every_draw_ends(name: str, width: int) -> None:
 )
 def test_choices_among_equals_end(choose: Any, width: int, scores: list[Any], best: int) -> None:
     assert choose(scores, 1, ZeroNoiseBits(width)) == best
-    assert choose(scores, 0, ZeroNoiseBits(width)) == 0
+    assert choose(scores, 0, ZeroNoiseBits(width)) in range(len(scores))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 1000, 20_000])

@@ -270,7 +270,6 @@ def test_a_request_is_answered_again(kind: str) -> None:
         ("HISTOGRAM(wage)", "WIDTH_BUCKET"),
         ("COVAR(wage, educ)", "COVAR_SAMP"),
         ("REGR_SLOPE(wage, educ)", r"table\.regression"),
-        ("PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY wage)", "QUANTILE"),
     ],
 )
 def test_sql_names_the_call_that_does_it(call: str, advice: str) -> None:
