@@ -44,6 +44,7 @@ WHOLE = {
     "Fraction(self.most)",
     "Fraction(shift)",
     "Fraction(count)",
+    "Fraction(declaration.caps.rows)",
     "Fraction(whole)",
     "Fraction(size)",
     "Fraction(step)",
@@ -69,6 +70,7 @@ TEXTS = {
     "accounting/_expression.py": {"Fraction", "Decimal"},
     "accounting/_json.py": {"Fraction"},
     "cli/_options.py": {"Decimal"},
+    "cli/_proposal.py": {"Fraction"},  # of decimals and integers
     "mechanisms/_statement.py": {"Fraction"},
     "query/_sql_leaves.py": {"Fraction", "Decimal"},
 }
@@ -98,6 +100,8 @@ CHOICES = {  # any number near it is right
     "Fraction(min(each, most))",
     "math.ceil(summed_half_width([(SummedLaw(law, count), 1.0)], confidence))",
     "Fraction(least)",
+    "Fraction(brentq(lambda at: _tail(at, outside) - risk, 0.0, _FARTHEST) * _SAFE)",
+    "Fraction(math.exp(max(size, Fraction(-700))))",
     "Fraction(math.exp(max(upper, Fraction(-700))))",
     "Fraction(math.isqrt(math.floor(number * 2 ** 1100)))",
     "Fraction(math.log(2))",

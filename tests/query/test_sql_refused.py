@@ -28,8 +28,8 @@ WITH wages AS (SELECT * FROM wages) SELECT COUNT(*) FROM wages  | another table 
 WITH RECURSIVE t AS (SELECT * FROM t) SELECT COUNT(*) FROM t  | names tables and queries before
 WITH t(a) AS (SELECT wage FROM wages) SELECT AVG(a) FROM t  | there is no such function
 WITH t AS (SELECT * FROM u), u AS (SELECT * FROM wages) SELECT COUNT(*) FROM t  | `u` (line 1
-SELECT AVG(x) FROM (SELECT AVG(wage) AS x FROM wages GROUP BY year) t  | computes values row by row
-SELECT AVG(x) FROM (SELECT wage AS x FROM wages GROUP BY wage) t  | computes values row by row
+SELECT AVG(x) FROM (SELECT AVG(wage) AS x FROM wages GROUP BY year) t  | one row for each unit
+SELECT AVG(x) FROM (SELECT wage AS x FROM wages GROUP BY wage) t  | one row for each unit
 SELECT COUNT(*) FROM (SELECT DISTINCT wage FROM wages) t  | COUNT(DISTINCT value)
 SELECT COUNT(*) FROM (SELECT wage, wage FROM wages) t  | two columns are called 'wage'
 SELECT AVG(wage) FROM (SELECT year FROM wages) t  | there is no such column here; there are year
