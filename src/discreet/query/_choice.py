@@ -91,7 +91,10 @@ def first_groups(cells: ir.Table, words: ir.Table | None, most: int) -> ir.Table
 def first_rows(table: ir.Table, name: str, most: int) -> ir.Table:
     """The first rows, at most this many, for each value of the column of this name, by a public
     hash of the whole row. Rows are the same if all their values are."""
-    texts = [ibis.coalesce(identity(table[one]).cast("string"), "") for one in table.columns]
+    texts = [
+        ibis.coalesce(ibis.literal("v") + identity(table[one]).cast("string"), "")  # NULL is no ""
+        for one in table.columns
+    ]
     parts = {f"{_ROW}{number}": text for number, text in enumerate(texts)}
     staged = table.mutate(**parts)
     joined = reduce(operator.add, (staged[part] + ibis.literal("|") for part in parts))

@@ -146,8 +146,9 @@ def _compiled(
         names = tuple(plan.declaration.columns)[:1]
     schema = arrow_schema(source, names)
     facts = pickle.dumps((use, plan, schema)) if use is not None else b""
-    if facts in _known:
-        return CompiledStatements(source, names, engine, _known[facts])
+    known = _known.get(facts)
+    if known is not None:
+        return CompiledStatements(source, names, engine, known)
     try:
         statements = tuple(map(engine.statement, expressions(engine.table(schema))))
         for statement in statements:
@@ -159,7 +160,7 @@ def _compiled(
         ) from cause
     if 0 < len(facts) <= _LARGEST_FACTS:
         if len(_known) >= _MOST_KNOWN:
-            _known.popitem()
+            _known.clear()
         _known[facts] = statements
     return CompiledStatements(source, names, engine, statements)
 

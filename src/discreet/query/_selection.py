@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from discreet import _checks
 from discreet._exact import Number
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, QueryRefused
 from discreet.mechanisms import Bounded, IntegerArray, Release, Rows
 from discreet.mechanisms.statistics import Moments, Regression
 from discreet.query._aggregate_functions import aggregate, corr, count, mean, quantile
@@ -220,7 +220,14 @@ class Selection:
         return self._handed_over().values(columns)
 
     def counts(self) -> Bounded[IntegerArray]:
-        """The number of rows in each group, for any mechanism on counts, in order of the keys."""
+        """The number of rows in each group, for any mechanism on counts, in order of the keys. Of
+        a table that is reached through keys it is refused: one unit makes some counts rise and
+        others fall, which mechanisms that take ``moves`` would have to know."""
+        if self.table.declaration.through is not None:
+            raise QueryRefused(
+                f"counts: the rows of {self.table.declaration.name} are reached through keys, so "
+                "one unit makes some counts rise and others fall; ask COUNT(*), top_k or mode"
+            )
         return self._handed_over().counts()
 
     def _handed_over(self) -> TableRows:
