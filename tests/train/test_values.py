@@ -114,7 +114,10 @@ ASSERTIONS: dict[str, Callable[[Tensor], object]] = {  # of a tensor of truth va
     "PyTorch's assert": lambda good: torch._assert(good.all(), "not good"),  # type: ignore[no-untyped-call]  # it has no types
     "PyTorch's check": torch._check_tensor_all,
     "Transformers' check": lambda good: torch_compilable_check(good, "not good"),
-    "a distribution's": lambda good: torch.distributions.Bernoulli(good * 2.0 - 1),
+    # torch.compile turns the default off for the whole process
+    "a distribution's": lambda good: torch.distributions.Bernoulli(
+        good * 2.0 - 1, validate_args=True
+    ),
 }
 
 

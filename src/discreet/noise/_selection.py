@@ -1,7 +1,8 @@
 """One candidate of many by its score, exactly.
 
 Candidates of the same score are equally likely. So first a score is chosen, by `_pieces` or
-`_flipped_pieces`, then one of the candidates that have it.
+`_flipped_pieces`, then one of the candidates that have it. The second draw is made even where there
+is one: otherwise the number of words would tell whether scores tie.
 """
 
 import math
@@ -60,7 +61,8 @@ def _chosen(
     top, low = whole.max(), whole.min()
     span = int(top) - int(low)
     if span >= _FEW_SCORES * whole.size:
-        return choose(np.ones(whole.size, np.int64), whole, each, bits)
+        place = choose(np.ones(whole.size, np.int64), whole, each, bits)
+        return place + UniformLaw(1).draw(bits)
     # 1. the number of candidates with each score
     parts = np.array_split(whole, max(1, whole.size // max(_CHUNK, span)))  # small ones, for speed
     counts = np.zeros(span + 1, np.int64)
@@ -70,7 +72,7 @@ def _chosen(
     taken = np.flatnonzero(counts)
     gap = taken[choose(counts[taken], -taken, each, bits)]
     score, equal = int(top) - int(gap), int(counts[gap])
-    rank, before = UniformLaw(equal).draw(bits) if equal > 1 else 0, 0
+    rank, before = UniformLaw(equal).draw(bits), 0
     for part in parts:
         places = np.flatnonzero(part == score)
         if rank < places.size:
