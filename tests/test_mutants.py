@@ -113,3 +113,10 @@ def test_only_a_failure_counts_as_noticed(tests: Forks) -> None:
 @pytest.mark.parametrize(("row", "lines"), [(1, range(0)), (5, range(4, 6)), (8, range(8, 11))])
 def test_a_change_concerns_its_function_or_all_tests(row: int, lines: range) -> None:
     assert function(CODE, row) == lines
+
+
+def test_a_process_that_ends_at_once_is_no_wait_for_ever(tmp_path: Path) -> None:
+    ended = Forks("false", "noise", tmp_path)
+    with pytest.raises((EOFError, BrokenPipeError, ConnectionResetError)):
+        ended.recorded(__file__)
+    ended.close()

@@ -4,7 +4,7 @@ A plugin of pytest, for ``tools.mutants``: most of a mutant's time would otherwi
 Python and importing libraries. Each fork imports the changed part of discreet, the parts above it
 and the test files anew, from their files, so that it tests the source as it is at that moment.
 
-The environment variable ``FORKED_TESTS`` has the address of the process that sends requests. The
+The environment variable ``FORKED_TESTS`` has the file descriptor by which requests come. The
 answer to each is pytest's exit code, or None if a limit was reached, the tests that failed, the
 recorded tests, and the libraries that were imported. The first failure ends a fork, unless it
 records.
@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from inspect import unwrap
-from multiprocessing.connection import Client, Connection
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -220,5 +220,5 @@ def _import(libraries: list[str]) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Connect to the process that sends requests."""
-    connection = Client(os.environ["FORKED_TESTS"])
+    connection: Connection[Any, Any] = Connection(int(os.environ["FORKED_TESTS"]))
     config.pluginmanager.register(Fork(connection, Path.cwd()))

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
-from multiprocessing.connection import Listener
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, cast
 
@@ -137,17 +137,19 @@ class Forks:
         self.seconds = seconds
         self.below = _below(part)
         self.libraries: dict[str, None] = {}  # as an ordered set
-        listener = Listener(str(Path.cwd() / "socket"))
+        self.connection, theirs = Pipe()
         command = [python, "-m", "pytest", "-p", "tools.forked_tests", *_OPTIONS, f"tests/{part}"]
         environment = {
             **os.environ,
+            "PYTEST_ADDOPTS": "",
             "PYTHONPATH": "src",
             "PYTHONDONTWRITEBYTECODE": "1",
-            "FORKED_TESTS": str(listener.address),
+            "FORKED_TESTS": str(theirs.fileno()),
         }
-        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
-        self.connection = listener.accept()
-        listener.close()
+        self.process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+        )
+        theirs.close()  # so that a process that ends at once is noticed
 
     def close(self) -> None:
         """End the process."""
