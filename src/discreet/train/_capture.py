@@ -22,6 +22,7 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.overrides import TorchFunctionMode
 
 from discreet.errors import Refused
+from discreet.train import _flow
 from discreet.train._arguments import Args, Function, Keywords, tensors_in
 from discreet.train._graph import nodes
 from discreet.train._in_place import changed_by
@@ -139,6 +140,8 @@ class Capture(TorchFunctionMode):
         # 1. weights alone make derived weights
         mixes = torch.is_grad_enabled() and any(id(each) in weights for each in tensors)
         if mixes and self._derives(func, args, tensors):
+            if _flow.is_random(func):
+                self.tags.draws.note_of_weights()
             for each in tensors if self.tags.draws else ():
                 self.tags.draws.share(each)
             result = called(func, args, keywords)

@@ -57,6 +57,7 @@ class Draws:
         self._steps: list[_DrawStep] = []
         self._users: dict[int, set[OneExample] | None] = {}  # of draws in common; None: all
         self._is_trying = False
+        self._has_shared_weights = False
 
     def __bool__(self) -> bool:
         return bool(self._tensors)
@@ -86,6 +87,17 @@ class Draws:
                 self._users[key] = None
             else:
                 users.add(user)
+
+    def note_of_weights(self) -> None:
+        """Record a draw whose numbers are those of weights, which all examples use."""
+        self._has_shared_weights = True
+
+    @property
+    def are_in_common(self) -> bool:
+        """Whether several examples use the same numbers."""
+        return self._has_shared_weights or any(
+            users is None or len(users) > 1 for users in self._users.values()
+        )
 
     def note_change(self, changed: Tensor, views: Iterable[Tensor]) -> None:
         """Record that a tensor was changed in place. No step follows the draws in its views."""

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import torch
 
+from discreet.errors import Refused
 from discreet.train._loss_identity import Identity
 
 T = TypeVar("T")
@@ -23,6 +24,7 @@ class MicrobatchSize:
 
     rows: int = FIRST_SIZE
     is_chosen: bool = False
+    least: int = 0  # all records, where examples share random numbers
     _compared: dict[Identity, set[Hashable]] = field(default_factory=dict)
 
     def compared(self, losses: Identity) -> set[Hashable]:
@@ -32,6 +34,16 @@ class MicrobatchSize:
         for oldest in [*self._compared][:-_REMEMBERED]:
             del self._compared[oldest]
         return found
+
+    def shrink(self, rows: int) -> None:
+        """Take at most this many rows at once; refused where a batch must be one microbatch."""
+        if rows < self.least:
+            raise Refused(
+                "all examples share some random numbers, so each batch must be computed at once: "
+                f"at_once may not fall below {self.least}, the number of records; leave these "
+                "numbers out, or draw them for each example"
+            )
+        self.rows = rows
 
 
 def unless_memory_runs_out(work: Callable[[], T], size: int) -> T | None:

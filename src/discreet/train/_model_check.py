@@ -18,6 +18,7 @@ from discreet.train._checking import check_among_many, check_padding, compare
 from discreet.train._clipping import Clipping
 from discreet.train._collated import Collated, Microbatch
 from discreet.train._data import Data
+from discreet.train._drawn_in_common import draw_in_common
 from discreet.train._loss_identity import identity_of
 from discreet.train._made_up import Values, in_shape, repeated, shapes
 from discreet.train._memory import room
@@ -72,6 +73,7 @@ class ModelCheck:
     size: MicrobatchSize
     by_unit: bool
     rows: int = MADE_UP  # about as many as a batch has
+    records: int = 0  # at least as many as any batch has
     like: Public | None = None
     hides_shapes: bool = False  # in errors, of items that are private
     compared: set[Hashable] = field(init=False)  # shapes in which these losses were compared
@@ -119,6 +121,12 @@ class ModelCheck:
             if unless_memory_runs_out(partial(among_many, many), many):
                 break
             self.size.rows = (many + 1) // 2
+        # 4. random numbers that all share: a batch must then be one microbatch
+        part = examples(few)
+        among = partial(draw_in_common, self.model, lambda: self.losses(part), part, few)
+        if self.size.rows < self.records and among():
+            self.size.least = self.records
+            self.size.shrink(self.size.rows)
         self.compared.add(shapes(examples(1)))
 
     def _compare(self, examples: OfSize, values: Values, size: int) -> bool:
@@ -155,6 +163,11 @@ class ModelCheck:
             values=values,
         )
         return True
+
+
+def records_of(plan: TrainingPlan, given: Units | None) -> int:
+    """The rows that a batch may have at most."""
+    return max(p.size.records for p in plan.phases) * (1 if given is None else given.most)
 
 
 def rows_of_a_batch(plan: TrainingPlan, given: Units | None) -> int:

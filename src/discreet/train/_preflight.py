@@ -17,7 +17,7 @@ from discreet.train._collated import Microbatch
 from discreet.train._data import Data, Invented
 from discreet.train._made_up import Values, repeated, tensors
 from discreet.train._microbatch import MicrobatchSize
-from discreet.train._model_check import Losses, ModelCheck, Public, rows_of_a_batch
+from discreet.train._model_check import Losses, ModelCheck, Public, records_of, rows_of_a_batch
 from discreet.train._noise import ExactGaussian
 from discreet.train._plan import TrainingPlan
 from discreet.train._refusals import check_losses, check_run
@@ -92,6 +92,7 @@ def _check_model(  # noqa: PLR0917  # called in one place
         size,
         by_unit=units is not None,
         rows=rows_of_a_batch(plan, units),
+        records=records_of(plan, units),
         like=like,
     )
     check.first()

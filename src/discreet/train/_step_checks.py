@@ -9,7 +9,7 @@ from discreet.errors import Refused
 from discreet.train._buffers import Buffers
 from discreet.train._collated import Microbatch
 from discreet.train._microbatch import MicrobatchSize
-from discreet.train._model_check import Losses, ModelCheck, Public, rows_of_a_batch
+from discreet.train._model_check import Losses, ModelCheck, Public, records_of, rows_of_a_batch
 from discreet.train._noise import ExactGaussian
 from discreet.train._plan import Phase, TrainingPlan
 from discreet.train._step_inputs import Examples, clipping_of
@@ -82,6 +82,7 @@ class StepChecks:
             self._size,
             by_unit=units is not None,
             rows=rows_of_a_batch(self._plan, units),
+            records=records_of(self._plan, units),
             like=self._like,
             hides_shapes=True,
         )

@@ -123,7 +123,7 @@ def float_sums(inputs: StepInputs, clipping: Clipping, size: MicrobatchSize) -> 
         summed = partial(_of_microbatch, inputs, rows, clipping)
         found = unless_memory_runs_out(summed, rows.counts.size)
         if found is None:
-            size.rows = (rows.padded + 1) // 2
+            size.shrink((rows.padded + 1) // 2)
         else:
             for total, part in zip(sums, found.sums, strict=True):
                 total.add_(part)

@@ -158,7 +158,7 @@ class TrainingRun(Owned):
 
     @at_once.setter
     def at_once(self, examples: int) -> None:
-        self._size.rows = _checks.positive_count(at_once=examples)
+        self._size.shrink(_checks.positive_count(at_once=examples))
         self._size.is_chosen = True
 
     @property

@@ -21,7 +21,7 @@ from discreet.train._flow._call import (
     ResultTags,
     name_of,
 )
-from discreet.train._flow._counts import count_on, is_draw
+from discreet.train._flow._counts import count_on, is_draw, is_random
 from discreet.train._flow._parts import unbound
 from discreet.train._flow._picks import masked_places, where
 from discreet.train._flow._places import BY_PLACE, differs
@@ -38,6 +38,7 @@ __all__ = [
     "has_public_shapes",
     "is_draw",
     "is_known",
+    "is_random",
     "name_of",
     "sets_first",
     "shared_now",

@@ -91,6 +91,7 @@ def _note_alike(call: Call) -> None:
 
 
 def is_random(function: Function) -> bool:
+    """Whether the function draws random numbers."""
     return name_of(function) in _RANDOM
 
 

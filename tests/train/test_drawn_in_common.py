@@ -1,0 +1,91 @@
+"""Random numbers that all examples share need the whole batch in one microbatch."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812  # as PyTorch users write it
+from torch import Tensor, nn
+
+import discreet as dp
+from discreet.errors import Refused
+from discreet.train import fit, plan
+
+RECORDS, WIDTH = 32, 3
+Losses = Callable[[nn.Linear, Tensor], Tensor]
+
+
+def layer_drop(m: nn.Linear, x: Tensor) -> Tensor:
+    made = m(x)
+    if torch.rand(()) > 0.3:
+        made = made * 2
+    return made
+
+
+COMMON: dict[str, Losses] = {
+    "a coin": lambda m, x: m(x) * ((torch.rand(()) < 0.5) * 2.0 - 1),
+    "layer drop": layer_drop,
+    "layer drop by a number": lambda m, x: m(x) * (2 if torch.rand(()).item() > 0.3 else 1),
+    "dropped weights": lambda m, x: F.linear(x, F.dropout(m.weight, 0.5)),
+    "noise like weights": lambda m, x: F.linear(x, m.weight + torch.randn_like(m.weight)),
+    "noise on weights": lambda m, x: F.linear(x, m.weight + torch.randn(1, WIDTH)),
+    "a row for all": lambda m, x: m(x + torch.randn(1, WIDTH)),
+    "a mean of draws": lambda m, x: m(x) * torch.rand(7).mean(),
+}
+OWN: dict[str, Losses] = {
+    "no draws": lambda m, x: m(x),
+    "dropout": lambda m, x: m(F.dropout(x, 0.5)),
+    "a draw for each number": lambda m, x: m(x * torch.rand(len(x), WIDTH)),
+    "a draw for each example": lambda m, x: m(x) * torch.rand(len(x), 1),
+    "noise like data": lambda m, x: m(x + torch.randn_like(x)),
+}
+
+
+def trained(losses: Losses, at_once: int) -> int:
+    """The number of charges of a run."""
+    model = nn.Linear(WIDTH, 1, bias=False)
+    planned = plan(multiplier=1, delta=1e-5, records=RECORDS, batch=RECORDS, steps=1, clip=1.0)
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=50, delta=1e-5))
+
+    def of(model: Any, part: Any) -> Tensor:  # Any: what the trainer passes
+        return losses(model, part.x).squeeze(1)
+
+    try:
+        fit(
+            model,
+            torch.optim.SGD(model.parameters(), lr=0.1),
+            {"x": torch.randn(RECORDS, WIDTH)},
+            planned,
+            losses=of,
+            payer=ledger,
+            name="a",
+            at_once=at_once,
+        )
+    except Refused as refusal:
+        assert "share some random numbers" in str(refusal)  # noqa: PT017  # and nothing is charged
+    return ledger.spent().charges
+
+
+@pytest.mark.parametrize("name", COMMON)
+def test_numbers_in_common_train_in_one_microbatch_only(name: str) -> None:
+    """With several, one more record would move others from one draw to the next."""
+    assert trained(COMMON[name], RECORDS - 1) == 0
+    assert trained(COMMON[name], 1) == 0
+    assert trained(COMMON[name], RECORDS) == 1
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_numbers_of_each_example_train_in_any(name: str) -> None:
+    assert trained(OWN[name], 8) == trained(OWN[name], RECORDS) == 1
+
+
+@pytest.mark.parametrize(
+    "drawn", [lambda: random.choice([1.0, 2.0]), lambda: float(np.random.choice([1.0, 2.0]))]
+)
+def test_draws_that_are_not_followed_are_refused(drawn: Callable[[], float]) -> None:
+    for at_once in (8, RECORDS):
+        with pytest.raises((Refused, AssertionError)):
+            trained(lambda m, x: m(x) * drawn(), at_once)
