@@ -38,6 +38,7 @@ MAY_READ_BITS = {
 MAY_MAKE_BITS = {
     "mechanisms/_door.py",
     "mechanisms/_release.py",
+    "train/_drawn_in_common.py",
     "train/_memory.py",
     "train/_undisturbed.py",
 }

@@ -10,19 +10,19 @@ import pytest
 
 from discreet.errors import InvalidArgument
 from discreet.explore import pages
-from discreet.explore._page import Page, Places, View, read, shown, to_json, written
+from discreet.explore._page import ControlPlaces, Page, View, read, shown, to_json, written
 from discreet.explore.pages._budget import outcome_of
 
 SOME = 7
 
 
-def some_places(page: Page, count: int = SOME) -> list[Places]:
+def some_places(page: Page, count: int = SOME) -> list[ControlPlaces]:
     """The first view, and others spread over all of them."""
     everywhere = list(page.all_places())
     return [page.start, *everywhere[:: max(1, len(everywhere) // count)], everywhere[-1]]
 
 
-def several() -> Iterator[tuple[str, Places]]:
+def several() -> Iterator[tuple[str, ControlPlaces]]:
     for name in pages.NAMES:
         for places in dict.fromkeys(some_places(pages.page(name))):
             yield name, places
@@ -35,7 +35,7 @@ def executed(code: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(("name", "places"), list(several()))
-def test_the_lines_shown_give_the_figures_shown(name: str, places: Places) -> None:
+def test_the_lines_shown_give_the_figures_shown(name: str, places: ControlPlaces) -> None:
     view = pages.view(name, places)
     found = executed(view.code)
     assert view.figures

@@ -10,7 +10,7 @@ from discreet.errors import InvalidArgument
 
 ControlValue = float | int | str
 ControlValues = Mapping[str, Any]  # Any: a number or a text, as the control of that name says
-Places = tuple[int, ...]  # for each control the place of its value, from 0
+ControlPlaces = tuple[int, ...]  # for each control the place of its value, from 0
 
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -164,11 +164,11 @@ class Page:
     experiments: tuple[Experiment, ...] = ()
 
     @property
-    def start(self) -> Places:
+    def start(self) -> ControlPlaces:
         """The places of the first view."""
         return tuple(control.place for control in self.controls)
 
-    def values(self, places: Places) -> dict[str, ControlValue]:
+    def values(self, places: ControlPlaces) -> dict[str, ControlValue]:
         """The value of each control; `InvalidArgument` for places that no control has."""
         sizes = [len(control.values) for control in self.controls]
         if len(places) != len(sizes) or any(
@@ -180,11 +180,11 @@ class Page:
             for control, place in zip(self.controls, places, strict=True)
         }
 
-    def view(self, places: Places) -> View:
+    def view(self, places: ControlPlaces) -> View:
         """The view at these places."""
         return self.compute(self.values(places))
 
-    def all_places(self) -> Iterator[Places]:
+    def all_places(self) -> Iterator[ControlPlaces]:
         """The places of every view, in order."""
         return product(*(range(len(control.values)) for control in self.controls))
 
@@ -195,7 +195,7 @@ class Page:
                 return one
         raise InvalidArgument(f"{self.name} has no experiment {name!r}")
 
-    def own_places(self, experiment: Experiment) -> Iterator[Places]:
+    def own_places(self, experiment: Experiment) -> Iterator[ControlPlaces]:
         """Places that differ in the experiment's own controls only; the others stand at 0."""
         return product(
             *(
@@ -210,7 +210,7 @@ def written(places: Sequence[int]) -> str:
     return "-".join(map(str, places))
 
 
-def read(text: str) -> Places:
+def read(text: str) -> ControlPlaces:
     """The places that `written` wrote."""
     parts = text.split("-")
     if len(text) > 40 or not all(part.isascii() and part.isdigit() for part in parts):

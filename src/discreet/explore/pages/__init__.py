@@ -4,7 +4,7 @@ from functools import cache
 from importlib import import_module
 
 from discreet.errors import InvalidArgument
-from discreet.explore._page import Page, Places, View
+from discreet.explore._page import ControlPlaces, Page, View
 
 # Each page stands in a file of this name; a file is imported when its page is first shown.
 NAMES = ("budget", "mechanisms", "composition", "attacks", "survey", "trust")
@@ -24,6 +24,6 @@ def all_pages() -> tuple[Page, ...]:
 
 
 @cache
-def view(name: str, places: Places) -> View:
+def view(name: str, places: ControlPlaces) -> View:
     """A page's view; each one is computed once."""
     return page(name).view(places)
