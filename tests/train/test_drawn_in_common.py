@@ -19,7 +19,7 @@ Losses = Callable[[nn.Linear, Tensor], Tensor]
 
 
 def layer_drop(m: nn.Linear, x: Tensor) -> Tensor:
-    made = m(x)
+    made: Tensor = m(x)
     if torch.rand(()) > 0.3:
         made = made * 2
     return made
