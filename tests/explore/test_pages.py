@@ -180,7 +180,7 @@ def test_values_are_shown_as_people_write_them(value: float | str, text: str) ->
 
 
 def test_exact_answers_give_the_table_away_and_noise_does_not() -> None:
-    """Of 200 exact counts, 100 determine the secrets, except with probability below 2^-90. With
+    """Half of 200 exact counts determine the secrets, except with probability below 2^-90. With
     noise all questions cost epsilon 0.3, so that each guess is right with probability at most
     0.575, whatever the other secrets are: 90 right of 100 have a probability below 1e-11."""
     run = pages.page("attacks").experiment("attack").run

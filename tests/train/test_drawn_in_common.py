@@ -1,5 +1,6 @@
 """Random numbers that all examples share need the whole batch in one microbatch."""
 
+import math
 import random
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 import discreet as dp
 from discreet.errors import Refused
 from discreet.train import fit, plan
+from tests.train.steps import Replaceable, data, known, linear, short
 
 RECORDS, WIDTH = 32, 3
 Losses = Callable[[nn.Linear, Tensor], Tensor]
@@ -89,3 +91,32 @@ def test_draws_that_are_not_followed_are_refused(drawn: Callable[[], float]) -> 
     for at_once in (8, RECORDS):
         with pytest.raises((Refused, AssertionError)):
             trained(lambda m, x: m(x) * drawn(), at_once)
+
+
+def with_a_coin(model: nn.Module, most: float = math.inf) -> Callable[[Any], Tensor]:
+    """Losses that memory has room for up to so many examples of; no made-up ones exceed it."""
+
+    def losses(part: Any) -> Tensor:  # Any: what the run passes
+        if len(part.x) > most:
+            raise torch.OutOfMemoryError
+        made: Tensor = model(part.x)[:, 0] * torch.rand(())
+        return made
+
+    return losses
+
+
+def test_a_batch_stays_one_microbatch_for_the_whole_run() -> None:
+    """The user may not lower the number of rows at once; nor may memory that runs out."""
+    model = linear()
+    with known(model, data(), short(), losses=with_a_coin(model)) as training:
+        training.step(next(iter(training.batches())))
+        with pytest.raises(Refused, match="at_once may not fall below 60"):
+            training.at_once = 59
+        training.at_once = 60
+    model, made = linear(), short(batch=60)
+    losses = Replaceable(with_a_coin(model))
+    with (
+        known(model, data(), made, losses=losses) as training,
+        pytest.raises(Refused, match="share some random numbers"),
+    ):
+        losses.step(training, with_a_coin(model, most=7))

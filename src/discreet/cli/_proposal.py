@@ -73,7 +73,7 @@ def propose(file: Path, wanted: TableOptions) -> Proposal:
 
 
 def _are_exact(stated: Mapping[Keys, Setting], decimals: int) -> bool:
-    """Whether a number column with these bounds can have so many decimals."""
+    """Whether a number column with these bounds can have this number of decimals."""
     bounds = [stated.get((end,)) for end in ("lower", "upper")]
     numbers = [Fraction(end) for end in bounds if isinstance(end, int | Decimal)]
     try:

@@ -379,7 +379,7 @@ def _check_decimals(column: Column) -> None:
     lower, upper = (end * scale for end in column.range)
     if max(abs(lower), abs(upper)) > _EXACT:
         raise InvalidArgument(
-            f"decimals = {column.decimals}: these bounds with so many digits exceed 2^50 steps; "
+            f"decimals = {column.decimals}: bounds with that many digits exceed 2^50 steps; "
             "give fewer"
         )
     if lower.denominator > 1 or upper.denominator > 1 or _has_more(column.null, scale):

@@ -149,7 +149,7 @@ def _schema(source: TableSource, names: Sequence[str]) -> pa.Schema:
 
 
 def _taken(links: ir.Table, unit: Unit, columns: Sequence[str], most: int) -> ir.Table:
-    """The keys that exactly one unit takes, of at most so many of its own."""
+    """The keys that exactly one unit takes; each unit takes at most ``most`` of its keys."""
     pairs = links.select(
         **{
             _UNIT: _id([links[name] for name in unit.columns]),

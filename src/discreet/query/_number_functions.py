@@ -188,8 +188,8 @@ def _sign(_: ScalarFacts, value: EngineValue) -> EngineValue:
 
 
 def _power_facts(given: ArgumentFacts) -> ScalarFacts:
-    """Of numbers on both sides of 0 a whole power has its ends there and at 0; for other powers
-    numbers below 0 are NULL."""
+    """A whole power is largest and smallest at the ends of the range, or at 0 if the range
+    contains it. Other powers of numbers below 0 are NULL."""
     (lower, upper), power = given[0].ends, given[1].constant
     assert isinstance(power, Fraction)
     if abs(power) > _LARGEST_POWER:

@@ -146,7 +146,7 @@ class _Parser(Parser):
         return value and self.expression(exp.Ordered(this=value, **words))
 
     def _parse_window(self, this: Any, alias: bool = False) -> Any:  # noqa: FBT001, FBT002  # Any, bool: as sqlglot has it
-        """What stands after a call: WITHIN GROUP (ORDER BY value), and windows."""
+        """Read the clauses after a call: WITHIN GROUP (ORDER BY value), and windows."""
         if self._match(TokenType.ORDERED):
             order = self._parse_wrapped(self._parse_order)
             this = self.expression(exp.WithinGroup(this=this, expression=order))

@@ -89,7 +89,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)
 class PricedSuggestion:
-    """What a suggestion releases, checked: the histogram for the cap, and the open columns."""
+    """A suggestion with its price, checked: the histogram for the cap, and the open columns."""
 
     asked: SuggestionOf
     epsilon: Fraction

@@ -121,10 +121,9 @@ class ModelCheck:
             if unless_memory_runs_out(partial(among_many, many), many):
                 break
             self.size.rows = (many + 1) // 2
-        # 4. random numbers that all share: a batch must then be one microbatch
+        # 4. random numbers that all share: each batch must be one microbatch, also later on
         part = examples(few)
-        among = partial(draw_in_common, self.model, lambda: self.losses(part), part, few)
-        if self.size.rows < self.records and among():
+        if draw_in_common(self.model, lambda: self.losses(part), part, few):
             self.size.least = self.records
             self.size.shrink(self.size.rows)
         self.compared.add(shapes(examples(1)))
