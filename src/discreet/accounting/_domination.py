@@ -12,8 +12,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+import scipy
 from flint import arb
-from scipy.special import ndtri
 
 from discreet._exact import ball, decimal_up, fraction, precision, upper_fraction
 from discreet.accounting import _pairs
@@ -133,7 +133,8 @@ class Chords:
         power = deltas[:-1] + size * thresholds[:-1]
         matters = (power > leak) & (size < 1 - leak)
         with np.errstate(all="ignore"):
-            mu = ndtri((power - leak) / (1 - leak)) - ndtri(size / (1 - leak))
+            ends = scipy.special.ndtri([(power - leak) / (1 - leak), size / (1 - leak)])
+            mu = ends[0] - ends[1]
         most = float(np.max(mu[matters], initial=0.0))
         return most**2 if math.isfinite(most) else math.inf
 

@@ -11,12 +11,12 @@ import typer
 
 from discreet._budget import Receipt
 from discreet._exact import fraction
-from discreet.accounting import PrivacyLoss
 from discreet.cli import _format
 from discreet.cli._failures import FAILED
 from discreet.cli._output import say, show, table, write, write_json
 
 if TYPE_CHECKING:
+    from discreet.accounting import PrivacyLoss
     from discreet.query import Answer, Forecast
 
 
@@ -73,7 +73,7 @@ def answer_json(answer: "Answer", delta: Decimal) -> dict[str, object]:
     return {**shown, **cost_json(answer.privacy_loss, delta), "receipt": receipt}
 
 
-def cost_json(loss: PrivacyLoss, delta: Decimal) -> dict[str, object]:
+def cost_json(loss: "PrivacyLoss", delta: Decimal) -> dict[str, object]:
     """A cost: epsilon at this delta, and the privacy loss itself."""
     return {
         "epsilon": loss.epsilon(delta),
@@ -82,7 +82,7 @@ def cost_json(loss: PrivacyLoss, delta: Decimal) -> dict[str, object]:
     }
 
 
-def say_cost(name: str, receipt: Receipt, loss: PrivacyLoss, delta: Decimal) -> None:
+def say_cost(name: str, receipt: Receipt, loss: "PrivacyLoss", delta: Decimal) -> None:
     """Say the cost of a question, a check or a diagnosis, and what is left of the budget."""
     if receipt.stored is None:
         say(f"this {name} cost {_format.cost(loss, fraction(delta))}", "green")

@@ -10,13 +10,13 @@ from rich.console import RenderableType
 
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet._exact import float_down, float_up
-from discreet.accounting import Filter, PrivacyLoss
 from discreet.cli import _format
 from discreet.cli._options import ByOption, FileOption, JsonOption, TableArgument, login, some_text
 from discreet.cli._output import say, show, show_bar, table, write_json
 from discreet.errors import LedgerError
 
 if TYPE_CHECKING:
+    from discreet.accounting import PrivacyLoss
     from discreet.ledger import Entry, Ledger
     from discreet.query._declaration_file import TableFile
 
@@ -163,11 +163,13 @@ def _all_of(limit: AnyLimit) -> Fraction:
     """The largest pure epsilon that an empty ledger admits."""
     if isinstance(limit, Limit):
         return limit.epsilon
+    from discreet.accounting import Filter
+
     chosen = Filter.for_limit(limit)
     return chosen.pure_left(chosen.start)
 
 
-def _charge(entry: "Entry", loss: PrivacyLoss, limit: AnyLimit) -> dict[str, object]:
+def _charge(entry: "Entry", loss: "PrivacyLoss", limit: AnyLimit) -> dict[str, object]:
     return {
         "number": entry.number,
         "at": entry.at.isoformat(),
@@ -179,7 +181,7 @@ def _charge(entry: "Entry", loss: PrivacyLoss, limit: AnyLimit) -> dict[str, obj
     }
 
 
-def _epsilon(loss: PrivacyLoss, limit: AnyLimit) -> float | None:
+def _epsilon(loss: "PrivacyLoss", limit: AnyLimit) -> float | None:
     """The charge's epsilon at the limit's delta; None if there is no finite one."""
     epsilon = loss.epsilon(limit.delta if isinstance(limit, Limit) else 0)
     return epsilon if epsilon < float("inf") else None

@@ -6,12 +6,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from discreet._exact import fraction
-from discreet.accounting import PrivacyLoss
 from discreet.cli._answers import say_cost
 from discreet.cli._output import show
 from discreet.errors import BudgetExceeded
 
 if TYPE_CHECKING:
+    from discreet.accounting import PrivacyLoss
     from discreet.query import Diagnosis, Question, QuestionPrice
     from discreet.query._declaration_file import TableFile
 

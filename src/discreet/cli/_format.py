@@ -1,15 +1,18 @@
 """Texts of costs and limits: what is spent is rounded up, what is left is rounded down."""
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from discreet._budget import AnyLimit, BudgetUse, Limit, RhoLimit
 from discreet._exact import decimal_down, decimal_up, fraction, shown
-from discreet.accounting import PrivacyLoss
+
+if TYPE_CHECKING:
+    from discreet.accounting import PrivacyLoss
 
 _DIGITS = 6
 
 
-def cost(loss: PrivacyLoss, delta: Fraction) -> str:
+def cost(loss: "PrivacyLoss", delta: Fraction) -> str:
     """A privacy loss in numbers: its pure epsilon if it has one, else epsilon at this delta."""
     for at in (Fraction(0), delta):
         epsilon = loss.epsilon(at)
@@ -18,7 +21,7 @@ def cost(loss: PrivacyLoss, delta: Fraction) -> str:
     return str(loss)
 
 
-def charged(loss: PrivacyLoss, limit: AnyLimit) -> str:
+def charged(loss: "PrivacyLoss", limit: AnyLimit) -> str:
     """A charge in the measure of the limit: rho under a limit in rho, else `cost` at its delta."""
     if isinstance(limit, RhoLimit):
         return f"ρ = {shown(decimal_up(fraction(loss.zcdp()), _DIGITS))}"

@@ -10,14 +10,6 @@ import typer
 
 from discreet._budget import Limit
 from discreet._exact import decimal_up, fraction, shown
-from discreet.accounting import (
-    Calibration,
-    Expression,
-    Filter,
-    PrivacyLoss,
-    calibrate,
-    calibrate_count,
-)
 from discreet.cli import _format
 from discreet.cli._failures import UsageError
 from discreet.cli._options import FileOption, JsonOption, above_zero, from_zero
@@ -27,6 +19,8 @@ from discreet.errors import NoBound
 
 if TYPE_CHECKING:
     from fractions import Fraction
+
+    from discreet.accounting import Calibration, Expression, PrivacyLoss
 
 _FILE = Path("discreet.toml")
 _NO_DELTA = Decimal(0)
@@ -95,6 +89,8 @@ def price(
         show_plan(plan, file, as_json=as_json)
         return
     assert expression is not None
+    from discreet.accounting import Expression
+
     read = Expression.of(expression)
     _check_names(read, find)
     if find is None:
@@ -106,7 +102,7 @@ def price(
         _show_found(found, find, epsilon, one=_one_of(read, find), as_json=as_json)
 
 
-def _check_names(read: Expression, find: str | None) -> None:
+def _check_names(read: "Expression", find: str | None) -> None:
     """Refuse names in the expression other than the one to find."""
     names = sorted(read.names)
     if find is not None and find not in names:
@@ -121,8 +117,10 @@ def _check_names(read: Expression, find: str | None) -> None:
 
 
 def _found(
-    read: Expression, name: str, epsilon: Decimal, delta: Decimal
+    read: "Expression", name: str, epsilon: Decimal, delta: Decimal
 ) -> "Calibration[Fraction] | Calibration[int]":
+    from discreet.accounting import calibrate, calibrate_count
+
     if name in read.counts:
         return calibrate_count(
             lambda value: read.loss({name: value}), epsilon=epsilon, delta=delta, name=name
@@ -132,7 +130,7 @@ def _found(
     )
 
 
-def _one_of(read: Expression, name: str) -> PrivacyLoss | None:
+def _one_of(read: "Expression", name: str) -> "PrivacyLoss | None":
     """The single privacy loss, if the expression is a count of equal ones."""
     if name not in read.counts:
         return None
@@ -141,7 +139,7 @@ def _one_of(read: Expression, name: str) -> PrivacyLoss | None:
 
 
 def _show_price(
-    loss: PrivacyLoss, delta: Decimal, epsilon: Decimal | None, *, as_json: bool
+    loss: "PrivacyLoss", delta: Decimal, epsilon: Decimal | None, *, as_json: bool
 ) -> None:
     explanation, ends = loss.explain(delta), loss.interval(delta)
     reached = None if epsilon is None else loss.delta(epsilon)
@@ -185,7 +183,7 @@ def _show_found(
     name: str,
     epsilon: Decimal,
     *,
-    one: PrivacyLoss | None,
+    one: "PrivacyLoss | None",
     as_json: bool,
 ) -> None:
     """Show the value that was found. For a count of equal charges, also show how many of them a
@@ -198,6 +196,8 @@ def _show_found(
     say(f"the {which} value that fits: it costs {cost}, of at most ε = {epsilon:g}")
     count = None
     if one is not None:
+        from discreet.accounting import Filter
+
         limit = Limit(epsilon, found.delta)
         chosen = Filter.for_limit(limit)
         count = chosen.count_left(chosen.start, one)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from discreet._exact import precision
 from discreet.noise._arrays import FloatArray
@@ -70,7 +70,7 @@ def pair_half_widths(
     outside = float(1 - confidence)
     if isinstance(one, RoundedGaussianLaw) and isinstance(other, RoundedGaussianLaw):
         spread = np.hypot(a * float(one.sigma), b * float(other.sigma))
-        return np.asarray((-float(ndtri(outside / 2)) * spread + (a + b) / 2) * _SAFE)
+        return np.asarray((_normal_quantile(outside) * spread + (a + b) / 2) * _SAFE)
     assert isinstance(one, DiscreteLaplaceLaw)
     assert isinstance(other, DiscreteLaplaceLaw)  # both are of one kind
     far = _two_laplace(a * float(one.scale), b * float(other.scale), outside)
@@ -122,7 +122,7 @@ def weighted_half_widths(
         largest = sizes.max(axis=0)
         shares = np.divide(sizes, largest, out=np.zeros_like(sizes), where=largest > 0)
         spread = largest * np.linalg.norm(shares * sigmas[:, np.newaxis], axis=0)
-        return np.asarray((-float(ndtri(outside / 2)) * spread + sizes.sum(axis=0) / 2) * _SAFE)
+        return np.asarray((_normal_quantile(outside) * spread + sizes.sum(axis=0) / 2) * _SAFE)
     scales = np.array([float(law.scale) for law in laws if isinstance(law, DiscreteLaplaceLaw)])
     assert len(scales) == len(laws) <= 6  # as the docstring says
     far = _laplace_half_widths(sizes * scales[:, np.newaxis], outside)
@@ -176,13 +176,18 @@ def summed_half_width(
     return _laplace_sum(sums, outside) * _SAFE_LOGARITHM
 
 
+def _normal_quantile(outside: float) -> float:
+    """The number that a standard normal one exceeds in size with this probability."""
+    return -float(scipy.special.ndtri(outside / 2))
+
+
 def _gaussian_sum(sums: Sequence[tuple[SummedLaw, float]], outside: float) -> float:
     squares = math.fsum(one.count * (w * float(one.law.sigma)) ** 2 for one, w in sums)  # type: ignore[union-attr]  # all are Gaussian
     spread, length = math.sqrt(squares), math.fsum(one.count * w for one, w in sums)
-    all_of_it = -float(ndtri(outside / 2)) * spread + length / 2
+    all_of_it = _normal_quantile(outside) * spread + length / 2
     rest = outside * _OF_ROUNDING
     rounding = math.sqrt(math.fsum(one.count * w**2 for one, w in sums) * math.log(2 / rest) / 2)
-    return min(all_of_it, -float(ndtri((outside - rest) / 2)) * spread + rounding)
+    return min(all_of_it, _normal_quantile(outside - rest) * spread + rounding)
 
 
 def _laplace_sum(sums: Sequence[tuple[SummedLaw, float]], outside: float) -> float:

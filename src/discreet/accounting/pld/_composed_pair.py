@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import fft
+import scipy
 
 from discreet.accounting.pld._composition import composed, first_loss, infinite_mass
 from discreet.accounting.pld._continuous import ROUND, Floats
@@ -253,7 +253,7 @@ def _window(points: Sequence[tuple[Points, int]], low: float, high: float) -> tu
     most = sum(count * int(one.index[one.mass > 0].max()) for one, count in points)
     start = max(math.floor((low - offset) / step), least) - _MARGIN
     stop = min(math.ceil((high - offset) / step), most) + _MARGIN
-    return start, fft.next_fast_len(max(stop - start, 2 * _MARGIN), real=True)
+    return start, scipy.fft.next_fast_len(max(stop - start, 2 * _MARGIN), real=True)
 
 
 def _upper_pair(found: _BoundedMasses) -> Pair:

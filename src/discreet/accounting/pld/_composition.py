@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy import fft
+import scipy
 
 from discreet.accounting.pld._continuous import ROUND, Floats
 from discreet.accounting.pld._discretize import Points
@@ -176,7 +176,7 @@ def composed(
     start, size, above, below = chosen_window(tilted, side, log_delta, window)
     lowest = (least - sum(offsets)) / step - 2
     if start - LARGEST < lowest < start and size < LARGEST:
-        size = fft.next_fast_len(size + start - math.floor(lowest), real=True)
+        size = scipy.fft.next_fast_len(size + start - math.floor(lowest), real=True)
         start = math.floor(lowest)
 
     # 2. Compose by Fourier transforms.

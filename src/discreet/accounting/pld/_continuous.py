@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 Floats = NDArray[np.float64]
 Each = float | Floats  # a number, or a column with one number for each of several pieces
@@ -65,7 +65,7 @@ class GaussianLoss:
 
     def coarse_grid(self, tail: float) -> Floats:
         """Evenly spread."""
-        far = -float(ndtri(min(max(tail, _TINY), 1e-17)))
+        far = -float(scipy.special.ndtri(min(max(tail, _TINY), 1e-17)))
         end = float(np.max(self.mu * (self.mu / 2 + far)))
         return np.linspace(-end, end, _GRID)
 
@@ -81,7 +81,7 @@ class GaussianLoss:
 def _normal(z: Floats, off: Floats) -> tuple[Floats, Floats]:
     """The standard normal law's probabilities between edges, whose errors are at most ``off``."""
     size = np.abs(z)
-    tail = ndtr(-size)
+    tail = scipy.special.ndtr(-size)
     with np.errstate(invalid="ignore", over="ignore"):
         radius = tail * (ndtr_radius(size) + np.expm1((size + 1 + off) * off)) + _TINY
     radius = np.where(np.isinf(z), 0.0, np.where(radius <= 1.0, radius, 1.0))

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import fft
 
 from discreet.accounting.pld._continuous import ROUND, Floats
 
@@ -117,7 +117,7 @@ def _transformed(rows: _LawRows, places: Indices, size: int) -> tuple[Floats, Fl
     a bound on their error relative to ``rest``."""
     folded = rows.index % size
     most = int(np.bincount(folded).max())  # masses added to one number
-    seen = fft.rfft(np.bincount(folded, rows.others[0], size))[np.newaxis, places]
+    seen = scipy.fft.rfft(np.bincount(folded, rows.others[0], size))[np.newaxis, places]
     return seen.real - rows.rest[:, np.newaxis], seen.imag, fft_radius(size) + 2 * most * ROUND
 
 
@@ -227,7 +227,7 @@ class _Product:
         apart += (self.size - float(np.count_nonzero(self.is_large))) * (small + nothing)
         whole = float(height.sum()) + apart
         radius = 2.02 / self.size * (apart + whole * fft_radius(self.size)) + 1e-300
-        return fft.irfft(spectrum, self.size), radius
+        return scipy.fft.irfft(spectrum, self.size), radius
 
 
 def _log_factor(square: Floats, real: Floats, imaginary: Floats) -> Floats:

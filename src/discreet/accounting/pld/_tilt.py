@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.special import erfcx
+import scipy
 
 from discreet.accounting.pld._continuous import Floats, similarity, stacked
 from discreet.accounting.pld._dominating_pairs import Pair
@@ -178,9 +178,9 @@ class CoarsePld:
         standard deviation. The tilted law is taken to be normal."""
         log_moment, mean, stddev = self.moments(exponent)
         near, far = exponent * stddev / math.sqrt(2), (exponent + 1) * stddev / math.sqrt(2)
-        share = float(erfcx(near) - erfcx(far)) / 2
+        share = float(scipy.special.erfcx(near) - scipy.special.erfcx(far)) / 2
         if far - near < _CLOSE * (1 + near):  # arguments nearly agree: by the slope
-            slope = 1 / math.sqrt(math.pi) - near * float(erfcx(near))
+            slope = 1 / math.sqrt(math.pi) - near * float(scipy.special.erfcx(near))
             share = (far - near) * max(slope, 0.25 / (1 + near * near))
         return log_moment - exponent * mean + math.log(max(share, _TINY)), mean, stddev
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import fft
+import scipy
 
 from discreet.accounting.pld._continuous import ROUND, Floats
 from discreet.accounting.pld._discretize import Points
@@ -167,7 +167,7 @@ def _above_only(tilted: TiltedSum, log_little: float, log_scale: float) -> Windo
     wanted = max(_FIRST * tilted.stddev, -log_little / fall, up) + near if is_usual else most
     while wanted < most and tilted.log_outside(int(wanted - near), 1, log_beyond) > log_beyond:
         wanted *= 1.2
-    size = fft.next_fast_len(math.ceil(min(wanted, most, LARGEST)), real=True)
+    size = scipy.fft.next_fast_len(math.ceil(min(wanted, most, LARGEST)), real=True)
     return math.floor(tilted.mean) + up - size, size, above, 0.0
 
 
@@ -176,7 +176,7 @@ def _both_ways(tilted: TiltedSum) -> Window:
     bounds from below, from which the mass outside is subtracted."""
     wanted = 14 * tilted.stddev + 64
     while True:
-        size = fft.next_fast_len(min(math.ceil(wanted), LARGEST), real=True)
+        size = scipy.fft.next_fast_len(min(math.ceil(wanted), LARGEST), real=True)
         far = size // 2 - 2
         above = tilted.log_outside(far, 1, _LOG_OUTSIDE)
         below = tilted.log_outside(far, -1, _LOG_OUTSIDE)

@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY
 from fractions import Fraction
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from discreet import accounting
 from discreet._exact import Number, shown
@@ -167,9 +167,9 @@ class CheckedBounds:
         inside, outside = number + 1, _RANGES - number
         ratio = float((1 - self.share) / self.share)
         risk = float(1 - self.confidence) / _RANGES * (1 - ratio**2) ** inside / _SAFE
-        reached = Fraction(brentq(lambda at: _tail(at, outside) - risk, 0.0, _FARTHEST) * _SAFE)
+        reached = scipy.optimize.brentq(lambda at: _tail(at, outside) - risk, 0.0, _FARTHEST)
         rounding = (1 - self.share) * inside + self.share * outside
-        return self.share * self.scale * reached + rounding
+        return self.share * self.scale * Fraction(reached * _SAFE) + rounding
 
 
 def _tail(at: float, count: int) -> float:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import chdtri
+import scipy
 
 from discreet._exact import Number, fraction
 from discreet.errors import InvalidArgument
@@ -105,7 +105,7 @@ class _Spread:
         stddev = float(known.noise.stddev / known.unit)
         outside = float(1 - split(confidence, 1))
         rounding = float(Fraction(p + 3, 2 * known.unit))
-        quantile = math.sqrt(float(chdtri(p + 1, outside)))
+        quantile = math.sqrt(float(scipy.special.chdtri(p + 1, outside)))
         return _Spread((quantile * stddev + rounding) * _SAFE, 16 / 7)
 
     def most(self, length: float) -> float:
