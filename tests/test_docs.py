@@ -25,6 +25,8 @@ import pytest
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from tests import warm
+
 ROOT = Path(__file__).parents[1]
 RUN = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 READ = [*RUN, *sorted(ROOT.glob("C*.md")), *sorted((ROOT / "benchmarks").rglob("*.md"))]
@@ -253,7 +255,8 @@ def run_console(block: Block) -> None:
 
 def environment() -> dict[str, str]:
     """The commands of this environment first, and plain output."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    folders = [str(Path(warm.command()).parent), str(Path(sys.executable).parent)]
+    path = os.pathsep.join([*folders, os.environ.get("PATH", "")])
     return {**os.environ, "PATH": path, "NO_COLOR": "1", "COLUMNS": "100", "TERM": "dumb"}
 
 

@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.cli import main
+from tests import warm
 
 DECLARE = (
     *("declare", "wages.parquet", "--unit", "person"),
@@ -73,10 +74,16 @@ def runner(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -
     return run
 
 
+def program(environment: Mapping[str, str]) -> str:
+    """The path of ``discreet``: the real one if Python itself reads its settings at the start."""
+    is_real = any(name.startswith("PYTHON") for name in environment)
+    return str(Path(sys.executable).with_name("discreet")) if is_real else warm.command()
+
+
 def process(*arguments: str, **environment: str) -> Ended:
     """Runs ``discreet`` as a process of its own."""
     ran = subprocess.run(
-        [str(Path(sys.executable).with_name("discreet")), *arguments],
+        [program(environment), *arguments],
         env={**os.environ, **environment},
         capture_output=True,
         check=False,

@@ -4,13 +4,12 @@ import json
 import os
 import pty
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from discreet.ledger import Ledger
-from tests.cli.kit import COUNT, DECLARE, Run
+from tests.cli.kit import COUNT, DECLARE, Run, program
 
 LEDGER = Path("wages.ledger")
 PAY = "SELECT AVG(wage) AS pay FROM wages"
@@ -26,10 +25,13 @@ def declared(run: Run) -> Run:
 def at_terminal(typed: bytes, *arguments: str) -> tuple[int, str, str]:
     """The exit code, stdout and terminal of a command whose stdin and stderr are a terminal."""
     leader, follower = pty.openpty()
-    command = [sys.executable, "-m", "discreet", *arguments]
     environment = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
     with subprocess.Popen(
-        command, stdin=follower, stderr=follower, stdout=subprocess.PIPE, env=environment
+        [program(environment={}), *arguments],
+        stdin=follower,
+        stderr=follower,
+        stdout=subprocess.PIPE,
+        env=environment,
     ) as process:
         os.write(leader, typed)
         out, _ = process.communicate(timeout=60)

@@ -11,7 +11,6 @@ import sys
 import termios
 from collections import Counter
 from itertools import pairwise
-from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -23,9 +22,8 @@ from typer.main import get_command
 
 from discreet.cli import app
 from discreet.cli._output import show, table
-from tests.cli.kit import BY_UNION, COUNT, DECLARE, Run, process
+from tests.cli.kit import BY_UNION, COUNT, DECLARE, Run, process, program
 
-COMMAND = str(Path(sys.executable).with_name("discreet"))
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])(?:;\d+)*m")
 COMMANDS = ["declare", "tables", "explain", "ask", "check", "price", "budget", "unlock"]
 
@@ -38,7 +36,7 @@ def on_terminal(*arguments: str, columns: str = "100", **environment: str) -> st
         key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS")
     }
     with subprocess.Popen(
-        [COMMAND, *arguments],
+        [program(environment), *arguments],
         stdin=follower,
         stdout=follower,
         stderr=follower,
@@ -190,7 +188,7 @@ def test_csv_is_utf_8_whatever_the_terminal_speaks(run: Run) -> None:
 
 @pytest.mark.usefixtures("asked")
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
-    line = f"{COMMAND} budget wages --json | head -c 1"
+    line = f"{program({})} budget wages --json | head -c 1"
     ended = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
     assert ended.stdout == "{"
     assert ended.stderr == ""
