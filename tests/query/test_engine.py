@@ -140,14 +140,23 @@ def _look_alikes() -> list[Any]:  # Any: Ibis expressions
 
 def test_a_text_that_is_used_again_is_the_one_that_would_be_made() -> None:
     """Also after many texts of expressions that look alike."""
-    _text.cache_clear()
-    for _ in range(2):
-        with _engine.opened() as own:
-            for expression in _look_alikes():
-                assert own.statement(expression).text == str(
-                    ibis.to_sql(expression, dialect="duckdb")
-                )
+    made = []
+    with _engine.opened() as own:
+        for expression in _look_alikes():
+            _text.cache_clear()
+            made.append(own.statement(expression).text)
+        for _ in range(2):
+            assert [own.statement(expression).text for expression in _look_alikes()] == made
     assert _text.cache_info().hits
+
+
+def test_ibis_keeps_its_options() -> None:
+    table = ibis.table({"x": "int64"}, name="source")
+    expression = table.mutate(y=table.x + 1).filter(lambda rows: rows.y > 2)
+    before = ibis.to_sql(expression, dialect="duckdb")
+    with _engine.opened() as own:
+        assert own.statement(expression).text.count("SELECT") > before.count("SELECT")
+    assert ibis.to_sql(expression, dialect="duckdb") == before
 
 
 def test_a_text_that_is_used_again_reads_the_tables_of_its_own_question() -> None:
