@@ -58,8 +58,7 @@ def half_widths(question: Question, price: QuestionPrice, level: Any, size: int)
     return [line.promised for line in found.lines]
 
 
-@settings(max_examples=40, deadline=None)
-@given(
+WANTED = (
     questions(),
     st.sampled_from([0.5, 1, 7, 100, 4000]),
     st.sampled_from([100, 2000, 10**6]),
@@ -67,7 +66,26 @@ def half_widths(question: Question, price: QuestionPrice, level: Any, size: int)
     st.sampled_from([0, 1e-9, 1e-3]),
     st.sampled_from([None, {"x0": 3}]),
 )
+
+
+@settings(max_examples=12)
+@given(*WANTED)
 def test_the_price_meets_the_accuracy_and_a_lower_one_does_not(
+    question: Question, within: float, size: int, level: float, delta: float, weights: Any
+) -> None:
+    _check_price(question, within, size, level, delta, weights)
+
+
+@pytest.mark.long
+@settings(max_examples=400)
+@given(*WANTED)
+def test_many_prices_meet_the_accuracy_and_lower_ones_do_not(
+    question: Question, within: float, size: int, level: float, delta: float, weights: Any
+) -> None:
+    _check_price(question, within, size, level, delta, weights)
+
+
+def _check_price(
     question: Question, within: float, size: int, level: float, delta: float, weights: Any
 ) -> None:
     def reaches(price: QuestionPrice) -> bool:
