@@ -20,7 +20,7 @@ argument has another type than the attribute, `Converted` tells both to type che
 
 Two kinds of fields are for derived values. An ``InitVar`` is an argument that is checked, given to
 ``__post_init__`` and not stored. ``field(init=False)`` is an attribute that ``__post_init__`` sets;
-it counts neither in comparisons nor in the ``repr``.
+it does not count in the ``repr``, and in comparisons only on request.
 """
 
 import dataclasses
@@ -96,19 +96,22 @@ def field(
     default: Any = dataclasses.MISSING,  # Any: a value that the field's check accepts
     kw_only: Any = dataclasses.MISSING,  # Any: a truth value; the class decides if it is missing
     init: bool = True,
+    compare: bool | None = None,
     named: bool = True,
     brief: bool = False,
     text: Callable[[Any], str] | None = None,  # Any: the field's value
 ) -> Any:  # Any: type checkers take it for the field's type
     """A field with a default, or with its own place in the ``repr``.
 
-    Without ``init`` it is no argument: the class's ``__post_init__`` derives it. The ``repr``
-    writes ``name=value``, and only the value unless the field is ``named``; one that is ``brief``
-    is left out where it has its default. ``text`` writes the value.
+    Without ``init`` it is no argument: the class's ``__post_init__`` derives it, and it counts in
+    comparisons only with ``compare``. The ``repr`` writes ``name=value``, and only the value unless
+    the field is ``named``; one that is ``brief`` is left out where it has its default. ``text``
+    writes the value.
     """
+    compare = init if compare is None else compare
     metadata = {"named": named, "brief": brief, "text": text or as_code}
     return dataclasses.field(
-        default=default, kw_only=kw_only, init=init, compare=init, metadata=metadata
+        default=default, kw_only=kw_only, init=init, compare=compare, metadata=metadata
     )
 
 

@@ -15,7 +15,7 @@ from discreet._exact import ball, fraction, precision
 from discreet.accounting import PrivacyLoss
 from discreet.audit import RecordingBits, ScriptedBits, SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument, Refused
-from discreet.mechanisms import Additive, Bounded, DiscreteLaplace, Gaussian, Part, Sensitivity
+from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, Part, Sensitivity
 from discreet.noise import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw
 from tests.mechanisms.kit import PERSON, Wrong, number
 
@@ -307,6 +307,6 @@ def test_zero_noise_gives_the_value(kind: Callable[[Any], Noisy]) -> None:
 
 
 def test_both_state_their_error() -> None:
-    mechanisms: list[Additive] = [DiscreteLaplace(10), Gaussian(10)]
+    mechanisms = [DiscreteLaplace(10), Gaussian(10)]
     assert [m.error(0.95) for m in mechanisms] == [30, 20]
     assert [round(m.stddev_of_noise(), 3) for m in mechanisms] == [14.136, 10.004]

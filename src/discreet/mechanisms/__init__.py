@@ -4,7 +4,7 @@ To read the files in order:
 
 1. The value: `_bounded` (a computation with its unit and sensitivity), `_parts` (the kinds of
    results), `_sensitivity`, `_rows` and `_fixed_point` (grids), `_ids`.
-2. The roles: `_mechanism` (price, draw, error). `_additive` and `_real` are the two bases; the
+2. The roles: `_mechanism` (price, draw). `_additive` and `_real` are the two bases; the
    additive mechanisms are short files beside them, such as `_discrete_laplace` and `_gaussian`.
    `_accuracy` finds the noise for an epsilon or for an error. `_together` combines mechanisms.
 3. The door: `_door` (payer, bits, trace), `_release` (charge, compute, add noise), `_session`
@@ -24,7 +24,7 @@ from discreet.mechanisms._fixed_point import FixedPoint, IntegerArray
 from discreet.mechanisms._gaussian import Gaussian
 from discreet.mechanisms._laplace import Laplace
 from discreet.mechanisms._max_norm import MaxNorm
-from discreet.mechanisms._mechanism import Additive, Interactive, Mechanism
+from discreet.mechanisms._mechanism import Interactive, Mechanism
 from discreet.mechanisms._parts import AnyPart, Key, KeysPart, Part, RealPart, RowsPart, Value
 from discreet.mechanisms._real_gaussian import RealGaussian
 from discreet.mechanisms._release import Release, rehearse, release, release_through
@@ -37,7 +37,6 @@ from discreet.mechanisms._together import Together
 from discreet.noise._arrays import FloatArray
 
 __all__ = [
-    "Additive",
     "AnyPart",
     "Bounded",
     "DiscreteGaussian",

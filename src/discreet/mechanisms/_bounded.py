@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import KW_ONLY, InitVar
 from fractions import Fraction
-from typing import Any, Generic, TypeVar, cast
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 from discreet import _checks
 from discreet._exact import Number
+from discreet._fields import Text, field, frozen
 from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument, Refused
 from discreet.mechanisms._fixed_point import FixedPoint
@@ -28,7 +29,21 @@ V = TypeVar("V")
 ASSERTED = "asserted by the caller"
 
 
-@dataclass(frozen=True, slots=True, init=False, repr=False)
+def _run_later(compute: Callable[[], V]) -> Callable[[], V]:
+    if not callable(compute):
+        raise InvalidArgument(
+            f"compute is of type {type(compute).__name__}: give a function without arguments, "
+            "which runs after the charge"
+        )
+    return compute
+
+
+def _a_unit(unit: Unit) -> Unit:
+    change_of(unit)
+    return unit
+
+
+@frozen
 class Bounded(Generic[V]):
     """A computation that has not run yet, with its unit and its sensitivity.
 
@@ -46,33 +61,28 @@ class Bounded(Generic[V]):
     1
     """
 
-    compute: Callable[[], V]
-    unit: Unit
-    name: str
-    parts: tuple[AnyPart, ...]
-    is_joint: bool
-    basis: str
-    facts: str
+    compute: Annotated[Callable[[], V], _run_later]
+    _: KW_ONLY
+    sensitivity: InitVar[int | Sensitivity]  # an integer is the L1 sensitivity
+    unit: Annotated[Unit, _a_unit]
+    name: Text
+    shape: InitVar[tuple[int, ...]] = ()
+    is_wide: InitVar[bool] = False
+    basis: Text = ASSERTED
+    facts: str = ""
+    parts: tuple[AnyPart, ...] = field(init=False, compare=True)
+    is_joint: bool = field(init=False, compare=True)  # whether the parts come as a mapping
 
-    def __init__(
-        self,
-        compute: Callable[[], V],
-        *,
-        sensitivity: int | Sensitivity,
-        unit: Unit,
-        name: str,
-        shape: tuple[int, ...] = (),
-        is_wide: bool = False,
-        basis: str = ASSERTED,
-        facts: str = "",
+    def __post_init__(
+        self, sensitivity: int | Sensitivity, shape: tuple[int, ...], is_wide: bool
     ) -> None:
-        """State one number or array; an integer ``sensitivity`` is its L1 sensitivity."""
+        """State one number or array, which is the only part."""
         shape = whole_shape(shape)
         if not isinstance(sensitivity, Sensitivity):
             l1 = _checks.count(sensitivity=sensitivity)
             sensitivity = Sensitivity(l1=l1, length=math.prod(shape))
-        parts = (Part(name, shape, sensitivity, is_wide),)
-        _fill(self, compute, parts, unit=unit, name=name, is_joint=False, basis=basis, facts=facts)
+        object.__setattr__(self, "parts", (Part(self.name, shape, sensitivity, is_wide),))
+        object.__setattr__(self, "is_joint", False)
 
     @staticmethod
     def real(
@@ -101,7 +111,8 @@ class Bounded(Generic[V]):
         if not isinstance(sensitivity, RealSensitivity):
             sensitivity = RealSensitivity(l1=_checks.not_negative(sensitivity=sensitivity))
         steps = sensitivity.on_grid(each, math.prod(shape))
-        return _single(compute, RealPart(_checks.text(name=name), shape, steps, each), unit, basis)
+        part = RealPart(_checks.text(name=name), shape, steps, each)
+        return _with_parts(compute, (part,), unit=unit, name=name, basis=basis)
 
     @staticmethod
     def rows(
@@ -141,7 +152,7 @@ class Bounded(Generic[V]):
         sensitivity = Sensitivity(l1=tables_of(unit) * each, linf=each)
         substitutes = _substitutes(null, columns)
         part = RowsPart(_checks.text(name=name), named, each, sensitivity, substitutes)
-        return _single(compute, part, unit, basis, facts=facts)
+        return _with_parts(compute, (part,), unit=unit, name=name, basis=basis, facts=facts)
 
     @staticmethod
     def keys(
@@ -168,7 +179,8 @@ class Bounded(Generic[V]):
         sensitivity = Sensitivity(
             l0=tables_of(unit) * places, linf=_checks.positive_count(most=most)
         )
-        return _single(compute, KeysPart(_checks.text(name=name), places, sensitivity), unit, basis)
+        part = KeysPart(_checks.text(name=name), places, sensitivity)
+        return _with_parts(compute, (part,), unit=unit, name=name, basis=basis)
 
     @staticmethod
     def together(
@@ -186,9 +198,8 @@ class Bounded(Generic[V]):
         names = [part.name for part in parts]
         if not names or len(set(names)) < len(names):
             raise InvalidArgument(f"parts = {names}: give at least one, each with its own name")
-        made = cast("Bounded[Mapping[str, Any]]", object.__new__(Bounded))
-        name, parts = _checks.text(name=name), tuple(parts)
-        _fill(made, compute, parts, unit=unit, name=name, is_joint=True, basis=basis, facts=facts)
+        made = _with_parts(compute, tuple(parts), unit=unit, name=name, basis=basis, facts=facts)
+        object.__setattr__(made, "is_joint", True)
         return made
 
     @property
@@ -205,7 +216,8 @@ class Bounded(Generic[V]):
         if part is None:
             raise InvalidArgument(f"{self.name!r} has no named part {name!r}")
         compute = cast(Callable[[], Mapping[str, Any]], self.compute)
-        return _single(lambda: compute()[name], part, self.unit, self.basis)
+        unit, basis = self.unit, self.basis
+        return _with_parts(lambda: compute()[name], (part,), unit=unit, name=name, basis=basis)
 
     def checked(self, result: object) -> V:
         """The result in its exact form; a plain ``TypeError`` if it is not as declared."""
@@ -245,40 +257,17 @@ def stated(bounded: object) -> "Bounded[Any]":  # Any: whatever it gives
     )
 
 
-def _fill(
-    made: "Bounded[Any]",  # Any: either kind
-    compute: Callable[[], Any],
+def _with_parts(
+    compute: Callable[[], Any],  # Any: each kind of part its own
     parts: tuple[AnyPart, ...],
     *,
     unit: Unit,
     name: str,
-    is_joint: bool,
     basis: str,
-    facts: str,
-) -> None:
-    if not callable(compute):
-        raise InvalidArgument(
-            f"compute is of type {type(compute).__name__}: give a function without arguments, "
-            "which runs after the charge"
-        )
-    change_of(unit)
-    _checks.text(basis=basis)
-    values = (compute, unit, name, parts, is_joint, basis, facts)
-    for one, value in zip(fields(Bounded), values, strict=True):
-        object.__setattr__(made, one.name, value)
-
-
-def _single(
-    compute: Callable[[], Any],  # Any: each kind of part its own
-    part: AnyPart,
-    unit: Unit,
-    basis: str,
-    *,
     facts: str = "",
 ) -> "Bounded[Any]":  # Any: the same
-    made: Bounded[Any] = object.__new__(Bounded)
-    name = part.name
-    _fill(made, compute, (part,), unit=unit, name=name, is_joint=False, basis=basis, facts=facts)
+    made = Bounded(compute, sensitivity=0, unit=unit, name=name, basis=basis, facts=facts)
+    object.__setattr__(made, "parts", parts)
     return made
 
 

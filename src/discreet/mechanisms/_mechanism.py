@@ -1,9 +1,8 @@
-"""The roles of a mechanism: its price, its draws, its error."""
+"""The roles of a mechanism: its price and its draws."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from discreet._exact import Number
 from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
@@ -51,17 +50,4 @@ class Interactive(Protocol[V, W_out]):
     def begin(self, bits: Bits) -> Callable[[V], tuple[W_out, bool]]:
         """A function with secret state that takes each value in turn, and gives the answer and
         whether another may follow."""
-        ...
-
-
-class Additive(Protocol):
-    """A mechanism that adds symmetric noise of one law to each number, so its error is known."""
-
-    def error(self, confidence: Number) -> int:
-        """The smallest whole q such that each number's noise lies in [-q, q] with at least this
-        probability."""
-        ...
-
-    def stddev_of_noise(self) -> float:
-        """The standard deviation of each number's noise."""
         ...

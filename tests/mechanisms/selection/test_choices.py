@@ -146,7 +146,7 @@ def test_the_four_colours() -> None:
     mechanism = ExponentialMechanism.for_epsilon(1, votes, names)
     assert mechanism.rate == HALF
     assert mechanism.privacy_loss(votes).epsilon() == 1
-    found = walk(lambda bits: mechanism.sample(np.array([5, 4, 3, 2]), bits), 8, 2)
+    found = walk(lambda bits: mechanism.sample(np.array([5, 4, 3, 2]), bits), 4, 6)
     chance = softmax([5, 4, 3, 2], HALF)
     assert_exact(found, lambda name: chance(names.index(name)), 2e-4, lambda *_: None)
     shares = [round(float(chance(place)), 4) for place in range(4)]

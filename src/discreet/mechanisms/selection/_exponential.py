@@ -1,7 +1,6 @@
 """The exponential mechanism: a candidate by its score, larger ones more likely."""
 
-import numpy as np
-
+from discreet import noise
 from discreet._exact import Number
 from discreet.accounting import BoundedRange, PrivacyLoss
 from discreet.mechanisms._bounded import Bounded
@@ -11,7 +10,6 @@ from discreet.mechanisms.selection._choice import ChoiceByRate
 from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
 from discreet.mechanisms.selection._scores import score_range
 from discreet.noise import Bits
-from discreet.noise._pieces import choose_piece
 
 
 class ExponentialMechanism(ChoiceByRate):
@@ -27,6 +25,7 @@ class ExponentialMechanism(ChoiceByRate):
     or is replaced, as the sensitivity does. The probabilities are exact. The running time is not
     covered. McSherry and Talwar (2007); Durfee and Rogers (2019) for the interval.
 
+    >>> import numpy as np
     >>> from discreet.mechanisms import Sensitivity
     >>> from discreet import Unit
     >>> votes = Bounded(
@@ -50,8 +49,7 @@ class ExponentialMechanism(ChoiceByRate):
 
     def sample(self, value: IntegerArray, bits: Bits) -> Key:
         """The chosen candidate; of 100 000, in some milliseconds."""
-        each = np.ones(len(self.candidates), np.int64)
-        return self.candidates[choose_piece(each, value, self.rate, bits)]
+        return self.candidates[noise.exponential_choice(value, self.rate, bits)]
 
     def error(self, confidence: Number) -> int:
         """The smallest whole q with the chosen score at most q below the largest one at this
