@@ -1,7 +1,10 @@
-"""Bisection over whole numbers and over fractions: where a condition begins to hold."""
+"""Bisection over whole numbers, fractions and floats: where a condition begins to hold."""
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import TypeVar
+
+Real = TypeVar("Real", float, Fraction)
 
 
 def smallest_whole(is_enough: Callable[[int], bool], least: int) -> int:
@@ -32,3 +35,15 @@ def edge(
         middle = (good + bad) / 2
         good, bad = (middle, bad) if is_good(middle) else (good, middle)
     return good
+
+
+def halved(is_good: Callable[[Real], bool], good: Real, bad: Real, times: int) -> tuple[Real, Real]:
+    """A good number and a bad one, after the distance between them was halved this many times.
+
+    >>> halved(lambda x: x * x <= 2, 1.0, 2.0, times=3)
+    (1.375, 1.5)
+    """
+    for _ in range(times):
+        middle = (good + bad) / 2
+        good, bad = (middle, bad) if is_good(middle) else (good, middle)
+    return good, bad

@@ -89,7 +89,7 @@ def upper_fraction(number: "arb") -> Fraction:
         return Fraction(1, 1 << _FURTHEST) if mantissa > 0 else Fraction(0)
     if size > _FURTHEST:
         raise OverflowError("a number beyond 2^65536 has no use as an upper bound")
-    return Fraction(mantissa) * Fraction(2) ** exponent
+    return Fraction(mantissa << max(exponent, 0), 1 << max(-exponent, 0))
 
 
 def lower_fraction(number: "arb") -> Fraction:

@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 from flint import arb
 
+from discreet._bisection import halved
 from discreet._exact import ball, decimal_up, fraction, precision, upper_fraction
 from discreet.accounting import _pairs
 from discreet.accounting._analytic import gaussian_epsilon, gaussian_multiplier, gaussian_rest
@@ -187,13 +188,11 @@ def beside_leak(loss: Sum, leak: Fraction, most: Fraction) -> tuple[Fraction, Fr
 
     near_square = found.near_square
 
-    def is_large(part: float) -> bool:
+    def is_large(log_part: float) -> bool:
+        part = math.exp(log_part)
         return near_square(part * whole) <= part * float(most)
 
-    low, high = math.log(_SMALLEST_PART), 0.0
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if is_large(math.exp(middle)) else (middle, high)
-    chosen = min(decimal_up(leak * fraction(math.exp(high)), _LEAK_DIGITS), leak)
+    log_part, _ = halved(is_large, 0.0, math.log(_SMALLEST_PART), _HALVINGS)
+    chosen = min(decimal_up(leak * fraction(math.exp(log_part)), _LEAK_DIGITS), leak)
     square = found.square(chosen)
     return square if isinstance(square, Unknown) else (chosen, square)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
-from flint import arb
+from flint import arb, fmpq
 
+from discreet._bisection import halved
 from discreet._exact import ball, precision, upper_fraction
 from discreet.accounting import _bounds
 from discreet.accounting._bounds import Bounds, Sum, Unknown
@@ -30,7 +30,7 @@ _LEAST = Fraction(1, 10**20)  # points at smaller deltas are not needed
 _ENOUGH = Fraction(101, 100)
 _FURTHEST = 1 << 10
 _HALVINGS = 6
-_NEXT_TO_NOTHING = Fraction(1, 10**290)
+_NEXT_TO_NOTHING = fmpq(1, 10**290)
 
 # Orders at which a curve is converted: four between any two powers of 2, from 2^-10 to 2^30 + 1.
 ORDERS = tuple(1 + Fraction(2) ** (step // 4) * (4 + step % 4) / 4 for step in range(-40, 121))
@@ -161,10 +161,7 @@ def _top(delta: Callable[[Fraction], Fraction]) -> Fraction | None:
         low, high = high, 2 * high
         if high > _FURTHEST:
             return None
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if delta(middle) > least else (low, middle)
-    return high
+    return halved(lambda epsilon: delta(epsilon) <= least, high, low, _HALVINGS)[0]
 
 
 def pair_of_profile(delta: Callable[[Fraction], Fraction], top: Fraction) -> Pair:
@@ -183,37 +180,59 @@ def pair_through(points: Sequence[CurvePoint]) -> Pair:
     """The pair whose delta in both orders of the neighbours, as a function of e^epsilon, is the
     lower hull of 1 at 0 and these points, whose e^epsilon rise from 1. It dominates all that have
     no larger delta at any point, since deltas are convex in e^epsilon."""
-    above = [(odds, delta) for odds, delta in points if odds > 1]
-    mirrored = ((1 / odds, 1 - (1 - delta) / odds) for odds, delta in reversed(above))
-    return one_sided_pair_through([*mirrored, *points])
+    exact = [_rational(point) for point in points]
+    above = [(odds, delta) for odds, delta in exact if odds > 1]
+    mirrored = [(1 / odds, 1 - (1 - delta) / odds) for odds, delta in reversed(above)]
+    return _pair_below(mirrored + exact)
 
 
 def one_sided_pair_through(points: Iterable[CurvePoint]) -> Pair:
     """As `pair_through`, for one order of the neighbours: e^epsilon may lie between 0 and 1."""
-    hull: list[CurvePoint] = [(Fraction(0), Fraction(1))]
+    return _pair_below([_rational(point) for point in points])
+
+
+# Rationals of python-flint, which add and divide many times faster than fractions
+_Point = tuple[fmpq, fmpq]
+
+
+def _rational(point: CurvePoint) -> _Point:
+    odds, delta = (fmpq(one.numerator, one.denominator) for one in point)
+    return odds, delta
+
+
+def _pair_below(points: Iterable[_Point]) -> Pair:
+    hull: list[_Point] = [(fmpq(0), fmpq(1))]
+    slopes: list[fmpq] = []  # from each point of the hull to the next one
     for point in points:
-        while len(hull) > 1 and _slope(hull[-2], hull[-1]) >= _slope(hull[-1], point):
+        while slopes and slopes[-1] >= _slope(hull[-1], point):
             hull.pop()
+            slopes.pop()
+        slopes.append(_slope(hull[-1], point))
         hull.append(point)
-    slopes = [*(_slope(one, other) for one, other in pairwise(hull)), Fraction(0)]
+    slopes.append(fmpq(0))
     turns = [(odds, slopes[n + 1] - slopes[n]) for n, (odds, _) in enumerate(hull[1:])]
     atoms = [
-        (_log(odds), float(odds * turn), float(turn))
+        (_log(odds), _float(odds * turn), _float(turn))
         for odds, turn in turns
-        if turn * min(odds, Fraction(1)) > _NEXT_TO_NOTHING
+        if turn * min(odds, fmpq(1)) > _NEXT_TO_NOTHING
     ]
-    infinite = float(hull[-1][1] + len(turns) * _NEXT_TO_NOTHING)  # with all atoms left out above
-    lowest = (-math.inf, 0.0, float(1 + slopes[0]))
+    infinite = _float(hull[-1][1] + len(turns) * _NEXT_TO_NOTHING)  # with all atoms left out above
+    lowest = (-math.inf, 0.0, _float(1 + slopes[0]))
     return Pair(Atoms.of(*atoms, (math.inf, infinite, 0.0), lowest))
 
 
-def _log(odds: Fraction) -> float:
+def _log(odds: fmpq) -> float:
     with precision(_BITS):
-        return float(ball(odds).log().mid())
+        return float(arb(odds).log().mid())
 
 
-def _slope(one: CurvePoint, other: CurvePoint) -> Fraction:
+def _slope(one: _Point, other: _Point) -> fmpq:
     return (other[1] - one[1]) / (other[0] - one[0])
+
+
+def _float(number: fmpq) -> float:
+    """The nearest float."""
+    return int(number.p) / int(number.q)
 
 
 class Conversion:

@@ -16,6 +16,7 @@ import numpy as np
 from flint import arb
 
 from discreet import _checks
+from discreet._bisection import halved
 from discreet._exact import (
     ball,
     decimal_down,
@@ -324,11 +325,9 @@ def _negative_binomial_spread(runs: NegativeBinomial, one: OneRun) -> arb:
         grown = (ball(order - 1) * one.at(order)).exp()
         found.append(power * ((gamma + (1 - gamma) * grown).log() - gamma.log()) / ball(order))
     bound = least(found)
-    low, high = Fraction(0), decimal_up(upper_fraction(bound / power), _DIGITS)
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        if one.delta(middle) <= ball(middle).expm1() * gamma / (1 - gamma):
-            high = middle
-        else:
-            low = middle
-    return bound.min(power * ball(high))
+
+    def is_enough(epsilon: Fraction) -> bool:
+        return bool(one.delta(epsilon) <= ball(epsilon).expm1() * gamma / (1 - gamma))
+
+    most = decimal_up(upper_fraction(bound / power), _DIGITS)
+    return bound.min(power * ball(halved(is_enough, most, Fraction(0), _STEPS)[0]))

@@ -14,6 +14,7 @@ from itertools import accumulate
 
 from flint import arb, ctx, fmpq
 
+from discreet._bisection import smallest_whole
 from discreet._exact import ball, precision, shown, upper_fraction
 from discreet._fields import Positive, PositiveCount, frozen
 from discreet.errors import InvalidArgument
@@ -84,16 +85,9 @@ class MaxNormLaw:
         """A whole q with P(max |z_i| <= q) at least the confidence: the smallest one, or hardly
         above it if the standard deviation of the radius is 16 or more."""
         blocks = _blocks(self.scale, self.length)
-        low, high = -1, blocks.chances.mode + 1
         with precision(_bits(self.scale)):
             outside = ball(1 - confidence)
-            while not blocks.beyond(high) <= outside:
-                low, high = high, 2 * high
-            while high - low > 1:
-                middle = (low + high) // 2
-                is_enough = blocks.beyond(middle) <= outside
-                low, high = (low, middle) if is_enough else (middle, high)
-        return high
+            return smallest_whole(lambda q: bool(blocks.beyond(q) <= outside), 0)
 
 
 @dataclass(frozen=True, slots=True)

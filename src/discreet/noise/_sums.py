@@ -1,11 +1,12 @@
 """Half-widths at a confidence of sums of independent noises: with weights, or of equal ones."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from discreet._exact import precision
@@ -20,7 +21,6 @@ _APART = 1.005  # at least, from one scale to the next of up to four
 _FURTHER_APART = 1.04  # the same of up to six
 _LEAST_RISK = 1e-6  # for which the tails of several keep three digits
 _TAIL_ERROR = 1e-9
-_HALVINGS = 64
 _FINENESS = 128  # cells to a standard deviation
 _FAR = 2.0**-48
 _ROUNDING = 2.0**-40
@@ -81,13 +81,24 @@ def _two_laplace(a: FloatArray, b: FloatArray, outside: float) -> FloatArray:
     """For each pair of scales, the smallest float t with computed P(|X + Y| > t) <= outside, for
     Laplace X and Y."""
     large, small = np.maximum(a, b), np.minimum(a, b)
-    low, high = np.zeros_like(large), (a + b) * math.log(4 / outside)
+
+    def is_far(t: FloatArray) -> npt.NDArray[np.bool_]:
+        return _two_laplace_tail(large, small, t) > outside
+
+    return _crossing(is_far, (a + b) * math.log(4 / outside))
+
+
+def _crossing(
+    is_far: Callable[[FloatArray], npt.NDArray[np.bool_]], high: FloatArray
+) -> FloatArray:
+    """The smallest floats above 0 and up to ``high`` that are not far, one for each place."""
+    low = np.zeros_like(high)
     while True:
         middle = low + (high - low) / 2
         if not np.any((low < middle) & (middle < high)):
             return high
-        is_far = _two_laplace_tail(large, small, middle) > outside
-        low, high = np.where(is_far, middle, low), np.where(is_far, high, middle)
+        beyond = is_far(middle)
+        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
 
 
 def _two_laplace_tail(large: FloatArray, small: FloatArray, t: FloatArray) -> FloatArray:
@@ -146,13 +157,12 @@ def _laplace_half_widths(scales: FloatArray, outside: float) -> FloatArray:
         for other in range(len(found)):
             if one != other:
                 shares[one] *= squares[one] / (squares[one] - squares[other])
-    low = np.zeros_like(unit)
+
+    def is_far(t: FloatArray) -> npt.NDArray[np.bool_]:
+        return np.asarray((shares * np.exp(-t / found)).sum(axis=0) + _TAIL_ERROR > outside)
+
     high = found.sum(axis=0) * math.log(2 * len(found) / outside)
-    for _ in range(_HALVINGS):
-        middle = low + (high - low) / 2
-        is_far = (shares * np.exp(-middle / found)).sum(axis=0) + _TAIL_ERROR > outside
-        low, high = np.where(is_far, middle, low), np.where(is_far, high, middle)
-    return np.asarray(high * largest)
+    return np.asarray(_crossing(is_far, high) * largest)
 
 
 def summed_half_width(

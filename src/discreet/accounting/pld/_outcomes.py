@@ -31,6 +31,10 @@ class Group:
     p: arb
     q: arb
 
+    @property
+    def is_of_one_loss(self) -> bool:
+        return self.low is self.high or self.low == self.high  # fractions compare slowly
+
 
 def coarsen(groups: Iterable[Group], side: Side) -> Atoms:
     """The groups as atoms, inside a `precision` block. Errors are moved to the requested side."""
@@ -40,7 +44,7 @@ def coarsen(groups: Iterable[Group], side: Side) -> Atoms:
 
 def _ends(group: Group) -> Iterator[_Atom]:
     """(p - q e^low) / (1 - e^(low - high)) at the high end, the rest of p at the low one."""
-    if group.low == group.high:
+    if group.is_of_one_loss:
         yield float(group.high), _up(group.p), _up(group.p * (-ball(group.high)).exp())
         return
     low, high = ball(group.low), ball(group.high)
@@ -55,7 +59,7 @@ def _merged(group: Group) -> Iterator[_Atom]:
     """One outcome with the loss ln(p/q)."""
     if not (group.p > 0 and group.q > 0):
         return
-    loss = ball(group.high) if group.low == group.high else (group.p / group.q).log().lower()
+    loss = ball(group.high) if group.is_of_one_loss else (group.p / group.q).log().lower()
     p = group.p.lower()
     yield float(loss.mid()), float(p), float((p * (-loss).exp()).mid())
 

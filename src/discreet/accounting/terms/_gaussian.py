@@ -174,8 +174,9 @@ def _discrete_gaussian_pair(term: DiscreteGaussian, side: Side) -> Pair:
 
 def _losses(term: DiscreteGaussian, outcomes: Iterable[int]) -> list[Fraction]:
     """The losses ((x - D)^2 - x^2) / (2 stddev^2) of all outcomes x."""
-    distance, factor = term.sensitivity, term.sensitivity / (2 * term.stddev**2)
-    return [factor * (distance - 2 * outcome) for outcome in outcomes]
+    distance = term.sensitivity
+    over, under = (distance / (2 * term.stddev**2)).as_integer_ratio()
+    return [Fraction(over * (distance - 2 * outcome), under) for outcome in outcomes]
 
 
 def _outcomes(term: DiscreteGaussian) -> Iterator[Group]:
