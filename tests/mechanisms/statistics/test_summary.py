@@ -99,28 +99,32 @@ def small_table() -> Table:
 @pytest.mark.parametrize("kind", [DiscreteLaplace, Gaussian])
 @pytest.mark.parametrize("confidence", [0.5, 0.9])
 def test_intervals_hold_what_they_say(kind: Callable[[Any], Noise], confidence: float) -> None:
-    """400 releases each; false alarms 1 in 10^9. Half of the noise that is there, and the count's
-    interval holds significantly less: so much could be seen."""
+    """400 releases for the count, 100 for the others; false alarms 1 in 10^9. With an interval of
+    half the width, the count's is refuted."""
     table = small_table()
     fixed = people(table, SMALL)
     value = moments(fixed).compute()
     facts: Bounded[IntegerArray] = Bounded(
         lambda: value, sensitivity=1, unit=PERSON, name="a", shape=value.shape
     )
-    noise, trials = kind(20 * MomentLayout.of(fixed).unit), 400
+    noise, trials, few = kind(20 * MomentLayout.of(fixed).unit), 400, 100
     covariance = np.cov(table.T, bias=True)
     held = dict.fromkeys(["count", "mean", "variance", "covariance", "too short"], 0)
     for seed in range(trials):
         read = noisy(facts, fixed, noise, seed)
-        mean, count = read.mean("b", confidence), read.count_within(confidence)
-        variance, joint = (read.covariance_of(one, "b", confidence) for one in ("b", "a"))
+        count = read.count_within(confidence)
         held["count"] += count.lower <= 300 <= count.upper
+        held["too short"] += abs(count.value - 300) <= (count.upper - count.value) / 2
+        if seed >= few:
+            continue
+        mean = read.mean("b", confidence)
+        variance, joint = (read.covariance_of(one, "b", confidence) for one in ("b", "a"))
         held["mean"] += mean.lower <= table[:, 1].mean() <= mean.upper
         held["variance"] += variance.lower <= covariance[1, 1] <= variance.upper
         held["covariance"] += joint.lower <= covariance[0, 1] <= joint.upper
-        held["too short"] += abs(count.value - 300) <= (count.upper - count.value) / 2
-    for name in ("count", "mean", "variance", "covariance"):
-        assert at_most(held[name], trials) >= confidence, name
+    assert at_most(held["count"], trials) >= confidence
+    for name in ("mean", "variance", "covariance"):
+        assert at_most(held[name], few) >= confidence, name
     assert at_most(held["too short"], trials) < confidence
 
 
