@@ -9,7 +9,7 @@ neighbour and back.
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from flint import arb
 
@@ -95,11 +95,22 @@ class Sum(Protocol):
     @property
     def terms(self) -> tuple[tuple[Bounds, int], ...]:
         """Each term with its count."""
-        ...
 
     def __hash__(self) -> int:
         """Sums are values, of which results are cached."""
-        ...
+
+
+def summed(
+    loss: Sum, bound: Callable[[Bounds], Known | Unknown], nothing: Known
+) -> Known | Unknown:
+    """The sum of a bound on each term times its count; unknown if it is so for any term."""
+    total: Any = nothing  # Any: numbers or balls
+    for term, count in loss.terms:
+        one: Any = bound(term)
+        if isinstance(one, Unknown):
+            return one
+        total += count * one
+    return total  # type: ignore[no-any-return]  # see above
 
 
 def parts(loss: Sum) -> list[tuple[int, Fraction, Fraction]] | Unknown:
@@ -124,13 +135,7 @@ def approximate(loss: Sum) -> tuple[Fraction, Fraction] | Unknown:
 
 def renyi(loss: Sum, order: Fraction) -> arb | Unknown:
     """A ball whose upper end bounds the sum's Renyi divergence of this order."""
-    total = arb(0)
-    for term, count in loss.terms:
-        one = term.renyi(order)
-        if isinstance(one, Unknown):
-            return one
-        total += count * one
-    return total
+    return summed(loss, lambda term: term.renyi(order), arb(0))
 
 
 def renyi_curve(loss: Sum) -> Callable[[Fraction], arb] | Unknown:
@@ -147,13 +152,7 @@ def renyi_curve(loss: Sum) -> Callable[[Fraction], arb] | Unknown:
 
 def zcdp(loss: Sum) -> Fraction | Unknown:
     """rho of the sum (Bun and Steinke 2016, Lemma 1.7)."""
-    rho = Fraction(0)
-    for term, count in loss.terms:
-        one = term.zcdp()
-        if isinstance(one, Unknown):
-            return one
-        rho += count * one
-    return rho
+    return summed(loss, lambda term: term.zcdp(), Fraction(0))
 
 
 def failure_probability(loss: Sum) -> Fraction:
@@ -163,13 +162,7 @@ def failure_probability(loss: Sum) -> Fraction:
 
 def mu_squared(loss: Sum) -> Fraction | Unknown:
     """mu squared of a sum of Gaussian mechanisms only (Dong, Roth and Su 2022, Corollary 3.3)."""
-    square = Fraction(0)
-    for term, count in loss.terms:
-        one = term.mu_squared()
-        if isinstance(one, Unknown):
-            return one
-        square += count * one
-    return square
+    return summed(loss, lambda term: term.mu_squared(), Fraction(0))
 
 
 def is_mirrored(loss: Sum) -> bool:

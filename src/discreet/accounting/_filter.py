@@ -105,7 +105,6 @@ class Filter:
         return _shared(limit, lambda _: FOR_LEAKS)
 
     def __post_init__(self) -> None:
-        """Refuse shares that would add up to more than the limit's delta."""
         squares = Fraction(0) if self.squares is None else self.squares.share
         if self.leak < 0 or any(order <= 1 or share <= 0 for order, share in self.shares):
             raise InvalidArgument("a filter's orders lie above 1 and its shares of delta above 0")
@@ -259,7 +258,12 @@ class Filter:
                 return 0
             count = 1
         if spent.alone is not None:
-            return count + _most(lambda n: self.admits(self.charged(spent, _times(price, n))))
+            plain = price.plain
+
+            def is_admitted(copies: int) -> bool:
+                return self.admits(self.charged(spent, Price((_way_times(plain, copies),))))
+
+            return count + _most(is_admitted)
         for way in price.ways:  # a way that no longer fits never fits again
             more = self._copies(spent, way, price)
             spent, count = _plus(spent, _way_times(way, more)), count + more
@@ -357,10 +361,6 @@ def _plus(spent: Spent, way: Way) -> Spent:
 
 def _way_times(way: Way, count: int) -> Way:
     return Way(way.leak * count, tuple(min(one * count, EXHAUSTED) for one in way.sums))
-
-
-def _times(price: Price, count: int) -> Price:
-    return Price((_way_times(price.plain, count),))
 
 
 def _most(is_admitted: Callable[[int], bool]) -> int:

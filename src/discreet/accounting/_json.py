@@ -51,8 +51,8 @@ def terms_of(
         if not isinstance(name, str) or name not in kinds:
             raise InvalidArgument(f"unknown term {name!r}; known are {', '.join(sorted(kinds))}")
         names = _names(kinds[name])
-        left_out = {one for one in _optional(kinds[name]) if one not in entry}
-        known = only(entry, {"count", "term", *names} - left_out)
+        optional = {field.name for field in fields(kinds[name]) if field.default is None}
+        known = only(entry, {"count", "term", *names} - (optional - entry.keys()))
         count = known["count"]
         if type(count) is not int or count < 1:
             raise InvalidArgument(f"count = {count!r}: give a whole number, 1 or above")
@@ -101,11 +101,6 @@ def _plain(value: object) -> object:
 def _given(term: Bounds) -> dict[str, object]:
     values = {name: getattr(term, name) for name in _names(type(term))}
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _optional(kind: type) -> list[str]:
-    """The fields that may be None."""
-    return [field.name for field in fields(kind) if field.default is None]
 
 
 def _names(kind: type) -> list[str]:

@@ -192,16 +192,16 @@ def one_sided_pair_through(points: Iterable[CurvePoint]) -> Pair:
 
 
 # Rationals of python-flint, which add and divide many times faster than fractions
-_Point = tuple[fmpq, fmpq]
+_HullPoint = tuple[fmpq, fmpq]
 
 
-def _rational(point: CurvePoint) -> _Point:
+def _rational(point: CurvePoint) -> _HullPoint:
     odds, delta = (fmpq(one.numerator, one.denominator) for one in point)
     return odds, delta
 
 
-def _pair_below(points: Iterable[_Point]) -> Pair:
-    hull: list[_Point] = [(fmpq(0), fmpq(1))]
+def _pair_below(points: Iterable[_HullPoint]) -> Pair:
+    hull: list[_HullPoint] = [(fmpq(0), fmpq(1))]
     slopes: list[fmpq] = []  # from each point of the hull to the next one
     for point in points:
         while slopes and slopes[-1] >= _slope(hull[-1], point):
@@ -226,7 +226,7 @@ def _log(odds: fmpq) -> float:
         return float(arb(odds).log().mid())
 
 
-def _slope(one: _Point, other: _Point) -> fmpq:
+def _slope(one: _HullPoint, other: _HullPoint) -> fmpq:
     return (other[1] - one[1]) / (other[0] - one[0])
 
 

@@ -9,7 +9,7 @@ normal value beside a leak. Sums other than that of squares count both ways alik
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -38,11 +38,9 @@ class FilterSum(Protocol):
     @property
     def most(self) -> Fraction:
         """The bound on the sum."""
-        ...
 
     def cost(self, loss: PrivacyLoss) -> Fraction | Unknown:
         """An upper bound on what the charge adds to the sum."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +51,7 @@ class Epsilons:
     most: Fraction
 
     def cost(self, loss: PrivacyLoss) -> Fraction | Unknown:
-        return _sum_of(loss, pure_part)
+        return _bounds.summed(loss, pure_part, Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +94,7 @@ class SquaresOfMu:
     floor: Fraction
 
     def cost(self, loss: PrivacyLoss) -> Fraction | Unknown:
-        return _sum_of(loss, self._square)
+        return _bounds.summed(loss, self._square, Fraction(0))
 
     def split(self, loss: PrivacyLoss) -> tuple[PrivacyLoss, PrivacyLoss]:
         """The terms that have a square of their own, and those that have none."""
@@ -120,16 +118,6 @@ def pure_part(term: Bounds) -> Fraction | Unknown:
     if isinstance(whole, Unknown) or whole[1] > term.failure_probability():
         return Unknown(f"{term!r} has no fixed epsilon apart from its leaks")
     return whole[0]
-
-
-def _sum_of(loss: PrivacyLoss, cost: Callable[[Bounds], Fraction | Unknown]) -> Fraction | Unknown:
-    total = Fraction(0)
-    for term, count in loss.terms:
-        one = cost(term)
-        if isinstance(one, Unknown):
-            return one
-        total += count * one
-    return total
 
 
 # Prices

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from flint import arb
 
@@ -206,36 +207,23 @@ def _martingale(loss: Sum) -> tuple[arb, arb, Fraction] | Unknown:
 # Renyi curves: zCDP's straight line, and each term's own
 
 
+CurveOf = Callable[[Sum], Curve | Unknown]
+
+
 def _zcdp_curve(loss: Sum) -> Curve | Unknown:
     rho = _bounds.zcdp(loss)
     return rho if isinstance(rho, Unknown) else lambda order: ball(rho * order)
 
 
-def _zcdp_epsilon(loss: Sum, delta: Fraction) -> Fraction | Unknown:
-    return _curve_epsilon(_zcdp_curve(loss), loss, delta)
-
-
-def _zcdp_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
-    return _curve_delta(_zcdp_curve(loss), loss, epsilon)
-
-
-def _renyi_epsilon(loss: Sum, delta: Fraction) -> Fraction | Unknown:
-    return _curve_epsilon(_bounds.renyi_curve(loss), loss, delta)
-
-
-def _renyi_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
-    return _curve_delta(_bounds.renyi_curve(loss), loss, epsilon)
-
-
-def _curve_epsilon(curve: Curve | Unknown, loss: Sum, delta: Fraction) -> Fraction | Unknown:
-    if isinstance(curve, Unknown):
+def _curve_epsilon(curve_of: CurveOf, loss: Sum, delta: Fraction) -> Fraction | Unknown:
+    if isinstance(curve := curve_of(loss), Unknown):
         return curve
     left = delta - _bounds.failure_probability(loss)
     return _NEEDS_MORE if left <= 0 else epsilon_from_curve(curve, left)
 
 
-def _curve_delta(curve: Curve | Unknown, loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
-    if isinstance(curve, Unknown):
+def _curve_delta(curve_of: CurveOf, loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
+    if isinstance(curve := curve_of(loss), Unknown):
         return curve
     return _bounds.failure_probability(loss) + delta_from_curve(curve, epsilon)
 
@@ -291,16 +279,16 @@ def _distribution_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
 _EPSILONS: dict[str, Theorem] = {
     "basic composition": _basic_epsilon,
     "advanced composition": _advanced_epsilon,
-    "zCDP": _zcdp_epsilon,
-    "Renyi": _renyi_epsilon,
+    "zCDP": partial(_curve_epsilon, _zcdp_curve),
+    "Renyi": partial(_curve_epsilon, _bounds.renyi_curve),
     "Gaussian": _gaussian_epsilon,
     "privacy loss distribution": distribution_epsilon,
 }
 _DELTAS: tuple[Theorem, ...] = (
     _basic_delta,
     _advanced_delta,
-    _zcdp_delta,
-    _renyi_delta,
+    partial(_curve_delta, _zcdp_curve),
+    partial(_curve_delta, _bounds.renyi_curve),
     _gaussian_delta,
     _distribution_delta,
 )

@@ -38,15 +38,12 @@ class Evidence(Protocol):
 
     def values(self) -> RealArray:
         """The unbiased estimates."""
-        ...
 
     def stddev(self) -> RealArray:
         """The standard deviation of each estimate, at its own value."""
-        ...
 
     def interval(self, miss: float) -> EstimateInterval:
         """Intervals; each end excludes the truth with at most half this probability."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

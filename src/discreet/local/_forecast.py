@@ -26,7 +26,6 @@ class Forecasting(Protocol):
 
     def error(self, confidence: Number, reports: int) -> float:
         """The error of an estimate, at this confidence."""
-        ...
 
 
 M = TypeVar("M", bound=Forecasting)

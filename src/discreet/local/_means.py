@@ -60,7 +60,6 @@ class MeanMechanism(ReportingMechanism, ABC):
     upper: RangeEnd = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        """Refuse a range that is empty, or so narrow that floats can't tell its steps apart."""
         lower, upper = self.lower, self.upper
         width = upper - lower
         if not (0 < width < float("inf") and width * _FINEST >= max(abs(lower), abs(upper))):

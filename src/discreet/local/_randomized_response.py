@@ -62,7 +62,6 @@ class RandomizedResponse(ReportingMechanism, FrequencyEstimator):
     )
 
     def __post_init__(self) -> None:
-        """Refuse odds above e^epsilon."""
         if self.odds is not None and not costs_at_most(self.odds, self.epsilon):
             raise InvalidArgument(
                 f"odds = {_checks.quoted(self.odds)}: with epsilon = "

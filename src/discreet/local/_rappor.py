@@ -59,7 +59,6 @@ class Rappor(FrequencyEstimator):
     categories: Categories = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        """Refuse rounds that cost more than all rounds together."""
         if self.once > self.epsilon:
             raise InvalidArgument(
                 f"once = {shown(self.once)}: one round can't cost more than all rounds; give at "

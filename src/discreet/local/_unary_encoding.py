@@ -49,7 +49,6 @@ class UnaryEncoding(ReportingMechanism, FrequencyEstimator):
     client: client.UnaryEncoding
 
     def __post_init__(self) -> None:
-        """Refuse a client that loses more than epsilon."""
         category_count(categories=self.client.categories)
         worst = self.client.worst_ratio()
         if not costs_at_most(worst, self.epsilon):

@@ -48,7 +48,8 @@ class DiscreteGaussian(IndependentNoise):
     def for_zcdp(rho: Number, bounded: Bounded[V]) -> "DiscreteGaussian":
         """The mechanism with the least noise, to 12 digits, whose release of this computation
         costs at most rho."""
-        square = _squares(bounded) / (2 * _checks.positive(rho=rho))
+        moved = max(integers(bounded).sensitivity.l2_squared, 1)
+        square = moved / (2 * _checks.positive(rho=rho))
         root = root_down(square)
         exact = root**2 == square
         return DiscreteGaussian(root if exact else decimal_up(root * _SPARE, digits=_DIGITS))
@@ -83,7 +84,3 @@ class DiscreteGaussian(IndependentNoise):
     def law(self) -> DiscreteGaussianLaw:
         """The law of the noise."""
         return DiscreteGaussianLaw(self.stddev)
-
-
-def _squares(bounded: Bounded[V]) -> int:
-    return max(integers(bounded).sensitivity.l2_squared, 1)

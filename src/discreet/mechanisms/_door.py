@@ -17,7 +17,6 @@ class Trace(Protocol):
 
     def note(self, event: str, fact: object) -> None:
         """Record an event, by its name, with its value."""
-        ...
 
 
 class Door(Owned):

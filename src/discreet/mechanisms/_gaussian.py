@@ -52,7 +52,7 @@ class Gaussian(IndependentNoise):
     def for_multiplier(multiplier: Number, bounded: Bounded[V]) -> "Gaussian":
         """The mechanism whose term has at least this multiplier (stddev over L2 sensitivity)."""
         wanted = _checks.positive(multiplier=multiplier)
-        return Gaussian(stddev_for(wanted, _l2_squared(bounded)))
+        return Gaussian(stddev_for(wanted, max(integers(bounded).sensitivity.l2_squared, 1)))
 
     @staticmethod
     def for_error(error: Number, confidence: Number) -> "Gaussian":
@@ -67,10 +67,6 @@ class Gaussian(IndependentNoise):
     def law(self) -> RoundedGaussianLaw:
         """The law of the noise."""
         return RoundedGaussianLaw(self.stddev)
-
-
-def _l2_squared(bounded: Bounded[V]) -> int:
-    return max(integers(bounded).sensitivity.l2_squared, 1)
 
 
 def stddev_for(multiplier: Fraction, l2_squared: int) -> Fraction:

@@ -47,7 +47,6 @@ class MaxNorm:
     length: PositiveCount
 
     def __post_init__(self) -> None:
-        """Refuse a scale and a length that the law does not allow."""
         MaxNormLaw(self.scale, self.length)
 
     @staticmethod
@@ -69,7 +68,7 @@ class MaxNorm:
             raise InvalidArgument(
                 f"length = {self.length}: {bounded.name!r} has {_length(part)} numbers, give that"
             )
-        return PrivacyLoss.of(Pure(_linf(part) / self.scale), unit=bounded.unit)
+        return PrivacyLoss.of(Pure(max(part.sensitivity.linf, 1) / self.scale), unit=bounded.unit)
 
     def sample(self, value: V, bits: Bits) -> V:
         """The integers with noise."""
@@ -96,10 +95,6 @@ class _JointDraws:
 
     def draws(self, bits: Bits, shape: Shape) -> OutcomeArray:
         return self.law.draws(bits).reshape(shape)
-
-
-def _linf(part: Part) -> int:
-    return max(part.sensitivity.linf, 1)
 
 
 def _length(part: Part) -> int:

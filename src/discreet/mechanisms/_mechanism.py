@@ -18,11 +18,9 @@ class Mechanism(Protocol[V, W_out]):
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
         """The privacy loss of a draw for the unit of this computation, before anything is spent."""
-        ...
 
     def sample(self, value: V, bits: Bits) -> W_out:
         """The answer for the value, drawn with these bits."""
-        ...
 
 
 def checked_mechanism(mechanism: object, name: str) -> None:
@@ -41,13 +39,10 @@ class Interactive(Protocol[V, W_out]):
 
     def privacy_loss(self, unit: Unit) -> PrivacyLoss:
         """The privacy loss of the whole session for the unit."""
-        ...
 
     def check(self, bounded: Bounded[V]) -> None:
         """Raise unless the privacy loss covers this computation's sensitivity."""
-        ...
 
     def begin(self, bits: Bits) -> Callable[[V], tuple[W_out, bool]]:
         """A function with secret state that takes each value in turn, and gives the answer and
         whether another may follow."""
-        ...

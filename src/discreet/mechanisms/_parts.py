@@ -38,20 +38,16 @@ class AnyPart(Protocol):
     @property
     def name(self) -> str:
         """The part's name."""
-        ...
 
     @property
     def sensitivity(self) -> Sensitivity:
         """Bounds on the distance between results on neighbouring tables, in whole steps."""
-        ...
 
     def checked(self, result: object) -> Any:  # Any: each kind its own
         """The result in its exact form; ``TypeError`` if it is not as declared."""
-        ...
 
     def moves(self, one: Any, other: Any) -> list[int]:  # Any: each kind its own
         """The absolute difference of each number between two results."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +67,6 @@ class Part:
     is_wide: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse an empty name, a wrong shape, and a sensitivity that is not a `Sensitivity`."""
         if not isinstance(self.is_wide, bool):
             raise InvalidArgument(f"is_wide = {self.is_wide!r}: give True or False")
         _checks.text(name=self.name)
@@ -169,7 +164,6 @@ class KeysPart:
     sensitivity: Sensitivity
 
     def __post_init__(self) -> None:
-        """Refuse a ``per_unit`` that is not a whole number above 0."""
         object.__setattr__(self, "per_unit", _checks.positive_count(per_unit=self.per_unit))
 
     def checked(self, result: object) -> dict[Key, int]:

@@ -57,7 +57,6 @@ class RealSensitivity:
     linf: _Norm = field(default=None, kw_only=True, brief=True)
 
     def __post_init__(self) -> None:
-        """Refuse a statement without a norm."""
         if not self._norms():
             raise InvalidArgument("give at least one of l1, l2 and linf")
 

@@ -135,15 +135,11 @@ def _plain(value: object, depth: int) -> Json:
         return {key: _plain(one, depth - 1) for key, one in named}
     if depth and isinstance(value, tuple | list):
         return [_plain(one, depth - 1) for one in value]
-    if depth and _is_own(value) and is_dataclass(value) and not isinstance(value, type):
+    is_own = type(value).__module__.startswith(_OWN)  # then all its fields are public parameters
+    if depth and is_own and is_dataclass(value) and not isinstance(value, type):
         shown = [field.name for field in fields(value) if field.repr]
         stated = {name: _plain(getattr(value, name), depth - 1) for name in shown}
         return {"kind": type(value).__name__, **stated}
     if all(callable(getattr(value, verb, None)) for verb in ("privacy_loss", "sample")):
         return {"kind": type(value).__name__, "text": repr(value)}
     return {"kind": type(value).__name__}
-
-
-def _is_own(value: object) -> bool:
-    """Whether all fields of such values are public parameters."""
-    return type(value).__module__.startswith(_OWN)

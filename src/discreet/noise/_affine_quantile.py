@@ -83,11 +83,9 @@ class AffineQuantileLaw(Protocol):
 
     def inverse(self, uniform: arb) -> arb:
         """The real x with: ``uniform < tail(k)`` iff ``k < x``, for every whole k above 0."""
-        ...
 
     def affine_quantile(self) -> AffineQuantile:
         """The inverse in float64."""
-        ...
 
 
 class Magnitudes(Inverted):

@@ -30,15 +30,12 @@ class Bits(Protocol):
     @property
     def width(self) -> int:
         """The number of bits in a word."""
-        ...
 
     def word(self) -> int:
         """The next word, from 0 up to 2^width - 1."""
-        ...
 
     def words(self, count: int) -> Words:
         """The next words, as an array."""
-        ...
 
 
 class SecureBits:

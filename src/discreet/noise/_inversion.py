@@ -39,7 +39,6 @@ class Resolves(Protocol):
         None is allowed even if they have the same one. But with probability 1 over the digits of U,
         some size must give an outcome.
         """
-        ...
 
 
 class Inverse(Hashable, Resolves, Protocol):
@@ -51,11 +50,9 @@ class Inverse(Hashable, Resolves, Protocol):
     @property
     def is_narrow(self) -> bool:
         """Whether most cells of a guide have a single outcome."""
-        ...
 
     def resolve_many(self, numerators: Words, size: int) -> Resolved:
         """Outcomes for many numerators, with size up to 64, and the indices of the open ones."""
-        ...
 
 
 class Inverted:

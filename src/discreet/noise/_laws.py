@@ -29,11 +29,9 @@ class Law(Protocol):
 
     def draw(self, bits: Bits) -> int:
         """One outcome."""
-        ...
 
     def draws(self, bits: Bits, shape: Shape) -> OutcomeArray:
         """Independent outcomes in this shape: int64, or Python integers if one exceeds int64."""
-        ...
 
 
 class NoiseLaw(Law, Protocol):
@@ -41,15 +39,12 @@ class NoiseLaw(Law, Protocol):
 
     def tail(self, magnitude: int) -> arb:
         """The probability of an outcome at least this far from 0, for a magnitude above 0."""
-        ...
 
     def inverse(self, uniform: arb) -> arb:
         """The real x such that ``uniform < tail(k)`` iff ``k < x``, for every whole k above 0."""
-        ...
 
     def stddev(self) -> float:
         """The standard deviation, with relative error 10^-9; below 10^-150 it may be 0."""
-        ...
 
 
 def half_width(law: NoiseLaw, confidence: Fraction) -> int:
@@ -156,7 +151,6 @@ class GeometricLaw(Magnitudes):
     success: Positive
 
     def __post_init__(self) -> None:
-        """Refuse a success above 1."""
         if self.success > 1:
             raise InvalidArgument(f"success = {shown(self.success)}: a probability is at most 1")
 

@@ -53,7 +53,6 @@ class MaxNormLaw:
     length: PositiveCount
 
     def __post_init__(self) -> None:
-        """Refuse a scale and a length that are out of range."""
         if not _LEAST <= self.scale <= _MOST:
             raise InvalidArgument(
                 f"scale = {shown(self.scale)}: give a number from 10^-50 to 10^50"

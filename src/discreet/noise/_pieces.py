@@ -107,7 +107,8 @@ class Pieces:
             edges = list(itertools.accumulate(weights[start:] + weights[:start]))
             total = edges.pop()
             low, high = (total * ball(Fraction(numerator + i, 1 << size)) for i in (0, 1))
-            return _first(edges, low), _last(edges, high)
+            first = bisect_left(edges, True, key=lambda edge: not edge <= low)  # surely reached
+            return first, bisect_left(edges, True, key=lambda edge: bool(edge >= high))
 
 
 def pieces_of(lengths: Whole, scores: Whole, rate: Fraction) -> Pieces:
@@ -164,16 +165,6 @@ def _climbed(edges: FloatArray, numerator: int, size: int) -> tuple[int, int]:
     low, high = (total * ((numerator + i) / (1 << size)) for i in (0, 1))
     first, last = np.searchsorted(edges[:-1], [low - slack, high + slack], side="right")
     return int(first), int(last)
-
-
-def _first(edges: list[arb], low: arb) -> int:
-    """The number of increasing edges that are certainly at most ``low``."""
-    return bisect_left(edges, True, key=lambda edge: not edge <= low)
-
-
-def _last(edges: list[arb], high: arb) -> int:
-    """The number of increasing edges that may lie below ``high``."""
-    return bisect_left(edges, True, key=lambda edge: bool(edge >= high))
 
 
 def _whole(numbers: Whole) -> _Array:

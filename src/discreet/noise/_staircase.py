@@ -4,7 +4,6 @@ from dataclasses import KW_ONLY
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 from flint import arb
 
 from discreet._exact import ball, precision
@@ -42,7 +41,6 @@ class StaircaseLaw:
     top: PositiveCount
 
     def __post_init__(self) -> None:
-        """Refuse a top that is wider than a level."""
         if self.top > self.width:
             raise InvalidArgument(f"top = {self.top}: give at most the width, {self.width}")
 
@@ -55,7 +53,8 @@ class StaircaseLaw:
         count = size_of(shape)
         parts = self._parts()
         level, place = (law.draws(bits, count) for law in parts)
-        while (refused := np.flatnonzero(~self._is_there(level, place))).size:
+        inside = 2 * self.top - 1
+        while (refused := np.flatnonzero(place >= np.where(level == 0, inside, self.width))).size:
             again = [law.draws(bits, refused.size) for law in parts]
             level, place = (
                 _replaced(*pair, refused) for pair in zip((level, place), again, strict=True)
@@ -93,9 +92,6 @@ class StaircaseLaw:
     def _parts(self) -> tuple[DiscreteLaplaceLaw, UniformLaw]:
         most = max(self.width, 2 * self.top - 1)
         return DiscreteLaplaceLaw(1 / self.drop), UniformLaw(most)
-
-    def _is_there(self, level: OutcomeArray, place: OutcomeArray) -> npt.NDArray[np.bool_]:
-        return place < np.where(level == 0, 2 * self.top - 1, self.width)
 
     def _at(self, level: OutcomeArray, place: OutcomeArray) -> OutcomeArray:
         farthest = (int(np.abs(level).max(initial=0)) + 2) * self.width

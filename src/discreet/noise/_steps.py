@@ -27,12 +27,10 @@ class StepLaw(Protocol):
     @property
     def steps(self) -> int:
         """The number of thresholds."""
-        ...
 
     def threshold(self, step: int) -> Fraction | arb:
         """The threshold in [0, 1] of this step, from 0 on: exact, or a ball at the precision in
         force. Thresholds do not decrease."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,6 @@ class EdgedLaw(StepLaw, Protocol):
 
     def edges(self) -> Edges:
         """The thresholds to 64 bits."""
-        ...
 
 
 class StepsResolved:

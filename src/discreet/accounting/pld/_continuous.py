@@ -49,11 +49,9 @@ class Piece(Protocol):
 
     def coarse_grid(self, tail: float) -> Floats:
         """About 256 rising losses that cover each law but for a probability of ``tail``."""
-        ...
 
     def masses(self, edges: Floats, blur: Floats) -> Masses:
         """The cells between rising edges. ``blur`` bounds each edge's error."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

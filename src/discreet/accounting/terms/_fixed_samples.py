@@ -59,7 +59,6 @@ class SampledWithoutReplacement(AroundLoss):
     population: PositiveCount
 
     def __post_init__(self) -> None:
-        """Refuse a sample larger than the population."""
         if self.sample > self.population:
             raise InvalidArgument(
                 f"sample = {self.sample}: give at most the population, {self.population}"

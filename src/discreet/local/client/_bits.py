@@ -26,11 +26,9 @@ class Bits(Protocol):
     @property
     def width(self) -> int:
         """The number of bits in a word."""
-        ...
 
     def words(self, count: int) -> Words:
         """The next ``count`` words."""
-        ...
 
 
 class SystemBits:

@@ -37,7 +37,6 @@ class LocalHashing(Randomizer[Integers]):
     buckets: int
 
     def __post_init__(self) -> None:
-        """Refuse a number of buckets that is no prime: it would favour some values."""
         check_odds(self.odds)
         check_categories(self.categories)
         if not is_prime(self.buckets) or self.size > LARGEST:
@@ -100,7 +99,6 @@ class CountMeanSketch(Randomizer[SketchReports]):
     buckets: int
 
     def __post_init__(self) -> None:
-        """Refuse a number of buckets that is no prime: more values would share a bucket."""
         if not is_prime(self.buckets) or self.buckets >= 1 << 30:
             raise ValueError("buckets: give a prime number below 2^30")
         check_categories(self.categories)

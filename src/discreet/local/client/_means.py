@@ -32,7 +32,6 @@ class DuchiMean(Randomizer[Booleans]):
     upper: float
 
     def __post_init__(self) -> None:
-        """Refuse odds of 1 or below."""
         check_odds(self.odds)
         check_ends(self.lower, self.upper)
 
@@ -69,7 +68,6 @@ class PiecewiseMean(Randomizer[Integers]):
     upper: float
 
     def __post_init__(self) -> None:
-        """Refuse odds of 1 or below, and a window that can't move."""
         check_odds(self.odds)
         check_ends(self.lower, self.upper)
         if not 0 < self.window < self.places <= _MOST_PLACES:

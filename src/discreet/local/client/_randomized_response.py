@@ -22,7 +22,6 @@ class RandomizedResponse(Randomizer[Integers]):
     categories: int
 
     def __post_init__(self) -> None:
-        """Refuse odds of 1 or below."""
         check_odds(self.odds)
         check_categories(self.categories)
 

@@ -31,7 +31,6 @@ class UnaryEncoding(Randomizer[Booleans]):
     categories: int
 
     def __post_init__(self) -> None:
-        """Refuse probabilities that are out of order, or 0 or 1."""
         check_categories(self.categories)
         if not 0 < self.other < self.own < 1:
             raise ValueError("give 0 < other < own < 1")
@@ -88,7 +87,6 @@ class Rappor(Randomizer[Booleans]):
     categories: int
 
     def __post_init__(self) -> None:
-        """Refuse probabilities outside their ranges."""
         check_categories(self.categories)
         if not (Fraction(1, 2) < self.permanent < 1 and Fraction(1, 2) < self.instantaneous <= 1):
             raise ValueError("give 1/2 < permanent < 1 and 1/2 < instantaneous <= 1")

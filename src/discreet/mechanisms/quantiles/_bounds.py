@@ -62,7 +62,6 @@ class ApproximateBounds:
     false_bin: Probability = field(default=RARELY)
 
     def __post_init__(self) -> None:
-        """Refuse a probability that no threshold reaches."""
         check_leak(false_bin=self.false_bin)
 
     @staticmethod

@@ -71,7 +71,6 @@ class CheckedBounds:
     false_bin: Probability = field(default=RARELY)
 
     def __post_init__(self) -> None:
-        """Refuse a share of about a half or less, and probabilities that nothing reaches."""
         if self.share < _LEAST_SHARE:
             raise InvalidArgument(f"share = {shown(self.share)}: give 0.51 or more")
         if 1 - self.confidence < _LEAST_RISK:

@@ -73,7 +73,6 @@ class QuantileIntervals:
     groups: PositiveCount = field(default=1, brief=True)
 
     def __post_init__(self) -> None:
-        """Refuse a scale whose padding would take ranks beyond int64."""
         if self.padding > _MOST_PADDING:
             raise InvalidArgument(
                 f"scale = {shown(self.scale)} rows: give at most about 10^10; name a larger epsilon"

@@ -75,7 +75,6 @@ class SmoothMedian:
     moved: PositiveCount = 1
 
     def __post_init__(self) -> None:
-        """Refuse an epsilon for which the list of bounds s(0), s(1), ... is too long."""
         if self._patience > _MOST_PATIENCE:
             raise InvalidArgument(
                 f"epsilon = {shown(self.epsilon)}: too small for this median; take Quantile, or "

@@ -96,7 +96,8 @@ class BestOfEachGroup:
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
         """One `accounting.BoundedRange` for each choice that a unit pays for, or one for all of
         them; raises unless there is a score for each candidate of each group."""
-        apart, touched = self._apart(bounded), self._touched(bounded)
+        shape = len(self.groups), len(self.candidates)
+        apart, touched = score_range(bounded, shape, self.moves), self._touched(bounded)
         in_all = max(bounded.part.sensitivity.l1, 1)
         if in_all < apart * touched:
             apart, touched = in_all, 1
@@ -114,9 +115,6 @@ class BestOfEachGroup:
         """The smallest whole q with the score of a group's choice at most q below that group's
         largest one at this confidence, each group by itself; as `ExponentialMechanism.error`."""
         return smallest_gap(exponential_chance(self.rate, len(self.candidates) - 1), confidence)
-
-    def _apart(self, bounded: Bounded[IntegerArray]) -> int:
-        return score_range(bounded, (len(self.groups), len(self.candidates)), self.moves)
 
     def _touched(self, bounded: Bounded[IntegerArray]) -> int:
         """The number of choices that a unit pays for. The losses of independent choices add up, and

@@ -11,7 +11,7 @@ from discreet.accounting import BoundedRange, PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._bounded import Bounded, tables_of
-from discreet.mechanisms._columns import column_of, part_on, rows_part
+from discreet.mechanisms._columns import column_of, part_on
 from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
 from discreet.noise import Bits
@@ -56,7 +56,6 @@ class DensestInterval:
     rate: Positive
 
     def __post_init__(self) -> None:
-        """Refuse a width that is no whole number of steps, or as wide as the grid."""
         steps = self.width / self.grid.step
         if steps.denominator != 1 or steps >= self.grid.size:
             raise InvalidArgument(
@@ -83,8 +82,8 @@ class DensestInterval:
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
         """One `accounting.BoundedRange`; raises unless the rows have one column on this grid."""
-        part_on(bounded, self.grid)
-        return PrivacyLoss.of(BoundedRange(self.rate * _apart(bounded)), unit=bounded.unit)
+        apart = tables_of(bounded.unit) * part_on(bounded, self.grid).per_unit
+        return PrivacyLoss.of(BoundedRange(self.rate * apart), unit=bounded.unit)
 
     def sample(self, value: Rows, bits: Bits) -> float:
         """The lower end of the chosen interval, in the units of the column."""
@@ -109,8 +108,3 @@ class DensestInterval:
         np.add.at(scores, each, by)
         inside = starts < self.grid.size
         return starts[inside], np.cumsum(scores)[inside]
-
-
-def _apart(bounded: Bounded[Rows]) -> int:
-    """The distance by which a unit can move two scores apart."""
-    return tables_of(bounded.unit) * rows_part(bounded).per_unit

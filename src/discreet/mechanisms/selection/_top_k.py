@@ -19,7 +19,6 @@ from discreet.mechanisms._parts import Key
 from discreet.mechanisms.selection._gaps import smallest_gap, top_chance
 from discreet.mechanisms.selection._races import race_chance
 from discreet.mechanisms.selection._scores import (
-    Candidates,
     CandidatesField,
     Moves,
     MovesField,
@@ -89,7 +88,6 @@ class TopK:
     noise: Annotated[TopKNoise, _checked_noise] = field(default=TopKNoise.GUMBEL, brief=True)
 
     def __post_init__(self) -> None:
-        """Refuse a k as large as the number of candidates: the first k - 1 determine the last."""
         if self.k >= len(self.candidates):
             raise InvalidArgument(
                 f"k = {self.k}: give at most {len(self.candidates) - 1}, fewer than there are "
@@ -144,7 +142,8 @@ class TopK:
         apart = score_range(bounded, (len(self.candidates),), self.moves)
         if self.noise is TopKNoise.GUMBEL:
             return PrivacyLoss.of(BoundedRange(self.rate * apart), unit=bounded.unit) * self.k
-        term = DiscreteLaplace(1 / self.rate, _l1(bounded, self.candidates))
+        moved = scores_part(bounded, (len(self.candidates),)).sensitivity.l1
+        term = DiscreteLaplace(1 / self.rate, max(moved, 1))
         return PrivacyLoss.of(term, unit=bounded.unit)
 
     def sample(self, value: IntegerArray, bits: Bits) -> tuple[Key, ...]:
@@ -171,10 +170,6 @@ class TopK:
         scale = 1 / self.rate
         overtaken = race_chance(scale, scale, confidence, under=others, lowest_of=self.k)
         return smallest_gap(overtaken, confidence)
-
-
-def _l1(bounded: Bounded[IntegerArray], candidates: Candidates) -> int:
-    return max(scores_part(bounded, (len(candidates),)).sensitivity.l1, 1)
 
 
 def _is_closer(laplace: TopK, gumbel: TopK) -> bool:

@@ -62,7 +62,6 @@ class TreeCounts:
     total: Annotated[int | None, optional(_checks.count)] = None  # sensitivity of the total
 
     def __post_init__(self) -> None:
-        """Refuse a branching below 2."""
         if self.branching < 2:
             raise InvalidArgument(f"branching = {self.branching}: give a whole number, 2 or above")
 

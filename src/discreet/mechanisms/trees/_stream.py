@@ -48,7 +48,6 @@ class StreamCounter:
     most: PositiveCount = 1
 
     def __post_init__(self) -> None:
-        """Refuse more steps than int64 counts."""
         if self.steps >= 1 << 63:
             raise InvalidArgument("steps: give fewer than 2^63")
 

@@ -42,16 +42,13 @@ class RunsLaw(Protocol):
     @property
     def most(self) -> int:
         """The ceiling: a larger number is drawn anew; 0 if there is none."""
-        ...
 
     @property
     def law(self) -> _tuning.Runs:
         """The law without the ceiling."""
-        ...
 
     def term(self, one_run: PrivacyLoss | Term) -> Term:
         """The privacy loss of the best run, where each run has the privacy loss ``one_run``."""
-        ...
 
 
 def _makeable(most: int) -> int:
@@ -80,7 +77,6 @@ class NegativeBinomialRuns:
     most: Annotated[int, _makeable] = field(default=0, brief=True)  # draws larger numbers anew
 
     def __post_init__(self) -> None:
-        """Refuse a gamma above 1, or below 10^-9."""
         self.term(Pure(1))
         if self.gamma < Fraction(1, _MOST):
             raise InvalidArgument("gamma: give at least 10^-9, for at most 10^9 runs")
@@ -151,7 +147,6 @@ class PoissonRuns:
     most: Annotated[int, _makeable] = field(default=0, brief=True)  # draws larger numbers anew
 
     def __post_init__(self) -> None:
-        """Refuse a mean above 10^9."""
         if self.mean > _MOST:
             raise InvalidArgument("mean: give at most 10^9 runs")
 

@@ -39,7 +39,6 @@ class Scored(Generic[V, W]):
     sensitivity: int
 
     def __post_init__(self) -> None:
-        """Refuse wrong types, and a sensitivity that is not a whole number above 0."""
         checked_mechanism(self.mechanism, "mechanism")
         checked_mechanism(self.noise, "noise")
         moved = _checks.positive_count(sensitivity=self.sensitivity)
