@@ -66,8 +66,16 @@ class TestPeers:
         assert sum(line["upper"] is not None for line in usual) >= 200
         assert sum(line["lower"] is not None for line in usual) >= 200
 
-    @pytest.mark.parametrize("line", CASES, ids=shown)
+    @pytest.mark.parametrize("line", CASES[::4], ids=shown)
     def test_the_interval(self, line: Line) -> None:
+        self.check(line)
+
+    @pytest.mark.long
+    @pytest.mark.parametrize("line", CASES, ids=shown)
+    def test_each_interval(self, line: Line) -> None:
+        self.check(line)
+
+    def check(self, line: Line) -> None:
         loss = loss_of(line)
         with time_limit():
             found = loss.interval(line["delta"])

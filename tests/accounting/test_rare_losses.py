@@ -115,8 +115,8 @@ class TestAgreement:
         assert one <= AGREEMENT * other
         assert other <= AGREEMENT * one
 
-    @pytest.mark.parametrize("rate", [1e-2, 1e-4, 1e-6])
-    @pytest.mark.parametrize("sigma", [0.2, 0.3, 0.5])
+    @pytest.mark.parametrize("rate", [1e-2, 1e-6])
+    @pytest.mark.parametrize("sigma", [0.2, 0.5])
     @pytest.mark.parametrize("count", [1, 30, 1000])
     def test_advantage_of_rare_samples_with_little_noise(
         self, rate: float, sigma: float, count: int

@@ -4,6 +4,7 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 
 import pytest
@@ -31,7 +32,7 @@ from tests.accounting import reference
 from tests.accounting.examples import ALL_TERMS, some_loss, some_term
 from tests.time_limit import time_limit
 
-COUNTS = [1, 2, 7, 10_000]
+COUNTS = [1, 7, 10_000]
 DELTAS = [Fraction(0), Fraction(1, 10**300), Fraction(1, 10**9), Fraction(1, 20), Fraction(9, 10)]
 EPSILONS = [Fraction(0), Fraction(1, 1000), Fraction(1, 2), Fraction(3), Fraction(100)]
 SMALL = 7  # up to this count the reference is quick
@@ -40,6 +41,7 @@ deltas = st.sampled_from([0.0, 1e-300, 1e-30, 1e-9, 1e-6, 1e-3, 0.1, 0.9])
 epsilons = st.sampled_from([0.0, 1e-6, 0.01, 0.3, 1.0, 4.0, 50.0])
 
 
+@lru_cache(maxsize=4096)  # the same for all theorems
 def true_delta(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
     """A number just below the delta of mechanisms that satisfy the terms."""
     with precision(reference.BITS):
@@ -108,7 +110,7 @@ class TestTable:
 
 
 class TestMixtures:
-    @settings(max_examples=60)
+    @settings(max_examples=30)
     @given(some_loss(most_terms=3, most_times=4), epsilons)
     def test_delta_is_never_below_the_truth(self, loss: PrivacyLoss, epsilon: float) -> None:
         assume(reference.is_quick(loss))

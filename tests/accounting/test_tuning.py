@@ -166,8 +166,20 @@ def excess(claimed: Term, laws: Sequence[Law]) -> float:
     return max(beyond)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-@pytest.mark.parametrize(("loss", "base"), BASES, ids=lambda value: repr(value)[:40])
+SLOW = 1 * BoundedRange(0.5)  # each of its deltas is a search over orders
+
+
+@pytest.mark.parametrize(
+    ("case", "loss", "base"),
+    [
+        pytest.param(
+            case, *base, marks=[pytest.mark.long] if base[0] == SLOW and number % 5 else []
+        )
+        for base in BASES
+        for number, case in enumerate(CASES)
+    ],
+    ids=lambda value: value.name if isinstance(value, Case) else repr(value)[:40],
+)
 def test_no_outcome_tells_more(
     case: Case, loss: PrivacyLoss, base: list[tuple[Floats, Floats]]
 ) -> None:

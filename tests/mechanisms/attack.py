@@ -71,10 +71,8 @@ class Attack:
         if hasattr(mechanism, "begin"):
             return [asked(mechanism.begin(bits), value) for _ in range(2 * DRAWS)]
         bounded = self.of(value)
-        return [
-            self.sees(mechanism.sample(bounded.checked(bounded.compute()), bits))
-            for _ in range(2 * DRAWS)
-        ]
+        computed = bounded.checked(bounded.compute())
+        return [self.sees(mechanism.sample(computed, bits)) for _ in range(2 * DRAWS)]
 
 
 def asked(answer: Callable[[Some], tuple[Some, bool]], values: list[int]) -> Hashable:

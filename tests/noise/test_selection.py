@@ -216,7 +216,7 @@ def test_only_differences_of_scores_count(choice: Choice) -> None:
 @pytest.mark.parametrize("scores", [(0, -1, -2, -5), (-3, 0, 0, -1, -1)], ids=str)
 def test_choices_fit_their_law(choice: Choice, scores: tuple[int, ...]) -> None:
     """By chi-squared, with a false alarm of 10^-9. Falling scores don't fit the other law."""
-    bits, count = SecureBits(), 6000
+    bits, count = SecureBits(), 3000
     drawn = [choice(scores, 0.5, bits) for _ in range(count)]
     found = np.bincount(drawn, minlength=len(scores))
 

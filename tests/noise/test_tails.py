@@ -58,7 +58,7 @@ def test_a_search_may_begin_anywhere() -> None:
 @pytest.mark.parametrize("stair", [("1", 1, 1), ("1/2", 3, 1), ("2", 3, 3)], ids=str)
 def test_the_staircases_tree_has_its_chances(stair: tuple[str, int, int]) -> None:
     law = stairs(*stair)
-    found = walk(one(law), 5, 3)
+    found = walk(one(law), 4, 3)
     assert refutation(found, staircase_law(law)) is None
     assert found.undecided[-1] < 0.3
     wrong = StaircaseLaw(drop=2 * law.drop, width=law.width, top=law.top)

@@ -123,7 +123,9 @@ def worst(level: Fraction, miss: Fraction) -> Table:
 def refutation(law: Law, claim: PrivacyLoss, pairs: list[tuple[Table, Table]]) -> str | None:
     """Why this law is not as private as claimed, or `None`."""
     laws = {table: law(table) for table in sorted({table for pair in pairs for table in pair})}
-    one, other = (np.array([laws[table] for table in column]) for column in zip(*pairs, strict=True))
+    one, other = (
+        np.array([laws[table] for table in column]) for column in zip(*pairs, strict=True)
+    )
     for epsilon in (*EPSILONS, claim.epsilon(claim.delta(0) / 1000), claim.epsilon()):
         losses = np.maximum(one - np.exp(epsilon) * other, 0).sum(axis=1)
         worst = int(np.argmax(losses))

@@ -282,12 +282,12 @@ def test_no_other_scores_are_worse(kind: type[Choice]) -> None:
 
 @kinds
 def test_the_forecast_is_what_is_measured(kind: type[Choice]) -> None:
-    """10 000 draws: off by 0.0328 or more in one of 10^9 runs at most (Hoeffding)."""
+    """5000 draws: off by 0.0464 or more in one of 10^9 runs at most (Hoeffding)."""
     mechanism, bits = made(kind, Fraction(40)), SeededBits(2)
     gap = mechanism.error(0.9) + 1
     scores = np.array([0, 0, gap])
-    missed = sum(mechanism.sample(scores, bits) != "green" for _ in range(10_000)) / 10_000
-    assert abs(missed - 0.1) < 0.0328
+    missed = sum(mechanism.sample(scores, bits) != "green" for _ in range(5000)) / 5000
+    assert abs(missed - 0.1) < 0.0464
 
 
 @kinds

@@ -25,7 +25,7 @@ from tests.noise.walk import BITS, Real, refutation, walk
 Wrong = Any  # of a type or value that nobody may give there, on purpose
 
 PERSON = Unit("person")
-DRAWS = 20_000
+DRAWS = 6_000
 
 
 @dataclass(frozen=True)
