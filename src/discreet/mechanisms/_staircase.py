@@ -32,8 +32,8 @@ class Staircase(IndependentNoise):
     number that moves further costs ceil(move / width) epsilon, and in an array each number that
     moves costs this. The running time is not covered. Among all laws of noise for one number, some
     staircase has the least expected magnitude at a given epsilon, and another one the least
-    variance (Geng and Viswanath 2016; Geng, Kairouz, Oh and Viswanath 2015). The
-    gain over discrete Laplace noise is small below epsilon 1, and zero for sensitivity 1.
+    variance (Geng and Viswanath 2016; Geng, Kairouz, Oh and Viswanath 2015). The gain over discrete
+    Laplace noise is small below epsilon 1, and zero for sensitivity 1.
 
     >>> from discreet import Unit
     >>> bill = Bounded(lambda: 310, sensitivity=100, unit=Unit("patient_id"), name="largest bill")

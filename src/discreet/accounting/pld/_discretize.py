@@ -115,8 +115,8 @@ def log_moments(pair: Pair, cells: Sequence[Cells], tilt: float) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         powers = [np.atleast_2d(np.log(single.p) + tilt * single.loss)]
         for each in cells:
-            seen, ends = each.masses, each.edges
-            gap, q, log_p = seen.gap[..., 1:-1], seen.q[..., 1:-1], np.log(seen.p)
+            masses, ends = each.masses, each.edges
+            gap, q, log_p = masses.gap[..., 1:-1], masses.q[..., 1:-1], np.log(masses.p)
             loss = np.log1p(gap / q)
             loss = np.clip(np.where(np.isfinite(loss), loss, ends[1:]), ends[:-1], ends[1:])
             powers.append(np.atleast_2d(log_p[..., 1:-1] + tilt * loss))
@@ -173,12 +173,12 @@ def _upper_part(cells: Cells) -> _UpperPart:
     return _UpperPart(cells.index, mass, whole[..., -1])
 
 
-def _upper_shares(seen: Masses, edges: Floats) -> Floats:
+def _upper_shares(masses: Masses, edges: Floats) -> Floats:
     """Upper bounds on the mass that goes to each inner cell's upper end: (p - q e^low) /
     (1 - e^-width)."""
-    q, gap = seen.q[..., 1:-1], seen.gap[..., 1:-1]
+    q, gap = masses.q[..., 1:-1], masses.gap[..., 1:-1]
     rise, width = np.expm1(edges[:-1]), np.diff(edges)
-    doubt = seen.gap_radius[..., 1:-1] + np.abs(rise) * seen.q_radius[..., 1:-1]
+    doubt = masses.gap_radius[..., 1:-1] + np.abs(rise) * masses.q_radius[..., 1:-1]
     doubt += 8 * ROUND * (np.abs(gap) + np.abs(rise) * q)
     share = (gap - q * rise + doubt) / -np.expm1(-width)
     return np.maximum(share, 0.0) * (1 + 16 * ROUND)
@@ -200,12 +200,12 @@ class _Outcomes:
 def _outcomes_of_cells(piece: Piece, index: Indices, step: float, offset: float) -> _Outcomes:
     """Each cell as one outcome. A point's cell reaches halfway to its neighbours."""
     edges = _at(index[1:] + index[:-1], step / 2, offset)
-    seen = piece.masses(edges, np.zeros(len(edges)))
-    q, gap = seen.q[1:-1], seen.gap[1:-1]
+    masses = piece.masses(edges, np.zeros(len(edges)))
+    q, gap = masses.q[1:-1], masses.gap[1:-1]
     with np.errstate(divide="ignore", invalid="ignore"):
         loss = np.log1p(np.maximum(gap / q, -1.0))
     inside = np.clip(np.where(np.isfinite(loss), loss, edges[1:]), edges[:-1], edges[1:])
-    return _Outcomes(inside, seen.p[1:-1], q, gap, seen.q_radius[1:-1], seen.gap_radius[1:-1])
+    return _Outcomes(inside, masses.p[1:-1], q, gap, masses.q_radius[1:-1], masses.gap_radius[1:-1])
 
 
 def _outcomes_of_atoms(atoms: Atoms) -> _Outcomes:
@@ -228,24 +228,24 @@ def _off_grid(merged: Sequence[_Outcomes], step: float, offset: float, tilt: flo
 
 def _lower_atoms(pair: Pair, step: float, offset: float) -> list[tuple[Indices, Floats]]:
     """Atoms on the grid unchanged, and others from below."""
-    seen = _outcomes_of_atoms(pair.atoms)
-    is_near = seen.loss > -_DEEP * step
-    seen = _Outcomes(*(getattr(seen, column.name)[is_near] for column in fields(seen)))
-    near = np.rint((seen.loss - offset) / step)
-    on_grid = np.abs(seen.loss - offset - near * step) <= ATOM * (np.abs(seen.loss) + step)
-    floor = np.floor((seen.loss - offset) / step)
+    outcomes = _outcomes_of_atoms(pair.atoms)
+    is_near = outcomes.loss > -_DEEP * step
+    outcomes = _Outcomes(*(getattr(outcomes, column.name)[is_near] for column in fields(outcomes)))
+    near = np.rint((outcomes.loss - offset) / step)
+    on_grid = np.abs(outcomes.loss - offset - near * step) <= ATOM * (np.abs(outcomes.loss) + step)
+    floor = np.floor((outcomes.loss - offset) / step)
     if np.count_nonzero(~on_grid) <= _FEW:
         place = np.where(on_grid, near, floor).astype(np.int64)
-        return [(place, seen.p * (1 - 2 * ATOM))]
-    parts = [(near[on_grid].astype(np.int64), seen.p[on_grid] * (1 - 2 * ATOM))]
-    rest = _Outcomes(*(getattr(seen, column.name)[~on_grid] for column in fields(seen)))
+        return [(place, outcomes.p * (1 - 2 * ATOM))]
+    parts = [(near[on_grid].astype(np.int64), outcomes.p[on_grid] * (1 - 2 * ATOM))]
+    rest = _Outcomes(*(getattr(outcomes, column.name)[~on_grid] for column in fields(outcomes)))
     floor = floor[~on_grid].astype(np.int64)
     parts.append(_inscribed_polygon(np.unique(np.append(floor, floor + 1)), step, offset, rest))
     return parts
 
 
 def _inscribed_polygon(
-    index: Indices, step: float, offset: float, seen: _Outcomes
+    index: Indices, step: float, offset: float, outcomes: _Outcomes
 ) -> tuple[Indices, Floats]:
     """Points whose privacy profile lies below that of the outcomes.
 
@@ -259,13 +259,13 @@ def _inscribed_polygon(
     edges = _at(index, step, offset)
     rise = np.expm1(edges)
     count = len(edges)
-    rounding = 8 * (count + len(seen.loss)) * ROUND
-    cell = np.clip(np.searchsorted(edges, seen.loss) - 1, 0, count - 2)
+    rounding = 8 * (count + len(outcomes.loss)) * ROUND
+    cell = np.clip(np.searchsorted(edges, outcomes.loss) - 1, 0, count - 2)
     low, high = rise[cell], rise[cell + 1]
-    size = seen.gap_radius + np.maximum(np.abs(low), np.abs(high)) * seen.q_radius
-    size += 8 * ROUND * (np.abs(seen.gap) + seen.q * np.maximum(np.abs(low), np.abs(high)))
-    below = np.maximum(seen.gap - seen.q * low, 0.0) + size
-    above = np.maximum(seen.q * high - seen.gap, 0.0) + size
+    size = outcomes.gap_radius + np.maximum(np.abs(low), np.abs(high)) * outcomes.q_radius
+    size += 8 * ROUND * (np.abs(outcomes.gap) + outcomes.q * np.maximum(np.abs(low), np.abs(high)))
+    below = np.maximum(outcomes.gap - outcomes.q * low, 0.0) + size
+    above = np.maximum(outcomes.q * high - outcomes.gap, 0.0) + size
     each = below * above / (below + above + 1e-300) + size
     sag = np.bincount(cell, each, count - 1)
 
@@ -273,9 +273,9 @@ def _inscribed_polygon(
         return np.append(np.cumsum(np.bincount(cell, values, count - 1)[::-1])[::-1], 0.0)
 
     # 2. The profile at the points, minus all error bounds.
-    q, gap = from_each(seen.q), from_each(seen.gap)
-    doubt = from_each(seen.gap_radius) + from_each(seen.q_radius) * np.abs(rise)
-    doubt += rounding * (from_each(np.abs(seen.gap)) + q * np.abs(rise))
+    q, gap = from_each(outcomes.q), from_each(outcomes.gap)
+    doubt = from_each(outcomes.gap_radius) + from_each(outcomes.q_radius) * np.abs(rise)
+    doubt += rounding * (from_each(np.abs(outcomes.gap)) + q * np.abs(rise))
     profile, line = gap - q * rise, gap[0] - q[0] * rise
     # 3. Subtract the larger sag of the two cells at each point.
     is_first = (sag > (profile - line)[:-1])[cell] & (below > _NEAR * above)
@@ -291,7 +291,7 @@ def _inscribed_polygon(
     if end < 1:
         return index[:0], edges[:0]
     value[end] = 0.0
-    unsure = float(seen.gap_radius.sum() + seen.q_radius.sum())
+    unsure = float(outcomes.gap_radius.sum() + outcomes.q_radius.sum())
     whole = float(gap[0] + q[0]) * (1 - rounding) - unsure * (1 + rounding)
     corners, slopes = _hull(edges[: end + 1], value[: end + 1], whole)
     mass = np.maximum(np.diff(np.append(slopes, 0.0)), 0.0) * np.exp(edges[corners])

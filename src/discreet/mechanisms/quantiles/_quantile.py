@@ -33,8 +33,8 @@ class Quantile(OneQuantile):
 
     Guarantee: an `accounting.BoundedRange`. The privacy loss lies in an interval whose length is
     2 max(level, 1 - level) / scale for each added or removed row of a unit, and 2 / scale for each
-    replaced row. Empty tables and tables with a single value are covered. The running
-    time, which reveals the number of different values, is not covered.
+    replaced row. Empty tables and tables with a single value are covered. The running time, which
+    reveals the number of different values, is not covered.
 
     >>> import numpy as np
     >>> from discreet import Unit

@@ -22,8 +22,8 @@ class LaplaceThreshold(NoisyCounts):
 
     Guarantee: epsilon = L1 sensitivity / scale, and a delta: the probability to show a key that
     only one unit has. It covers both relations. The noise is exact; the key and its count use the
-    same draw. The running time is not covered. Korolova, Kenthapadi, Mishra
-    and Ntoulas (2009); docs/proofs/terms.md.
+    same draw. The running time is not covered. Korolova, Kenthapadi, Mishra and Ntoulas (2009);
+    docs/proofs/terms.md.
 
     >>> from discreet import Unit
     >>> words = Bounded.keys(
