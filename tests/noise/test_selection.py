@@ -128,7 +128,7 @@ def test_the_other_law_is_refuted() -> None:
 @choices
 @pytest.mark.parametrize("factor", ["0.1", "10"])
 def test_a_wrong_rate_is_refuted(factor: str, choice: Choice) -> None:
-    found = walk(sampler(choice, (1, 0), HALF * Fraction(factor)), 5, 3)
+    found = walk(sampler(choice, (1, 0), HALF * Fraction(factor)), 4, 3)
     assert_refuted(found, law(choice, (1, 0)))
 
 
