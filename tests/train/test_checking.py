@@ -1,5 +1,6 @@
 """What mixes examples is found on made-up ones, and refused by name; what doesn't, passes."""
 
+import random
 from collections import namedtuple
 from functools import partial
 from typing import Any
@@ -96,7 +97,7 @@ class Gumbel(nn.Module):
 
 class Sampling(nn.Module):
     def forward(self, data: Tensor) -> Tensor:
-        return data * torch.empty_like(data).log_normal_()
+        return data * random.random()
 
 
 FLAT, TIME = (6, 4), (6, 5, 4)

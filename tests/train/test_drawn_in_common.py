@@ -35,6 +35,11 @@ COMMON: dict[str, Losses] = {
     "noise like weights": lambda m, x: F.linear(x, m.weight + torch.randn_like(m.weight)),
     "noise on weights": lambda m, x: F.linear(x, m.weight + torch.randn(1, WIDTH)),
     "a row for all": lambda m, x: m(x + torch.randn(1, WIDTH)),
+    "combined with own numbers first": lambda m, x: m(
+        x + torch.randn(1, WIDTH) * torch.rand(len(x), 1)
+    ),
+    "a row repeated for all": lambda m, x: m(x + torch.randn(1, WIDTH).repeat(len(x), 1)),
+    "an order of features": lambda m, x: m(x[:, torch.randperm(WIDTH)]),
     "a mean of draws": lambda m, x: m(x) * torch.rand(7).mean(),
 }
 OWN: dict[str, Losses] = {
@@ -43,6 +48,9 @@ OWN: dict[str, Losses] = {
     "a draw for each number": lambda m, x: m(x * torch.rand(len(x), WIDTH)),
     "a draw for each example": lambda m, x: m(x) * torch.rand(len(x), 1),
     "noise like data": lambda m, x: m(x + torch.randn_like(x)),
+    "dropout of a repeated weight": lambda m, x: m(x + F.dropout(m.weight.expand(len(x), -1), 0.5)),
+    "a layer of noise": lambda m, x: m(torch.randn(len(x), WIDTH)) * x[:, :1],
+    "no dropout of weights": lambda m, x: F.linear(x, F.dropout(m.weight, 0.5, training=False)),
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
@@ -55,6 +56,17 @@ def turned(own: Tensor) -> Tensor:
 def halves(m: Layers, x: Tensor) -> Tensor:
     both = draw(2, len(x))
     return summed(m.layer(x)) * both[0] * both[1].flip(0)
+
+
+def combined(m: Layers, x: Tensor) -> Tensor:
+    """Each example uses all numbers, through those of its own."""
+    own, other = draw(len(x)), draw(len(x), 1)
+    return summed(m.layer(x)) * (own[None] * other).sum(1) * own
+
+
+def draws_alone(m: Layers, x: Tensor) -> Tensor:
+    own = draw(len(x), WIDTH)
+    return summed(m.layer(own) * own.flip(0))
 
 
 def shared_then_own(m: Layers, x: Tensor) -> Tensor:
@@ -160,6 +172,14 @@ SHIFTED: dict[str, Use] = {
     "fresh draws in loops": lambda m, x: fresh_in_loops(m, x, 1),
     "shared, then own": shared_then_own,
     "masks": lambda m, x: masked(m, x, lambda c: c.roll(1)),
+    "a mask of channels": times(
+        lambda n: F.dropout2d(torch.ones(1, 1, n, 1, dtype=torch.float64), 0.5)
+    ),
+    "combined, then own": combined,
+    "layers of draws": lambda m, x: first_own(
+        m, x, lambda r: m.layer(r[:, None].expand(-1, WIDTH)).flip(0)[:, 0]
+    ),
+    "draws alone": draws_alone,
 }
 
 

@@ -82,9 +82,11 @@ def _ruled(  # noqa: PLR0917  # as above
     # 4. move the rows back, and tag the result
     if turned and rows.dim:
         result = result.movedim(0, rows.dim)
-    if _flow.is_known(function):
+    if _flow.is_known(function) or any(map(capture.tags.depends, weights)):
         capture.follow(function, tensors, args, keywords, result)
     else:
+        for each in weights if capture.tags.draws else ():
+            capture.tags.draws.share(each)
         for each in tensors_in((result,)):
             capture.tags.set(each, ExampleRows(0, rows.layout))
     return result

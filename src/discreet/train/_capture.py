@@ -24,6 +24,7 @@ from torch.overrides import TorchFunctionMode
 from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._arguments import Args, Function, Keywords, tensors_in
+from discreet.train._backward import Backward
 from discreet.train._graph import nodes
 from discreet.train._in_place import changed_by
 from discreet.train._layouts import RowLayout
@@ -33,7 +34,7 @@ from discreet.train._tagging import Tagging
 from discreet.train._tags import Tags
 from discreet.train._unseen import WATCHED, Unseen
 from discreet.train._uses import KEEP_FIRST, PerExampleGradients, Use
-from discreet.train._values import called
+from discreet.train._values import CONDITIONS, called
 
 __all__ = ["Capture", "PerExampleGradients", "Rule", "Rules", "ancestors"]
 
@@ -118,7 +119,10 @@ class Capture(TorchFunctionMode):
         self.pauses = False  # some part ran without a graph, as reentrant checkpoints do
         self.rules = rules
         self.tags = Tags(examples, batch, self.is_shared, self._shared.release)
+        self.has_tossed = False  # random numbers decided a condition of Python's
+        self.answers: list[bool] = []  # to such conditions, in place of their own
         self._unseen = Unseen(self.tags, self.is_weight)
+        self._backward = Backward(self.tags, self._shared)
         self._tagging = Tagging(self.tags, self._shared, self._unseen)
         self._refuse_complex([*self.weights.values()])
 
@@ -136,17 +140,16 @@ class Capture(TorchFunctionMode):
         tensors = tensors_in(args)
         if keywords:
             tensors += tensors_in(keywords.values())
+        if self._has_own_way(func, args, keywords, tensors):
+            return self._in_own_way(func, args)
         weights = self.weights
         # 1. weights alone make derived weights
         mixes = torch.is_grad_enabled() and any(id(each) in weights for each in tensors)
         if mixes and self._derives(func, args, tensors):
-            if _flow.is_random(func):
-                self.tags.draws.note_of_weights()
-            for each in tensors if self.tags.draws else ():
-                self.tags.draws.share(each)
             result = called(func, args, keywords)
             changed = changed_by(func, args, keywords)
             self._shared.add_derived([*tensors_in((result,)), *changed])
+            self._tagging.follow_weights(func, tensors, args, keywords, result, changed)
             return result
         # 2. data with weights, and some functions always, are called by their rule
         if func in WATCHED and (known := self._unseen.watch(func, args[0], tensors)) is not None:
@@ -158,9 +161,33 @@ class Capture(TorchFunctionMode):
         else:
             result = called(func, args, keywords)
             self.follow(func, tensors, args, keywords, result)
+            if self.replaying:
+                self._backward.refuse_mixed(func, tensors, result)
         # 3. changes in place concern all tensors of the same memory
         self._tagging.after(before, func, tensors, result)
         return result
+
+    def _has_own_way(
+        self, func: Any, args: Args, keywords: Keywords, tensors: list[Tensor]
+    ) -> bool:  # Any: as above
+        """Whether a call is answered, or made in parts; some are refused in a backward pass."""
+        if self.replaying:
+            self._backward.refuse_draws(func, args, keywords)
+        if func in CONDITIONS and self.tags.draws.has(args[0]):
+            self.has_tossed = True
+            return bool(self.answers)
+        is_broadcast = func is torch.broadcast_tensors
+        return is_broadcast and _flow.has_public_shapes(self.tags, tensors)
+
+    def _in_own_way(self, func: Any, args: Args) -> Any:  # Any: as above
+        """The answer to a condition, or several tensors that are expanded one by one."""
+        if func in CONDITIONS:
+            self.tags.draws.share(args[0])
+            return self.answers.pop()
+        several = tensors_in(args)
+        shape = torch.broadcast_shapes(*(each.shape for each in several))  # type: ignore[no-untyped-call]  # PyTorch has no types
+        expand: Any = Tensor.expand  # Any: as above
+        return tuple(self.__torch_function__(expand, (), (each, shape)) for each in several)
 
     def is_weight(self, tensor: object) -> bool:
         """Whether a tensor is a trainable parameter, or derives from some and from no data."""
@@ -230,8 +257,21 @@ class Capture(TorchFunctionMode):
                 "several examples, but not all, use the same random numbers; draw them for each "
                 "example, as by torch.rand(len(x)), or once for all"
             )
+        if self.tags.draws.are_divided:
+            raise Refused(
+                "some random numbers belong to single examples and are used by all as well; draw "
+                "them apart"
+            )
+        if self.tags.draws.has(losses) and not _flow.has_own_draws(self.tags, losses):
+            raise Refused(
+                "losses depend on no data, but on random numbers that can't be credited to single "
+                "examples; draw them for each example, as by torch.rand(len(x))"
+            )
+        self.tags.draws.share(losses)  # the same for all, if they have no rows
         tag = self.tags.of(losses)
-        if self.is_shared(losses) or (isinstance(tag, ExampleRows) and tag.layout.is_plain):
+        if isinstance(tag, ExampleRows) and tag.layout.is_plain:
+            return
+        if tag is None and self.is_shared(losses):
             return
         if isinstance(tag, (ExampleRows, OneExample)):
             raise Refused(

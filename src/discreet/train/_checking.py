@@ -16,6 +16,7 @@ from discreet.train._attributes import Attributes
 from discreet.train._clipping import Clipping
 from discreet.train._collated import Microbatch
 from discreet.train._comparison import ModelComparison
+from discreet.train._drawn_in_common import draw_in_common
 from discreet.train._eager import eager
 from discreet.train._engine import checked_losses
 from discreet.train._graph import refuse_reentrant
@@ -106,6 +107,34 @@ def check_among_many(
         )
         comparison.refuse_written(batch)
         comparison.compare_once(batch, clipping)
+
+
+def check_drawn(
+    model: nn.Module,
+    losses: Callable[[Microbatch], Tensor],
+    like: Microbatch,
+    clipping: Clipping,
+    *,
+    hides_shapes: bool,
+    values: Values,
+) -> bool:
+    """Refuse what a step with real random numbers would refuse.
+
+    Returns whether examples share some of these numbers.
+    """
+    examples, batch = examples_in(like), _batch(like, values)
+    every = range(examples)
+    comparison = ModelComparison(
+        model, losses, examples, every, hides_shapes=hides_shapes, values=values
+    )
+    return draw_in_common(
+        model,
+        lambda: comparison.losses(batch),
+        batch,
+        examples,
+        clipping,
+        hides_shapes=hides_shapes,
+    )
 
 
 def check_padding(

@@ -79,17 +79,30 @@ def clipped_sum(
     With `owners` the same holds for units of several examples: the sum of the gradients of a unit's
     examples is clipped. With `hides_shapes` no error says how many examples there are.
     """
-    examples = count(examples=examples)
-    units = examples if owners is None else owners.units(examples)
     named = dict(model.named_parameters())
-    trainable = {name: parameter for name, parameter in named.items() if parameter.requires_grad}
+    examples = count(examples=examples)
+    capture = Capture(model, named, examples, RULES, batch=batch, hides_shapes=hides_shapes)
+    return captured_sum(model, capture, losses, clipping, owners=owners)
+
+
+def captured_sum(
+    model: nn.Module,
+    capture: Capture,
+    losses: Callable[[], Tensor],
+    clipping: Clipping,
+    *,
+    owners: Owners | None = None,
+) -> Contribution:
+    """`clipped_sum`, by this capture, which is used once."""
+    examples, hides_shapes = capture.examples, capture.hides_shapes
+    units = examples if owners is None else owners.units(examples)
+    trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
     names, parameters = [*trainable], [*trainable.values()]
     groups = clipping.groups(names)
     number = max(groups, default=0) + 1
     if not examples or not parameters:
         sums = tuple(torch.zeros_like(p, dtype=wide_type(p)) for p in parameters)
         return Contribution(sums, torch.zeros(number, units))
-    capture = Capture(model, named, examples, RULES, batch=batch, hides_shapes=hides_shapes)
     with eager(), packing(capture, model), torch.enable_grad():
         with capture:
             made = losses()

@@ -14,7 +14,7 @@ from discreet.train import _flow
 from discreet.train._arguments import Args, Function, Keywords, in_order, replaced, tensors_in
 from discreet.train._capture import Capture
 from discreet.train._in_place import changes_its_first
-from discreet.train._rules._elementwise import own_copy, weights_among
+from discreet.train._rules._elementwise import own_copy, own_rows, weights_among
 from discreet.train._tag import ExampleRows
 from discreet.train._uses import KEEP_FIRST
 
@@ -32,8 +32,12 @@ def by_example(
         raise capture.refused_change(function, *weights)
     own: dict[int, Tensor] = {}
     dims: dict[int, int] = {}
+    to, rows = _rows_of_weights(capture, function, args, keywords)
     for each in found:
-        if capture.is_weight(each):
+        if id(each) in rows:
+            dims[id(each)] = rows[id(each)]
+            own[id(each)] = own_rows(capture, each, rows[id(each)])
+        elif capture.is_weight(each):
             own[id(each)] = own_copy(capture, each, each.dim() + 1)
         elif not capture.is_shared(each):
             tag = capture.tags.of(each)
@@ -41,7 +45,8 @@ def by_example(
             if each.dim() <= dims[id(each)] or each.shape[dims[id(each)]] != capture.rows:
                 capture.by_example(each, *weights)
             own[id(each)] = each
-    to = _dim_of_result(capture, function, args, keywords) if any(dims.values()) else 0
+    if any(dims.values()):
+        to = _dim_of_result(capture, function, args, keywords)
 
     def alone(*values: Tensor) -> Any:  # Any: as the function
         swap = {
@@ -53,7 +58,7 @@ def by_example(
         )
         return replaced(function(*given, **named_ones), lambda one: _without(one, to))
 
-    of_weights = {id(each) for each in weights}
+    of_weights = {id(each) for each in weights if id(each) not in rows}
     try:
         chunk = CHUNK if capture.rows > CHUNK else None
         alike = torch.func.vmap(
@@ -70,6 +75,44 @@ def by_example(
             why=f"is used by {name}, which can't be computed example by example",
             mend="keep examples in the first dimension, or write it with functions that are known",
         ) from (None if capture.hides_shapes else error)  # its text has shapes
+
+
+def _rows_of_weights(
+    capture: Capture, function: Function, args: Args, keywords: Keywords
+) -> tuple[int, dict[int, int]]:
+    """The dimension of examples in the result, and in weights with random numbers of each, by
+    identity."""
+    weights = weights_among(capture, tensors_in((args, keywords)))
+    if not any(capture.tags.draws.has(each) or capture.tags.depends(each) for each in weights):
+        return _alike_rows_of_weights(capture, function, args, keywords)
+    to = _dim_of_result(capture, function, args, keywords)  # credits random numbers to examples
+    tags = {id(each): capture.tags.of(each) for each in weights}
+    return to, {
+        key: tag.dim
+        for key, tag in tags.items()
+        if isinstance(tag, ExampleRows) and tag.layout.length == capture.rows
+    }
+
+
+def _alike_rows_of_weights(
+    capture: Capture, function: Function, args: Args, keywords: Keywords
+) -> tuple[int, dict[int, int]]:
+    """The same for weights that were repeated for examples, if the function keeps their rows."""
+    tags, layout = capture.tags, capture.layout or capture.tags.plain
+    alike = {
+        each: ExampleRows(dim, layout)
+        for each in weights_among(capture, tensors_in((args, keywords)))
+        for dim, length in enumerate(each.shape)
+        if 1 < length == capture.rows and tags.indices.has_alike_rows(each, dim)
+    }
+    if not alike or not _flow.is_known(function):
+        return 0, {}
+    try:
+        with tags.supposing(alike):
+            to = _dim_of_result(capture, function, args, keywords)
+    except Refused:  # these rows are something else than examples
+        return 0, {}
+    return to, {id(each): rows.dim for each, rows in alike.items()}
 
 
 class _NotByExample(Refused):

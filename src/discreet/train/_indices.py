@@ -74,6 +74,7 @@ class IndexFacts:
         self._were_alike: set[int] = set()  # before the current call changed them
         self._before: dict[int, Tensor] = {}  # values of constants that it may change
         self._alike = _Facts[None]()  # tensors that are the same for each example
+        self._alike_rows = _Facts[set[int]]()  # dimensions along which all rows are equal
         self._counts = _Facts[int]()  # the dimension along which a tensor counts 0, 1, 2, ...
         self._permutations = _Facts[_Version]()  # the permutation itself
         self._inverses = _Facts[_Version]()  # the permutation that the index undoes
@@ -89,6 +90,7 @@ class IndexFacts:
         for facts in (
             self._places,
             self._alike,
+            self._alike_rows,
             self._counts,
             self._permutations,
             self._inverses,
@@ -183,6 +185,15 @@ class IndexFacts:
     def is_alike(self, tensor: Tensor) -> bool:
         """Whether that was recorded, and no call before the current one has changed the tensor."""
         return self._alike.has(tensor) or id(tensor) in self._were_alike
+
+    def note_alike_rows(self, tensor: Tensor, dims: set[int]) -> None:
+        """Record that all rows of a tensor along these dimensions are equal."""
+        if dims:
+            self._alike_rows.set(tensor, dims | (self._alike_rows.of(tensor) or set()))
+
+    def has_alike_rows(self, tensor: Tensor, dim: int) -> bool:
+        """Whether all rows along a dimension are equal, by how they were made."""
+        return tensor.stride(dim) == 0 or dim in (self._alike_rows.of(tensor) or ())
 
     @contextmanager
     def as_then(self, were_alike: list[Tensor]) -> Iterator[None]:

@@ -14,11 +14,10 @@ from torch import Tensor, nn
 
 from discreet.errors import DiscreetError, Refused
 from discreet.train import _data as data
-from discreet.train._checking import check_among_many, check_padding, compare
+from discreet.train._checking import check_among_many, check_drawn, check_padding, compare
 from discreet.train._clipping import Clipping
 from discreet.train._collated import Collated, Microbatch
 from discreet.train._data import Data
-from discreet.train._drawn_in_common import draw_in_common
 from discreet.train._loss_identity import identity_of
 from discreet.train._made_up import Values, in_shape, repeated, shapes
 from discreet.train._memory import room
@@ -122,8 +121,7 @@ class ModelCheck:
                 break
             self.size.rows = (many + 1) // 2
         # 4. random numbers that all share: each batch must be one microbatch, also later on
-        part = examples(few)
-        if draw_in_common(self.model, lambda: self.losses(part), part, few):
+        if self._draw_in_common(examples, values, few):
             self.size.least = self.records
             self.size.shrink(self.size.rows)
         self.compared.add(shapes(examples(1)))
@@ -161,7 +159,19 @@ class ModelCheck:
             hides_shapes=self.hides_shapes,
             values=values,
         )
+        self._draw_in_common(examples, values, size)
         return True
+
+    def _draw_in_common(self, examples: OfSize, values: Values, size: int) -> bool:
+        """Compute with real random numbers; whether examples share some of them."""
+        return check_drawn(
+            self.model,
+            self.losses,
+            examples(size),
+            self.clipping,
+            hides_shapes=self.hides_shapes,
+            values=values,
+        )
 
 
 def records_of(plan: TrainingPlan, given: Units | None) -> int:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from discreet.train import _flow
 from discreet.train._arguments import Args
 from discreet.train._indices import memory_of
+from discreet.train._values import is_of_sizes
 
 _MAKERS = frozenset(
     {
@@ -23,6 +24,7 @@ _MAKERS = frozenset(
         torch.rand,
         torch.randint,
         torch.randn,
+        torch.randperm,
         torch.tril_indices,
         torch.triu_indices,
         torch.zeros,
@@ -64,6 +66,7 @@ class Shared:
         trainable = (each for each in parameters.values() if each.requires_grad)
         self.weights: dict[int, Tensor] = {id(each): each for each in trainable}
         self._constants = {id(each): each for each in every if id(each) not in self.weights}
+        self.has_tagged_weights = False  # some are rows of single examples, by their random numbers
         self._has_given_numbers = False  # Python numbers of data: a later tensor may hold them
 
     def has(self, tensor: Tensor) -> bool:
@@ -87,7 +90,8 @@ class Shared:
         if func in _flow.LIKE_OTHERS and self.has(args[0]):
             return []
         data = [each for each in tensors if not self.has(each)]
-        data = [each for each in data if each is not args[0]] if func in _NEW else data
+        is_new = func in _NEW or (func is Tensor.new and is_of_sizes(args[1:]))
+        data = [each for each in data if each is not args[0]] if is_new else data
         self._has_given_numbers |= bool(data) and func in _GIVES_NUMBERS
         return data
 
@@ -99,8 +103,15 @@ class Shared:
         return bool(tensors) or func in _MAKERS or func in _NEW
 
     def release(self, tensor: Tensor) -> None:
-        """Stop taking a tensor for a constant."""
+        """Stop taking a tensor for a constant; weights with random numbers stay weights."""
+        self.has_tagged_weights |= id(tensor) in self.weights
         self._constants.pop(id(tensor), None)
+
+    def all_in_memory_of(self, changed: Tensor) -> list[Tensor]:
+        """All weights and constants in the memory of a tensor."""
+        memory = memory_of(changed)
+        weights = [each for each in self.weights.values() if memory_of(each) == memory]
+        return [*weights, *self.views_of(changed)]
 
     def views_of(self, changed: Tensor) -> list[Tensor]:
         """All constants in the memory of a tensor."""

@@ -9,7 +9,7 @@ from discreet.train import _flow
 from discreet.train._arguments import Args, Keywords, in_order, tensors_in
 from discreet.train._in_place import changed_by, may_change, version_of
 from discreet.train._shared import OF_SHAPES, SIZED, Shared
-from discreet.train._tag import OUTSIDE_BATCH, OneExample, Tag, UnknownOwners
+from discreet.train._tag import OUTSIDE_BATCH, ExampleRows, OneExample, Tag, UnknownOwners
 from discreet.train._tags import Tags
 from discreet.train._unseen import Unseen, in_func
 from discreet.train._values import READS
@@ -55,6 +55,8 @@ class Tagging:
         if keywords:
             args, keywords = in_order(func, args, keywords)
         data = self._shared.data_in(func, args, tensors)
+        if not data and self._shared.has_tagged_weights:
+            data = [each for each in tensors if self._tags.depends(each)]
         if not data and func in SIZED and any(map(self._tags.depends, tensors)):
             data = tensors  # a size depends on examples
         if not data and func in OF_SHAPES and not _flow.has_public_shapes(self._tags, tensors):
@@ -73,10 +75,44 @@ class Tagging:
             for tensor in tensors_in((result,)):
                 self._tags.set(tensor, OUTSIDE_BATCH)
 
+    def follow_weights(  # noqa: PLR0917  # as above
+        self,
+        func: Any,
+        tensors: list[Tensor],
+        args: Args,
+        keywords: Keywords,
+        result: object,
+        changed: list[Tensor],
+    ) -> None:
+        """Follow random numbers in a result that derives from weights alone."""  # Any: PyTorch's
+        draws = self._tags.draws
+        depends = self._shared.has_tagged_weights and any(
+            self._tags.depends(each) for each in tensors if self._shared.has(each)
+        )
+        if keywords:
+            args, keywords = in_order(func, args, keywords)
+        call = _flow.Call(self._tags, func, args, keywords, result)
+        if depends:
+            drawn = [each for each in tensors if draws.has(each)]
+            _flow.follow(call, tensors)
+            for each in drawn:
+                draws.share(each)
+            for each in tensors_in((result,)):
+                self._shared.release(each)
+        else:
+            _flow.count_on(call)
+            self._note_draws(call, tensors)
+        for each in changed:
+            others = [one for one in self._shared.all_in_memory_of(each) if one is not each]
+            draws.note_change(each, others)
+            if depends:
+                for one in (each, *others) if others else ():
+                    self._tags.set(one, UnknownOwners("a change of memory in place"))
+
     def _note_draws(self, call: _flow.Call, tensors: list[Tensor]) -> None:
         """Record random numbers, and what derives from them; reads in Python use them all."""
         draws = self._tags.draws
-        is_new = _flow.is_draw(call)
+        is_new = _flow.draws(call.function, call.args, call.keywords)
         if not (draws or is_new):
             return
         if call.function in READS:
@@ -92,14 +128,27 @@ class Tagging:
         ]
         versions = [(one, version_of(one)) for one in fixed]
 
+        def has_changed() -> bool:
+            return any(version_of(one) != version for one, version in versions)
+
         def follow() -> None:
-            is_changed = any(version_of(one) != version for one, version in versions)
+            is_changed = has_changed()
             with indices.as_then(were_alike):
                 _flow.follow(call, tensors)
             for each in results if is_changed else ():
                 self._tags.set(each, UnknownOwners("a constant that was changed"))
 
-        draws.note(results, tensors, follow, draws=is_new)
+        if not (is_new and results):
+            draws.note(results, tensors, follow)
+            return
+        drawn = results[0]
+        was_alike = any(one is drawn for one in were_alike)
+
+        def is_even(rows: ExampleRows) -> bool:
+            with indices.as_then(were_alike):
+                return not has_changed() and _flow.is_even(call, drawn, rows, was_alike=was_alike)
+
+        draws.note(results, tensors, follow, is_even)
 
     def _drawn(self, func: Any, tensors: list[Tensor], data: list[Tensor]) -> list[Tensor]:
         """The draws that a function of data takes; with data of one example, they become its own

@@ -7,7 +7,8 @@ this is not known. Tensors that depend on no example have no tag. Tags follow fr
 """
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass, replace
 
 import torch
@@ -87,6 +88,18 @@ class Tags:
             except RuntimeError:  # it has none of its own, such as a sparse one
                 return
             self._storages[id(storage)] = weakref.ref(storage)
+
+    @contextmanager
+    def supposing(self, tags: Mapping[Tensor, Tag]) -> Iterator[None]:
+        """Within the block, tensors have these tags."""
+        found, storages = self._found, self._storages
+        self._found, self._storages = {**found}, {**storages}
+        try:
+            for tensor, tag in tags.items():
+                self.set(tensor, tag)
+            yield
+        finally:
+            self._found, self._storages = found, storages
 
     def unset(self, tensor: Tensor) -> None:
         """Remove the tag of a tensor."""

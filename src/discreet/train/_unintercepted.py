@@ -47,7 +47,9 @@ class _Dispatched(TorchDispatchMode):  # type: ignore[no-untyped-call]  # PyTorc
         return func(*args, **keywords)
 
     def _refuse(self, func: Any, tensors: list[Tensor]) -> None:  # Any: as above
-        if any(map(self._capture.tags.depends, tensors)):
+        # what a custom function saves of its own results is detached; its owners stay unknown
+        is_saved = func.namespace == "aten" and func.__name__.partition(".")[0] == "detach"
+        if not is_saved and any(map(self._capture.tags.depends, tensors)):
             raise Refused(
                 f"{func} was called with data where calls can't be followed, as within "
                 "torch._C.DisableTorchFunction or in a scripted function; call PyTorch's functions "

@@ -36,7 +36,7 @@ _ANSWERS = {
     (Tensor.__bool__, "transformers.modeling_attn_mask_utils"): False,
     (Tensor.__contains__, "transformers.modeling_utils"): False,
 }
-_CONDITIONS = frozenset({Tensor.__bool__, Tensor.is_nonzero, torch.is_nonzero})
+CONDITIONS = frozenset({Tensor.__bool__, Tensor.is_nonzero, torch.is_nonzero})
 _CHECK = torch._check_tensor_all_with.__code__  # noqa: SLF001  it raises unless all entries are true
 _BETWEEN = ("discreet.train.", "torch._tensor", "torch.overrides")  # a caller and the answer
 
@@ -53,7 +53,7 @@ def answer(function: Function) -> bool:
     library gets its usual answer. Raises `Refused` for all others."""
     caller = _caller()
     known = _ANSWERS.get((function, str(caller.f_globals.get("__name__", ""))))
-    if known is None and function in _CONDITIONS:
+    if known is None and function in CONDITIONS:
         known = passes(caller)
     if caller.f_code is _CHECK:
         known = True
@@ -70,7 +70,7 @@ def answer(function: Function) -> bool:
 def called(function: Function, args: Args, keywords: Keywords) -> Any:  # Any: as PyTorch has it
     """The function's result; memory that it leaves as it is becomes zeros."""
     result = function(*args, **keywords)
-    if function in _UNINITIALISED or (function is Tensor.new and _is_of_sizes(args[1:])):
+    if function in _UNINITIALISED or (function is Tensor.new and is_of_sizes(args[1:])):
         result.detach().zero_()
     return result
 
@@ -106,7 +106,8 @@ _INSTEAD = {
 }
 
 
-def _is_of_sizes(args: Args) -> bool:
+def is_of_sizes(args: Args) -> bool:
+    """Whether these are sizes of a new tensor."""
     return all(isinstance(one, (int, torch.Size)) for one in args)
 
 

@@ -21,10 +21,11 @@ from discreet.train._flow._call import (
     ResultTags,
     name_of,
 )
-from discreet.train._flow._counts import count_on, is_draw, is_random
+from discreet.train._flow._counts import count_on
 from discreet.train._flow._parts import unbound
 from discreet.train._flow._picks import masked_places, where
 from discreet.train._flow._places import BY_PLACE, differs
+from discreet.train._flow._random import draws, is_even
 from discreet.train._flow._shapes import has_public_shape, refit
 from discreet.train._flow._table import DIM_SECOND, FLOW, FOR_UNKNOWN_OWNERS, TAKES_DIMS, WITH_DIMS
 from discreet.train._tag import ExampleRows, Tag, UnknownOwners
@@ -34,11 +35,12 @@ __all__ = [
     "LIKE_OTHERS",
     "Call",
     "count_on",
+    "draws",
     "follow",
+    "has_own_draws",
     "has_public_shapes",
-    "is_draw",
+    "is_even",
     "is_known",
-    "is_random",
     "name_of",
     "sets_first",
     "shared_now",
@@ -115,6 +117,11 @@ def is_known(function: Function) -> bool:  # Any: a function of PyTorch's
 def has_public_shapes(tags: Tags, tensors: list[Tensor]) -> bool:
     """Whether no shape of these tensors depends on values of examples."""
     return all(has_public_shape(tags.of(one)) for one in tensors)
+
+
+def has_own_draws(tags: Tags, losses: Tensor) -> bool:
+    """Whether draws from which losses derive are rows of single examples, or the same for all."""
+    return not differs(tags, losses, 0, tags.plain)
 
 
 def sets_first(function: Function) -> bool:

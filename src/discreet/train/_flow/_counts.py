@@ -7,13 +7,14 @@ An index that counts keeps each row where it is, and the inverse of a permutatio
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import Function, tensors_in
+from discreet.train._arguments import UNREADABLE, tensors_in
 from discreet.train._flow._call import Call, FlowRule, name_of
 from discreet.train._flow._dims import sorted_out
 from discreet.train._flow._indexing import getitem
 from discreet.train._flow._parsed_index import place_after
 from discreet.train._flow._parts import narrowed, parted, selected, unbound
 from discreet.train._flow._picks import inverse_scattered
+from discreet.train._flow._random import draws, is_random
 from discreet.train._flow._shapes import (
     copied,
     elementwise,
@@ -24,17 +25,22 @@ from discreet.train._flow._shapes import (
     repeated,
 )
 from discreet.train._flow._table import FLOW
+from discreet.train._layouts import ExampleOrder, RowLayout
+from discreet.train._tag import ExampleRows
 
 
 def count_on(call: Call) -> None:
     """Note a result that counts, that is alike everywhere, or that is a permutation; no argument
     depends on data."""
     _note_alike(call)
+    _note_alike_rows(call)
     tags, args, rule = call.tags, call.args, FLOW.get(call.function)
     if call.function is torch.arange:
         is_from_0 = len(args) == 1 or (len(args) == 2 and type(args[0]) is int and not args[0])
         if is_from_0 and call.keywords.keys().isdisjoint(("start", "end", "step")):
             tags.indices.note_count(call.result)
+    elif call.function is torch.randperm:
+        tags.indices.note_permutation(call.result)
     elif rule in (inverse_scattered, sorted_out, copied):
         rule(call)
     elif (
@@ -57,16 +63,10 @@ zeros ones full empty zeros_like ones_like full_like empty_like new_zeros new_on
 new_empty zero_ fill_
 """.split()  # noqa: SIM905  a list of lines is longer
 )
-_RANDOM = frozenset(
-    """
-rand randn randint rand_like randn_like randint_like normal normal_ uniform_ exponential_ random_
-geometric_ cauchy_ log_normal_ bernoulli bernoulli_ poisson rrelu dropout dropout_ dropout1d
-dropout2d dropout3d alpha_dropout alpha_dropout_ feature_alpha_dropout feature_alpha_dropout_
-""".split()  # noqa: SIM905  as above
-)  # each number by itself, or each channel
 _KEEPS: frozenset[FlowRule] = frozenset(
     {copied, elementwise, expanded, of_the_first, permuted, refit}
 )
+_BROADCASTS: frozenset[FlowRule] = frozenset({copied, elementwise, expanded})
 _PARTS: frozenset[FlowRule] = frozenset({getitem, narrowed, parted, selected, unbound})
 
 
@@ -90,17 +90,52 @@ def _note_alike(call: Call) -> None:
         call.tags.indices.note_alike(each)
 
 
-def is_random(function: Function) -> bool:
-    """Whether the function draws random numbers."""
-    return name_of(function) in _RANDOM
+def _note_alike_rows(call: Call) -> None:
+    """Note the dimensions along which all rows of a result are equal, by how they were made.
 
-
-def is_draw(call: Call) -> bool:
-    """Whether the numbers of a result are drawn independently, with the same law everywhere."""
+    Values may not show it: the same row may be rounded otherwise in another place.
+    """
+    tags, rule, result = call.tags, FLOW.get(call.function), call.result
     several = tensors_in((call.args, call.keywords))
-    return is_random(call.function) and all(
-        one.numel() == 1 or call.tags.indices.is_alike(one) for one in several
-    )
+    if rule is None or not several or draws(call.function, call.args, call.keywords):
+        return
+    if isinstance(result, Tensor) and (rule is repeated or rule in _BROADCASTS):
+        several = several if rule is elementwise else several[:1]
+        every = range(result.dim())
+        found = {dim for dim in every if all(_is_alike(call, one, dim) for one in several)}
+        tags.indices.note_alike_rows(result, found)
+    elif not any(map(tags.draws.has, several)):
+        _note_alike_by_rule(call, rule, several)
+
+
+def _is_alike(call: Call, one: Tensor, dim: int) -> bool:
+    """Whether a tensor has equal rows along the dimension ``dim`` of the result."""
+    own = dim - call.result.dim() + one.dim()
+    return own < 0 or one.shape[own] == 1 or call.tags.indices.has_alike_rows(one, own)
+
+
+def _note_alike_by_rule(call: Call, rule: FlowRule, several: list[Tensor]) -> None:
+    """Take equal rows for those of examples, and see where a rule has them in the result."""
+    tags, first = call.tags, several[0]
+    for dim, length in enumerate(first.shape):
+        if length == 1 or not tags.indices.has_alike_rows(first, dim):
+            continue
+        rows = ExampleRows(dim, RowLayout(ExampleOrder(length)))
+        alike = [
+            one
+            for one in several
+            if one.shape == first.shape and tags.indices.has_alike_rows(one, dim)
+        ]
+        with tags.supposing(dict.fromkeys(alike, rows)):
+            try:
+                tag = rule(call)
+            except UNREADABLE:
+                continue
+        results = tensors_in((call.result,))
+        found = tag if isinstance(tag, list) else [tag] * len(results)
+        for each, own in zip(results, found, strict=False):
+            if isinstance(own, ExampleRows) and own.dim < each.dim():
+                tags.indices.note_alike_rows(each, {own.dim})
 
 
 def _is_of_slices(index: object) -> bool:

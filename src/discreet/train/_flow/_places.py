@@ -41,8 +41,11 @@ def differs(tags: Tags, one: Tensor, dim: int, layout: RowLayout) -> bool:
     if tags.indices.is_alike(one):
         return False
     if tags.draws.has(one):
-        is_credited = tags.draws.credit(one, ExampleRows(dim, layout))
-        return not is_credited and one.stride(dim) != 0  # a view of the same numbers for all
+        if tags.draws.credit(one, ExampleRows(dim, layout)):
+            return False
+        return not tags.indices.has_alike_rows(one, dim)  # the same numbers for all
+    if tags.indices.has_alike_rows(one, dim):
+        return False
     if places is None or one.shape[dim] != layout.length:
         return True
     blocks = layout.outer, layout.order.size, layout.inner

@@ -71,6 +71,7 @@ __abs__ __add__ __and__ __eq__ __floordiv__ __ge__ __gt__ __iadd__ __iand__ __im
 __ior__ __ipow__ __isub__ __itruediv__ __le__ __lt__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__
 __pow__ __radd__ __rand__ __rfloordiv__ __rmod__ __rmul__ __ror__ __rpow__ __rsub__ __rtruediv__
 __rxor__ __sub__ __truediv__ __xor__ abs absolute acos acosh add addcdiv addcmul alpha_dropout
+_dirichlet_grad _standard_gamma _standard_gamma_grad binomial poisson
 angle arccos arcsin arctan arctan2 asin asinh atan atan2 atanh bernoulli bfloat16 bitwise_and
 bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bool bucketize byte ceil
 celu clamp clamp_max clamp_min clip complex conj copy copysign cos cosh deg2rad digamma div divide
@@ -142,7 +143,7 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (along("input ord dim keepdim", removes=True), "vector_norm"),
     (along("input ord dim keepdim", default=(-2, -1), removes=True), "matrix_norm"),
     (touching(normalised_dims), "layer_norm rms_norm"),
-    (over_last(1), "linear"),
+    (over_last(1), "linear _sample_dirichlet"),
     (over_last(1), _POOLS.format(1)),
     (over_last(2), f"{_POOLS.format(2)} tril triu {_OF_MATRICES}"),
     (over_last(3), f"{_POOLS.format(3)} pixel_shuffle pixel_unshuffle"),

@@ -66,7 +66,12 @@ def own_copy(
         return own
     if full[dim] != capture.rows:
         capture.by_example(value, value)
-    own, place = value.detach().requires_grad_(), dim - rank + value.dim()
+    return own_rows(capture, value, dim - rank + value.dim())
+
+
+def own_rows(capture: Capture, value: Tensor, place: int) -> Tensor:
+    """A copy of a weight that has a row for each row of data in dimension ``place``."""
+    own = value.detach().requires_grad_()
     if place:
         value = value.movedim(place, 0)
         capture.weights[id(value)] = value

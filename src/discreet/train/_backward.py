@@ -1,0 +1,71 @@
+"""Refuses random numbers in the ``backward`` of a user's own `torch.autograd.Function`.
+
+There a gradient's rows have no tags, so that it is not known which example uses a number. What a
+checkpoint computes again is followed as in the forward pass.
+"""
+
+import sys
+from types import FrameType
+
+import torch.utils.checkpoint
+from torch import Tensor
+
+from discreet.errors import Refused
+from discreet.train import _flow
+from discreet.train._arguments import Args, Function, Keywords, tensors_in
+from discreet.train._shared import Shared
+from discreet.train._tag import ExampleRows, OneExample, UnknownOwners
+from discreet.train._tags import Tags
+
+_CHECKPOINT = torch.utils.checkpoint.__name__
+_FUNCTION = torch.autograd.function.__name__
+_MEND = "draw them in forward, for each example, and use there what backward needs"
+
+
+class Backward:
+    """Looks at the calls of one backward pass."""
+
+    def __init__(self, tags: Tags, shared: Shared) -> None:
+        self._tags, self._shared = tags, shared
+
+    def refuse_draws(self, function: Function, args: Args, keywords: Keywords) -> None:
+        """Refuse random functions, and draws that no example had used before."""
+        draws = self._tags.draws
+        is_drawn = _flow.draws(function, args, keywords)
+        if not is_drawn and not (draws and any(map(draws.has, tensors_in((args, keywords))))):
+            return
+        if (where := _backward_in()) is not None:
+            raise Refused(
+                f"{where} uses random numbers in the backward pass, by "
+                f"{_flow.name_of(function)}, where they can't be credited to examples; {_MEND}"
+            )
+
+    def refuse_mixed(self, function: Function, tensors: list[Tensor], result: object) -> None:
+        """Refuse functions that mix the rows of examples' data or draws."""
+        if not _flow.is_known(function):
+            return
+        given = [self._tags.of(each) for each in tensors if not self._shared.has(each)]
+        found = [self._tags.of(each) for each in tensors_in((result,))]
+        if not given or not all(isinstance(tag, (ExampleRows, OneExample)) for tag in given):
+            return
+        lost = next((tag for tag in found if isinstance(tag, UnknownOwners)), None)
+        if lost is not None and (where := _backward_in()) is not None:
+            raise Refused(
+                f"{where} mixes examples in the backward pass, by {lost.by}; "
+                "compute each example's gradient from its own rows"
+            )
+
+
+def _backward_in() -> str | None:
+    """The function whose ``backward`` runs, or None where a checkpoint computes its part again."""
+    frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  has no public name
+    name = "a hook"
+    while frame is not None:
+        module, code = frame.f_globals.get("__name__"), frame.f_code.co_name
+        if (module, code) == (_CHECKPOINT, "unpack_hook"):
+            return None
+        if (module, code) == (_FUNCTION, "apply") and name == "a hook":
+            kind = getattr(frame.f_locals.get("self"), "_forward_cls", None)
+            name = f"{getattr(kind, '__name__', 'a function')} (torch.autograd.Function)"
+        frame = frame.f_back
+    return name

@@ -1,0 +1,115 @@
+"""Random numbers in the backward of a user's own `torch.autograd.Function`.
+
+There they can't be credited to examples, so that they are refused by name, before the charge. What
+a checkpoint computes again is no such backward.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from discreet.errors import Refused
+from discreet.train import Flat, check, clipped_sum
+from tests.train.layers import WIDTH, Layers, Use, of, summed
+
+NUMBER = 5
+Backward = Callable[[Any, Tensor], Tensor]  # Any: PyTorch's context has no type
+Forward = Callable[[Any, Tensor], Tensor]  # Any: as above
+
+
+def function(forward: Forward, backward: Backward) -> Use:
+    """A layer behind which a function of the user's own stands."""
+    parts = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    kind: Any = type("Own", (torch.autograd.Function,), parts)  # Any: `apply` has no type
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        return summed(kind.apply(m.layer(x)))
+
+    return use
+
+
+def number(rows: Tensor) -> Tensor:
+    return torch.rand(len(rows), 1, dtype=rows.dtype)
+
+
+def copied(_: Any, x: Tensor) -> Tensor:
+    return x.clone()
+
+
+def saved(context: Any, x: Tensor) -> Tensor:
+    context.save_for_backward(number(x))
+    return x.clone()
+
+
+def used(context: Any, x: Tensor) -> Tensor:
+    own = number(x)
+    context.save_for_backward(own)
+    return x * own
+
+
+def kept(context: Any, x: Tensor) -> Tensor:
+    own = torch.rand_like(x)
+    context.own = own
+    return x * own
+
+
+def of_saved(change: Callable[[Tensor], Tensor]) -> Backward:
+    return lambda context, rows: rows * change(context.saved_tensors[0])
+
+
+def own_exponential(context: Any, x: Tensor) -> Tensor:
+    found = x.exp()
+    context.save_for_backward(found)
+    return found
+
+
+REFUSED: dict[str, Use] = {
+    "rand": function(copied, lambda _, rows: rows * number(rows)),
+    "shifted": function(copied, lambda _, rows: rows * number(rows) * number(rows).flip(0)),
+    "in place": function(copied, lambda _, rows: rows + torch.empty_like(rows).normal_()),
+    "like": function(copied, lambda _, rows: rows + torch.randn_like(rows)),
+    "dropout": function(copied, lambda _, rows: F.dropout(rows, 0.3)),
+    "rare": function(copied, lambda _, rows: F.dropout(rows, 1e-9)),
+    "an operator": function(copied, lambda _, rows: rows * torch.ops.aten.rand_like(rows)),
+    "in a checkpoint of its own": function(
+        copied,
+        lambda _, rows: checkpoint(lambda one: one * number(one), rows, use_reentrant=False),
+    ),
+    "saved": function(saved, of_saved(lambda own: own)),
+    "saved, shifted": function(saved, of_saved(lambda own: own * own.flip(0))),
+    "used, then shifted": function(used, of_saved(lambda own: own * own.roll(1, 0))),
+    "used, then added up": function(used, of_saved(lambda own: own.cumsum(0))),
+    "kept, then shifted": function(kept, lambda c, rows: rows * c.own.flip(0)),
+}
+TRAINED: dict[str, Use] = {
+    "used": function(used, of_saved(lambda own: own)),
+    "kept": function(kept, lambda c, rows: rows * c.own),
+    "its result": function(own_exponential, of_saved(lambda found: found)),
+    "a checkpoint": lambda m, x: checkpoint(
+        lambda one: summed(F.dropout(m.layer(one), 0.3) * number(one)), x, use_reentrant=False
+    ),
+    "a function in a checkpoint": lambda m, x: checkpoint(
+        lambda one: TRAINED["used"](m, one), x, use_reentrant=False
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_random_numbers_in_backward_are_refused(name: str) -> None:
+    model, data = Layers(REFUSED[name]).double(), of(NUMBER, WIDTH)
+    with pytest.raises(Refused, match=r"Own .torch.autograd.Function. (uses random|mixes)"):
+        clipped_sum(model, lambda: model(data), NUMBER, Flat(1.0), batch=data)
+    with pytest.raises(Refused):
+        check(model, model, data)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_random_numbers_in_forward_train(name: str) -> None:
+    model, data = Layers(TRAINED[name]).double(), of(NUMBER, WIDTH)
+    clipped_sum(model, lambda: model(data), NUMBER, Flat(1.0), batch=data)
+    check(model, model, data)

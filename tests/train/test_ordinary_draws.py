@@ -1,0 +1,149 @@
+"""Random numbers as ordinary code draws them: each example alone gets the same gradient.
+
+What mixes examples, or has no numbers of each example, is refused before the charge.
+"""
+
+import math
+
+import pytest
+import torch
+import torch.distributions as law
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
+from torch import Tensor
+
+from discreet.errors import Refused
+from discreet.train import check
+from tests.train.layers import WIDTH, of
+from tests.train.test_draws_of_weights import Queries, Use, agrees, is_admitted
+
+LEVELS = 10
+
+
+def steps(x: Tensor) -> Tensor:
+    """A time step of a diffusion for each example."""
+    return torch.randint(0, LEVELS, (len(x),))
+
+
+def waves(times: Tensor) -> Tensor:
+    """Sines and cosines of time steps."""
+    rates = torch.exp(-math.log(100.0) * torch.arange(WIDTH // 2, dtype=torch.float64))
+    angles = times[:, None].double() * rates
+    return torch.cat([angles.sin(), angles.cos()], 1)
+
+
+def diffused(m: Queries, x: Tensor) -> Tensor:
+    kept = torch.cumprod(torch.linspace(0.99, 0.9, LEVELS, dtype=torch.float64), 0)
+    times, noise = steps(x), torch.randn_like(x)
+    share = kept[times][:, None]
+    noisy = share.sqrt() * x + (1 - share).sqrt() * noise
+    return m.layer(noisy + m.layer(waves(times))) - noise
+
+
+def slots(m: Queries, x: Tensor) -> Tensor:
+    """Slot attention: noisy slots compete for inputs."""
+    found = m.query + m.norm.weight.exp() * torch.randn(len(x), 3, WIDTH, dtype=x.dtype)
+    inputs = m.layer(x)[:, None] * torch.arange(1, 3, dtype=x.dtype)[:, None]
+    for _ in range(2):
+        scores = torch.einsum("bid,bjd->bij", m.layer(m.norm(found)), inputs)
+        found = found + torch.einsum("bij,bjd->bid", scores.softmax(1), inputs)
+    return found
+
+
+def erased(m: Queries, x: Tensor) -> Tensor:
+    """A window of each example is hidden."""
+    start, every = torch.randint(0, WIDTH - 1, (len(x), 1)), torch.arange(WIDTH)
+    return m.layer(x.masked_fill((every >= start) & (every < start + 2), 0.0))
+
+
+def cropped(m: Queries, x: Tensor) -> Tensor:
+    """A window of each example is shown."""
+    start = torch.randint(0, 3, (len(x), 1))
+    shown = F.pad(m.layer(x), (1, 1)).gather(1, start + torch.arange(WIDTH))
+    return m.layer(shown)
+
+
+def smoothed(m: Queries, x: Tensor) -> Tensor:
+    labels = torch.full_like(x, 0.1 / WIDTH).scatter(1, x.argmax(1, keepdim=True), 0.9)
+    return m.layer(x).log_softmax(1) * labels
+
+
+def generated(m: Queries, x: Tensor) -> Tensor:
+    """A generator's numbers against data."""
+    return m.layer(m.norm(m.layer(torch.randn(len(x), WIDTH, dtype=x.dtype)))) - x
+
+
+def hidden(m: Queries, x: Tensor) -> Tensor:
+    """Some steps are replaced by a learned one."""
+    drawn = torch.rand(len(x), 3, 1) < 0.5
+    return torch.where(drawn, m.query, m.layer(x)[:, None].expand(-1, 3, -1))
+
+
+RIGHT: dict[str, Use] = {
+    "a normal law of data": lambda m, x: law.Normal(m.layer(x), 1.0).rsample(),
+    "a normal law of two": lambda m, x: law.Normal(m.layer(x), F.softplus(m.layer(x))).rsample(),
+    "several at once": lambda m, x: (
+        law.Independent(law.Normal(m.layer(x), 0.5), 1).rsample((2,)).mean(0)
+    ),
+    "logarithms": lambda m, x: law.LogNormal(m.layer(x), torch.tensor(0.5)).rsample(),
+    "beta": lambda m, x: m.layer(x) * law.Beta(1.0, 2.0).sample((len(x), 1)),
+    "gamma": lambda m, x: m.layer(x) * law.Gamma(2.0, 1.0).sample((len(x), 1)),
+    "shares": lambda m, x: m.layer(x) * law.Dirichlet(torch.ones(WIDTH)).sample((len(x),)),
+    "coins": lambda m, x: m.layer(x) * law.Bernoulli(torch.tensor(0.5)).sample((len(x), 1)),
+    "slots": slots,
+    "a diffusion": diffused,
+    "a level of each": lambda m, x: m.layer(x) + m.place[steps(x)][:, 0],
+    "a generator": generated,
+    "erased": erased,
+    "cropped": cropped,
+    "smooth labels": smoothed,
+    "hidden steps": hidden,
+    "a place by chances": lambda m, x: x.gather(1, torch.multinomial(x.softmax(1), 1)) * m.layer(x),
+    "counts": lambda m, x: m.layer(torch.poisson(x.abs())),
+    "a row for all": lambda m, x: (
+        m.layer(x) + torch.randn(1, WIDTH, dtype=x.dtype).repeat(len(x), 1)
+    ),
+}
+ADMITTED: dict[str, Use] = {
+    "gamma of data": lambda m, x: law.Gamma(m.layer(x).exp(), 1.0).rsample(),
+    "beta of data": lambda m, x: law.Beta(m.layer(x).exp(), torch.ones_like(x)).rsample(),
+    "shares of data": lambda m, x: law.Dirichlet(m.layer(x).exp()).rsample(),
+    "a soft choice": lambda m, x: F.gumbel_softmax(m.layer(x), hard=True),
+    "a soft choice of weights": lambda m, x: (
+        F.gumbel_softmax(m.query.expand(len(x), -1, -1)) * x[:, None]
+    ),
+    "a law of data": lambda m, x: law.Laplace(m.layer(x), 1.0).rsample(),
+    "relaxed coins": lambda m, x: law.RelaxedBernoulli(
+        torch.tensor(0.5), logits=m.layer(x)
+    ).rsample(),
+}
+WRONG: dict[str, Use] = {
+    "mixup": lambda m, x: m.layer(0.7 * x + 0.3 * x[torch.randperm(len(x))]),
+    "exactly half": lambda m, x: x.index_add(
+        0, torch.randperm(len(x))[:2], m.layer(x[torch.randperm(len(x))[:2]])
+    ),
+    "an order of places": lambda m, x: m.layer(x) * torch.randperm(len(x))[:, None],
+    "choices of a batch": lambda m, x: (
+        m.layer(x) * torch.multinomial(torch.ones(len(x)), len(x))[:, None]
+    ),
+    "shares of a batch": lambda m, x: (
+        m.layer(x) * law.Dirichlet(torch.ones(len(x))).sample()[:, None]
+    ),
+    "a generator, shifted": lambda m, x: generated(m, x) * m.layer(torch.rand_like(x)).flip(0),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_ordinary_draws_agree_with_a_loop(name: str) -> None:
+    agrees(Queries(RIGHT[name]))
+
+
+@pytest.mark.parametrize("name", ["slots", "a diffusion", "a generator", *ADMITTED])
+def test_ordinary_draws_are_admitted(name: str) -> None:
+    assert is_admitted(Queries((RIGHT | ADMITTED)[name]))
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_mixtures_are_refused(name: str) -> None:
+    model = Queries(WRONG[name])
+    with pytest.raises(Refused):
+        check(model, model, of(5, WIDTH))
