@@ -4,6 +4,7 @@ What mixes examples, or has no numbers of each example, is refused before the ch
 """
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -36,12 +37,13 @@ def diffused(m: Queries, x: Tensor) -> Tensor:
     times, noise = steps(x), torch.randn_like(x)
     share = kept[times][:, None]
     noisy = share.sqrt() * x + (1 - share).sqrt() * noise
-    return m.layer(noisy + m.layer(waves(times))) - noise
+    made: Tensor = m.layer(noisy + m.layer(waves(times)))
+    return made - noise
 
 
 def slots(m: Queries, x: Tensor) -> Tensor:
     """Slot attention: noisy slots compete for inputs."""
-    found = m.query + m.norm.weight.exp() * torch.randn(len(x), 3, WIDTH, dtype=x.dtype)
+    found: Tensor = m.query + m.norm.weight.exp() * torch.randn(len(x), 3, WIDTH, dtype=x.dtype)
     inputs = m.layer(x)[:, None] * torch.arange(1, 3, dtype=x.dtype)[:, None]
     for _ in range(2):
         scores = torch.einsum("bid,bjd->bij", m.layer(m.norm(found)), inputs)
@@ -52,24 +54,34 @@ def slots(m: Queries, x: Tensor) -> Tensor:
 def erased(m: Queries, x: Tensor) -> Tensor:
     """A window of each example is hidden."""
     start, every = torch.randint(0, WIDTH - 1, (len(x), 1)), torch.arange(WIDTH)
-    return m.layer(x.masked_fill((every >= start) & (every < start + 2), 0.0))
+    found: Tensor = m.layer(x.masked_fill((every >= start) & (every < start + 2), 0.0))
+    return found
 
 
 def cropped(m: Queries, x: Tensor) -> Tensor:
     """A window of each example is shown."""
     start = torch.randint(0, 3, (len(x), 1))
     shown = F.pad(m.layer(x), (1, 1)).gather(1, start + torch.arange(WIDTH))
-    return m.layer(shown)
+    found: Tensor = m.layer(shown)
+    return found
 
 
 def smoothed(m: Queries, x: Tensor) -> Tensor:
     labels = torch.full_like(x, 0.1 / WIDTH).scatter(1, x.argmax(1, keepdim=True), 0.9)
-    return m.layer(x).log_softmax(1) * labels
+    found: Tensor = m.layer(x).log_softmax(1)
+    return found * labels
 
 
 def generated(m: Queries, x: Tensor) -> Tensor:
     """A generator's numbers against data."""
-    return m.layer(m.norm(m.layer(torch.randn(len(x), WIDTH, dtype=x.dtype)))) - x
+    found: Tensor = m.layer(m.norm(m.layer(torch.randn(len(x), WIDTH, dtype=x.dtype))))
+    return found - x
+
+
+def coins(number: int) -> Tensor:
+    chance: Any = law.Bernoulli(torch.tensor(0.5))  # Any: it has no types
+    found: Tensor = chance.sample((number, 1))
+    return found
 
 
 def hidden(m: Queries, x: Tensor) -> Tensor:
@@ -88,7 +100,7 @@ RIGHT: dict[str, Use] = {
     "beta": lambda m, x: m.layer(x) * law.Beta(1.0, 2.0).sample((len(x), 1)),
     "gamma": lambda m, x: m.layer(x) * law.Gamma(2.0, 1.0).sample((len(x), 1)),
     "shares": lambda m, x: m.layer(x) * law.Dirichlet(torch.ones(WIDTH)).sample((len(x),)),
-    "coins": lambda m, x: m.layer(x) * law.Bernoulli(torch.tensor(0.5)).sample((len(x), 1)),
+    "coins": lambda m, x: m.layer(x) * coins(len(x)),
     "slots": slots,
     "a diffusion": diffused,
     "a level of each": lambda m, x: m.layer(x) + m.place[steps(x)][:, 0],
@@ -126,7 +138,7 @@ WRONG: dict[str, Use] = {
         m.layer(x) * torch.multinomial(torch.ones(len(x)), len(x))[:, None]
     ),
     "shares of a batch": lambda m, x: (
-        m.layer(x) * law.Dirichlet(torch.ones(len(x))).sample()[:, None]
+        m.layer(x) * law.Dirichlet(torch.ones(len(x))).sample(())[:, None]
     ),
     "a generator, shifted": lambda m, x: generated(m, x) * m.layer(torch.rand_like(x)).flip(0),
 }

@@ -8,10 +8,13 @@ from torch import Tensor, nn
 
 from discreet.errors import Refused
 from discreet.train import Flat, check, clipped_sum, one_by_one, repair
+from tests.train import zoo
 from tests.train.kit import same
-from tests.train.zoo import TOUCHING, ZOO, Batch, Entry
+from tests.train.more_models import MORE, MORE_TOUCHING
+from tests.train.zoo import Batch, Entry
 
-QUICK = ("opt", "mixtral", "swin", "mamba")
+ZOO, TOUCHING = zoo.ZOO | MORE, zoo.TOUCHING | MORE_TOUCHING
+QUICK = ("opt", "mixtral", "swin", "mamba", "perceiver", "xlnet")
 PAGE = Path(__file__).parents[2] / "docs" / "training.md"
 
 
@@ -72,4 +75,4 @@ def test_the_page_lists_all_of_them() -> None:
     """And says of each whether it trains."""
     rows = dict(re.findall(r"^\| ([^|]+?) \| (yes|no)\b", PAGE.read_text(), re.MULTILINE))
     assert rows == {**dict.fromkeys(ZOO, "yes"), **dict.fromkeys(TOUCHING, "no")}
-    assert len(ZOO) >= 26
+    assert len(ZOO) >= 54

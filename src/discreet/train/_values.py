@@ -30,11 +30,13 @@ READS = frozenset(  # they return values as numbers, texts or arrays
     }
 )
 # What Transformers asks of all examples at once, by module. It leaves out masks that mask nothing;
-# to build them is always right. It warns of texts that seem to be padded.
+# to build them is always right. It warns of texts that seem to be padded. DETR cuts off numbers
+# that are not finite; here a gradient that is not finite counts as zero.
 _ANSWERS = {
     (Tensor.__bool__, "transformers.masking_utils"): False,
     (Tensor.__bool__, "transformers.modeling_attn_mask_utils"): False,
     (Tensor.__contains__, "transformers.modeling_utils"): False,
+    (Tensor.__bool__, "transformers.models.detr.modeling_detr"): True,
 }
 CONDITIONS = frozenset({Tensor.__bool__, Tensor.is_nonzero, torch.is_nonzero})
 _CHECK = torch._check_tensor_all_with.__code__  # noqa: SLF001  it raises unless all entries are true
