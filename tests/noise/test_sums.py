@@ -6,11 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.stats import gamma
 
 from discreet._exact import precision
 from discreet.audit import SeededBits
 from discreet.noise import DiscreteLaplaceLaw, RoundedGaussianLaw
 from discreet.noise._arrays import FloatArray
+from discreet.noise._laplace_sums import laplace_half_width
 from discreet.noise._sums import (
     PairLaw,
     SummedLaw,
@@ -62,6 +64,7 @@ def test_nearly_equal_scales_are_bounded_by_equal_ones() -> None:
 
 
 SEVERAL: list[list[PairLaw]] = [
+    [DiscreteLaplaceLaw(50), DiscreteLaplaceLaw(3), *[DiscreteLaplaceLaw(20)] * 6],
     [DiscreteLaplaceLaw(50)] * 4,
     [DiscreteLaplaceLaw(50), DiscreteLaplaceLaw(3), DiscreteLaplaceLaw(20)],
     [RoundedGaussianLaw(9), RoundedGaussianLaw(30), RoundedGaussianLaw(3), RoundedGaussianLaw(12)],
@@ -73,7 +76,7 @@ COLUMNS = np.array([[1, 1, 0.3, 1, 1], [1, 0, -2, 1 - 1e-7, 0], [1, 0, 0, 0.5, 0
 @pytest.mark.parametrize("laws", SEVERAL, ids=str)
 def test_sums_of_several_lie_within_as_often_as_stated(laws: list[PairLaw]) -> None:
     """200 000 draws: a share is off by 0.0075 in fewer than one of 10^9 runs (Hoeffding)."""
-    weights = COLUMNS[: len(laws)]
+    weights = np.resize(COLUMNS, (len(laws), COLUMNS.shape[1]))
     draws = np.array([law.draws(SeededBits(n), 200_000) for n, law in enumerate(laws)])
     totals = abs(weights.T @ draws)  # (column, draw)
     for confidence in (Fraction(1, 2), Fraction(9, 10), Fraction(99, 100)):
@@ -152,3 +155,35 @@ def test_weighted_sums_of_sums_lie_within_as_often_as_stated(kind: type[PairLaw]
             assert (total <= q).mean() >= float(confidence) - 0.0105
             if confidence == Fraction(95, 100):
                 assert q <= 1.8 * np.quantile(total, 0.95) + 10
+
+
+@pytest.mark.parametrize("count", [7, 9, 30])
+def test_many_laplace_noises_have_nearly_their_exact_quantile(count: int) -> None:
+    """Of one scale: the sum of n Laplace noises is a difference of two gamma variables."""
+    for risk in (0.5, 0.05, 1e-3):
+        found = laplace_half_width(np.full(count, 3.0), risk)
+        assert _gamma_tail(count, found / 3) <= risk
+        assert _gamma_tail(count, 0.999 * found / 3) > risk
+
+
+def _gamma_tail(count: int, t: float) -> float:
+    """P(|X - Y| > t) for independent X and Y of the gamma law of this shape."""
+    places = np.linspace(0, 200, 400_001)
+    return float(2 * np.trapezoid(gamma.pdf(places, count) * gamma.sf(places + t, count), places))
+
+
+@pytest.mark.parametrize("risk", [0.5, 0.05, 1e-3, 1e-4])
+def test_many_with_two_that_matter_are_a_pair(risk: float) -> None:
+    tiny = np.full(8, 1e-9)
+    for a, b in [(1.0, 0.0), (1.0, 1.0), (2.0, 0.3)]:
+        exact = pair_half_width((DiscreteLaplaceLaw(10**6),) * 2, (a, b), 1 - Fraction(risk))
+        found = laplace_half_width(np.array([a * 1e6, b * 1e6, *tiny]), risk)
+        assert exact * (1 - 1e-5) <= found <= exact * 1.05
+
+
+def test_rare_values_of_many_have_bounds() -> None:
+    scales = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 0.0])
+    found = [laplace_half_width(scales, risk) for risk in (1e-2, 1e-4, 1e-6, 1e-30)]
+    assert all(b > a for a, b in pairwise(found))
+    assert found[-1] < sum(scales) * math.log(8e30)
+    assert laplace_half_width(np.zeros(8), 0.05) == 0

@@ -313,3 +313,25 @@ def test_every_answer_names_its_caps(name: str) -> None:
         "correlation": lambda: table.correlation("x", "y", epsilon=1),
     }
     assert "one person counts for at most 2 rows" in repr(calls[name]())
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_statistic_has_a_forecast_that_costs_nothing_or_says_why_not(name: str) -> None:
+    """It reads no row, opens no ledger, and names the price of the release."""
+    table = Table(frame_of(), unit=dp.Unit("person"), rows=2, columns=COLUMNS)
+    asked = STATISTICS[name](table.where(dp.col("y") > 3))
+    if name == "bounds":
+        with pytest.raises(QueryRefused, match="no error can be forecast"):
+            asked.forecast(epsilon=1)
+        return
+    few, much = asked.forecast(epsilon=1), asked.forecast(epsilon=100, group_size=10**6)
+    assert few.privacy_loss.epsilon() <= 1
+    assert list(few.errors) == list(much.errors)
+    assert all(much.errors[one] < few.errors[one] for one in few.errors)
+    assert str(few).startswith("expected error at 0.95 confidence")
+    paid = table_of(frame_of(), dp.Unit("person"), 2).where(dp.col("y") > 3)
+    STATISTICS[name](paid).release(epsilon=1)
+    assert paid.table.ledger.history()[-1].loss == few.privacy_loss  # type: ignore[attr-defined]  # a ledger has it
+    for wrong in ({"epsilon": 0}, {"epsilon": 1, "confidence": 1}, {"epsilon": 1, "group_size": 0}):
+        with pytest.raises(InvalidArgument):
+            asked.forecast(**wrong)

@@ -11,6 +11,7 @@ import scipy
 
 from discreet._exact import precision
 from discreet.noise._arrays import FloatArray
+from discreet.noise._laplace_sums import laplace_half_width
 from discreet.noise._laws import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw, half_width
 
 PairLaw = DiscreteLaplaceLaw | RoundedGaussianLaw
@@ -19,6 +20,7 @@ _SAFE = 1 + 1e-9  # above the rounding of floats
 _NEARLY_EQUAL = 1 - 1e-5  # the difference of two tails would lose its digits
 _APART = 1.005  # at least, from one scale to the next of up to four
 _FURTHER_APART = 1.04  # the same of up to six
+_FEW = 6  # Laplace noises for which the sum of tails keeps its digits
 _LEAST_RISK = 1e-6  # for which the tails of several keep three digits
 _TAIL_ERROR = 1e-9
 _FINENESS = 128  # cells to a standard deviation
@@ -118,11 +120,12 @@ def weighted_half_widths(
 ) -> FloatArray:
     """For each column of weights, shape (law, column), an upper bound on the smallest q with
     P(|w_1 N_1 + w_2 N_2 + ...| <= q) >= confidence, for independent noises of these laws, which are
-    at most six and of one kind.
+    of one kind.
 
-    Each bound increases with each |w|, and noise is rounded, as in `pair_half_width`. Scales that
-    are nearly equal are moved apart upwards, so the sum of Laplace noises has the tail
-    sum_i A_i exp(-t / s_i), with A_i the product of s_i^2 / (s_i^2 - s_j^2) over the others.
+    Each bound increases with each |w|, and noise is rounded, as in `pair_half_width`. For up to six
+    Laplace noises, scales that are nearly equal are moved apart upwards, so their sum has the tail
+    sum_i A_i exp(-t / s_i), with A_i the product of s_i^2 / (s_i^2 - s_j^2) over the others. For
+    more of them see `laplace_half_width`.
     """
     if any(isinstance(law, SummedLaw) for law in laws):
         terms = (list(zip(laws, map(float, column), strict=True)) for column in weights.T)
@@ -135,8 +138,12 @@ def weighted_half_widths(
         spread = largest * np.linalg.norm(shares * sigmas[:, np.newaxis], axis=0)
         return np.asarray((_normal_quantile(outside) * spread + sizes.sum(axis=0) / 2) * _SAFE)
     scales = np.array([float(law.scale) for law in laws if isinstance(law, DiscreteLaplaceLaw)])
-    assert len(scales) == len(laws) <= 6  # as the docstring says
-    far = _laplace_half_widths(sizes * scales[:, np.newaxis], outside)
+    assert len(scales) == len(laws)  # all are of one kind
+    stretched = sizes * scales[:, np.newaxis]
+    if len(laws) > _FEW:
+        far = np.array([laplace_half_width(column, outside) for column in stretched.T])
+    else:
+        far = _laplace_half_widths(stretched, outside)
     return np.asarray((far + sizes.sum(axis=0)) * _SAFE)
 
 

@@ -22,7 +22,8 @@ through `discreet.mechanisms._release`. Read the files in this order:
 6. what to pay: `_accuracy` (the epsilon for an error), `_usefulness` and `_ranges` (warnings),
    `_workload` (several questions)
 7. `_table`, `_selection`: what users call; `_histogram`, `_correlations` and `_contingency` shape
-   their answers; `_hand_over`, `_statistics` reach other mechanisms; `_suggestion` and
+   their answers; `_hand_over`,
+   `_statistics`, `_most_frequent` reach other mechanisms; `_suggestion` and
    `_suggestion_search` find caps, bounds and keys for a declaration
 """
 
@@ -60,11 +61,12 @@ if TYPE_CHECKING:
     from discreet.query._correlations import Correlations
     from discreet.query._declaration_file import open  # noqa: A004  # read as dp.open
     from discreet.query._diagnosis import CutShare, Diagnosis
+    from discreet.query._most_frequent import Modes, TopGroups
     from discreet.query._null_share import NullShare
     from discreet.query._public_table import PublicTable
     from discreet.query._question import Question, release_question
     from discreet.query._selection import Selection
-    from discreet.query._statistics import Modes, TopGroups
+    from discreet.query._statistic import Statistic, StatisticForecast
     from discreet.query._suggestion import Suggestion, suggest
     from discreet.query._table import Table
     from discreet.query._workload import PlannedQuestion, Workload, plan_workload
@@ -91,6 +93,8 @@ __all__ = [
     "QuestionExplanation",
     "QuestionPrice",
     "Selection",
+    "Statistic",
+    "StatisticForecast",
     "Suggestion",
     "Table",
     "TopGroups",
@@ -123,14 +127,16 @@ _OTHER_FILES = {
     "Correlations": "_correlations",
     "CutShare": "_diagnosis",
     "Diagnosis": "_diagnosis",
-    "Modes": "_statistics",
+    "Modes": "_most_frequent",
     "NullShare": "_null_share",
     "PlannedQuestion": "_workload",
     "PublicTable": "_public_table",
     "Question": "_question",
     "Selection": "_selection",
+    "Statistic": "_statistic",
+    "StatisticForecast": "_statistic",
     "Suggestion": "_suggestion",
-    "TopGroups": "_statistics",
+    "TopGroups": "_most_frequent",
     "Workload": "_workload",
     "open": "_declaration_file",
     "plan_workload": "_workload",

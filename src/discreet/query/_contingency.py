@@ -8,9 +8,18 @@ import numpy as np
 
 from discreet import _checks
 from discreet._budget import Receipt
+from discreet._exact import Number
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.mechanisms import DiscreteLaplace, Gaussian, IntegerArray, Release, rehearse, release
+from discreet.mechanisms import (
+    Bounded,
+    DiscreteLaplace,
+    Gaussian,
+    IntegerArray,
+    Release,
+    rehearse,
+    release,
+)
 from discreet.mechanisms.statistics import ChiSquare, chi_square
 from discreet.noise._sums import sum_half_width
 from discreet.query._columns import KeyValue
@@ -19,11 +28,13 @@ from discreet.query._hand_over import TableRows
 from discreet.query._plan import Plan
 from discreet.query._price import check_scale
 from discreet.query._private_keys import refuse_private_keys
-from discreet.query._statistic import Asking
+from discreet.query._statistic import Asking, Offer, StatisticForecast
 from discreet.query._statistics import better_noise
 
 if TYPE_CHECKING:
     import pandas as pd
+
+KeysOfBoth = tuple[tuple[KeyValue, ...], tuple[KeyValue, ...]]
 
 _AT_ONCE = 64  # noises of which the sum's law is known
 
@@ -38,7 +49,7 @@ class Contingency:
     """
 
     plan: Plan
-    keys: tuple[tuple[KeyValue, ...], tuple[KeyValue, ...]]
+    keys: KeysOfBoth
     confidence: Fraction
     release: Release[IntegerArray]
 
@@ -149,15 +160,29 @@ def _figure(number: object) -> str:
 
 def released_contingency(table: TableRows, asking: Asking) -> Contingency:
     """The release of the counts of all pairs of two keys."""
+    keys, counts, noise = _noise_of(table, asking.epsilon, asking.delta)
+    rehearse(noise, np.zeros(tuple(map(len, keys)), dtype=object))
+    found = release(counts, noise, asking.ledger, by=asking.by, request=asking.request)
+    return Contingency(table.plan, keys, asking.confidence, found)
+
+
+def expected_contingency(table: TableRows, offer: Offer) -> StatisticForecast:
+    """The error of each count."""
+    _, counts, noise = _noise_of(table, offer.epsilon, offer.delta)
+    error = noise.error(offer.confidence)
+    errors, line = {"count": float(error)}, f"each count by itself: ± {error:,}"
+    return StatisticForecast(noise.privacy_loss(counts), offer.confidence, errors, (line,))
+
+
+def _noise_of(
+    table: TableRows, epsilon: Number, delta: Number
+) -> tuple[KeysOfBoth, Bounded[IntegerArray], DiscreteLaplace | Gaussian]:
     plan = table.plan
     if len(plan.query.keys) != 2:
         raise InvalidArgument("contingency: give the names of two different columns with keys")
     refuse_private_keys(plan, "contingency")
     first, second = (tuple(dict.fromkeys(each)) for each in zip(*plan.groups, strict=True))
-    shape = len(first), len(second)
-    counts = table.counts(shape)
-    noise = better_noise(counts, asking.epsilon, asking.delta)
+    counts = table.counts((len(first), len(second)))
+    noise = better_noise(counts, epsilon, delta)
     check_scale([noise])
-    rehearse(noise, np.zeros(shape, dtype=object))
-    found = release(counts, noise, asking.ledger, by=asking.by, request=asking.request)
-    return Contingency(plan, (first, second), asking.confidence, found)
+    return (first, second), counts, noise

@@ -14,7 +14,7 @@ from discreet.mechanisms.statistics import Moments, Regression
 from discreet.query._aggregate_functions import aggregate, corr, count, mean, quantile
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._answer import Answer
-from discreet.query._contingency import Contingency, released_contingency
+from discreet.query._contingency import Contingency, expected_contingency, released_contingency
 from discreet.query._correlations import pair_names
 from discreet.query._frame import (
     ColumnExpression,
@@ -37,17 +37,24 @@ from discreet.query._histogram import (
     with_edges,
 )
 from discreet.query._levels import level_names
-from discreet.query._query import GroupKey, Query
-from discreet.query._question import DeclaredTable, Question
-from discreet.query._statistic import Asking, Statistic
-from discreet.query._statistics import (
+from discreet.query._most_frequent import (
     Modes,
     TopGroups,
-    released_bounds,
+    expected_modes,
+    expected_top,
     released_modes,
+    top_groups,
+)
+from discreet.query._query import GroupKey, Query
+from discreet.query._question import DeclaredTable, Question
+from discreet.query._statistic import Asking, Offer, Statistic, StatisticForecast
+from discreet.query._statistics import (
+    expected_bounds,
+    expected_moments,
+    expected_regression,
+    released_bounds,
     released_moments,
     released_regression,
-    top_groups,
 )
 
 Found = TypeVar("Found")
@@ -161,25 +168,32 @@ class Selection:
 
     def contingency(self) -> Statistic[Contingency]:
         """The counts of all pairs of the keys of two columns, with totals: one charge."""
-        return self._statistic("contingency", partial(released_contingency, self._handed_over()))
+        rows = self._handed_over()
+        return self._statistic(
+            "contingency", partial(released_contingency, rows), partial(expected_contingency, rows)
+        )
 
     def top_k(self, k: int) -> Statistic[TopGroups]:
         """The k groups with the most rows, without their counts: one charge for all k."""
-        released = partial(top_groups, self._handed_over(), k)
-        return self._statistic("top_k", released, is_pure=True)
+        rows = self._handed_over()
+        released, expected = partial(top_groups, rows, k), partial(expected_top, rows, k)
+        return self._statistic("top_k", released, expected, is_pure=True)
 
     def mode(self, column: str) -> Statistic[Modes]:
         """The most frequent key of a column in each group: one charge for all groups. The values
         are its declared keys, or those that follow from its bounds."""
         grouped = self.group_by(column).agg(rows=count())
         rows = TableRows(grouped.plan, self.table.source)
-        return self._statistic("mode", partial(released_modes, rows), is_pure=True)
+        released, expected = partial(released_modes, rows), partial(expected_modes, rows)
+        return self._statistic("mode", released, expected, is_pure=True)
 
     def moments(self, *columns: str) -> Statistic[Moments]:
         """The moments of these columns, with the kind of noise that errs less. Means, variances,
         covariances and regressions follow from them at no further cost. They have no confidence:
         what follows from them has."""
-        return self._statistic("moments", partial(released_moments, self.rows(*columns)))
+        rows = self.rows(*columns)
+        released, expected = partial(released_moments, rows), partial(expected_moments, rows)
+        return self._statistic("moments", released, expected)
 
     def regression(self, outcome: str, *, on: Sequence[str]) -> Statistic[Regression]:
         """The least-squares coefficients of a column on others, with intervals that hold
@@ -188,18 +202,27 @@ class Selection:
         if not names:
             raise InvalidArgument("regression: give on as a list of names")
         rows = self.rows(outcome, *names)
-        return self._statistic("regression", partial(released_regression, rows, outcome, names))
+        return self._statistic(
+            "regression",
+            partial(released_regression, rows, outcome, names),
+            partial(expected_regression, rows, outcome, names),
+        )
 
     def bounds(self, column: str) -> Statistic[Release[tuple[float, float] | None]]:
         """Tighter bounds that hold most of a column's values; ``None`` if no bin of values seems to
         hold enough rows."""
         released = partial(released_bounds, self.rows(column))
-        return self._statistic("bounds", released, is_pure=True)
+        return self._statistic("bounds", released, expected_bounds, is_pure=True)
 
     def _statistic(
-        self, name: str, released: Callable[[Asking], Found], *, is_pure: bool = False
+        self,
+        name: str,
+        released: Callable[[Asking], Found],
+        expected: Callable[[Offer], StatisticForecast],
+        *,
+        is_pure: bool = False,
     ) -> Statistic[Found]:
-        return Statistic(name, self.table, is_pure, released)
+        return Statistic(name, self.table, is_pure, released, expected)
 
     def rows(self, *columns: str) -> Bounded[Rows]:
         """The rows with these numeric or boolean columns, for any mechanism on rows.

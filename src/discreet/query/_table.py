@@ -28,6 +28,7 @@ from discreet.query._frame import (
 )
 from discreet.query._histogram import Bins
 from discreet.query._linked import LinkedSource
+from discreet.query._most_frequent import Modes, TopGroups
 from discreet.query._null_share import NullCheck, NullShare, release_share
 from discreet.query._public_table import PublicTable
 from discreet.query._question import Question
@@ -36,7 +37,6 @@ from discreet.query._relation import TableRef
 from discreet.query._selection import Selection
 from discreet.query._source import ComputedSource, TableSource, source_of
 from discreet.query._sql import read_question
-from discreet.query._statistics import Modes, TopGroups
 from discreet.query._suggestion import Suggestion, release_suggestion
 from discreet.query._suggestion_search import SuggestionOf, chosen_columns
 

@@ -23,7 +23,12 @@ from discreet.mechanisms.statistics._components import (
 from discreet.mechanisms.statistics._contingency import ChiSquare, chi_square, contingency
 from discreet.mechanisms.statistics._intervals import NoisyEstimate
 from discreet.mechanisms.statistics._moments import moment_errors, moments
-from discreet.mechanisms.statistics._regression import INTERCEPT, Regression, regression
+from discreet.mechanisms.statistics._regression import (
+    INTERCEPT,
+    Regression,
+    regression,
+    regression_errors,
+)
 from discreet.mechanisms.statistics._second_moments import (
     second_moment_matrix,
     second_moments,
@@ -48,6 +53,7 @@ __all__ = [
     "nearest_positive",
     "principal_components",
     "regression",
+    "regression_errors",
     "second_moment_matrix",
     "second_moments",
     "spectral_error",

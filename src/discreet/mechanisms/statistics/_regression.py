@@ -1,25 +1,30 @@
 """Linear regression from noisy moments, with proven intervals."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import scipy
 
+from discreet import _checks
 from discreet._exact import Number, fraction
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._gaussian import Gaussian
-from discreet.mechanisms.statistics._intervals import NoisyEstimate, split
+from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._rows import Rows
+from discreet.mechanisms.statistics._intervals import MomentNoise, NoisyEstimate, split
+from discreet.mechanisms.statistics._layout import MomentLayout
 from discreet.mechanisms.statistics._summary import Moments
 from discreet.noise._arrays import FloatArray
+from discreet.noise._sums import weighted_half_widths
 
 INTERCEPT = "intercept"
 """The name of the constant term among the coefficients of a `Regression`."""
 
 _SAFE = 1 + 1e-9
 _ROUNDING = 1e-13
+_ROUNDS = 40
+_NO_BETTER = 0.99  # a round that brings less is the last one
+_TYPICAL_MEAN, _TYPICAL_STDDEV = 0.5, 0.25  # of a column from -1 to 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,110 +54,165 @@ def regression(
     direction out.
 
     Proof, in the units of y: let G b = h without noise, and G' = G + E and h' = h + e with noise.
-    For a fixed b, u = G' b - h' = E b - e consists of weighted sums of noises. So |u| <= k (t |b|^2
-    + 1)^(1/2) for public numbers k and t (`_Spread`). Let K be near the inverse of G', b' = K h'
-    and D = |b - b'|. Then b - b' = K (u + h' - G' b') + (I - K G') (b - b'). With |b| <= |b'| + D
-    this gives a bound on D: D (1 - |I - K G'| - k t^(1/2) |K|) <= |K| (k (t |b'|^2 + 1)^(1/2) + |h'
-    - G' b'|). The bound on D implies one on u, and hence one on each row of K u.
+    For a fixed b, each equation of u = G' b - h' = E b - e is a weighted sum of independent noises.
+    So |u_i| <= r_i(|b|) for all i, with a quantile r_i that has its share of the risk (Bonferroni)
+    and rises with each weight. Let K be near the inverse of G', b' = K h' and D = |b - b'|, entry
+    by entry. Then b - b' = K (u + h' - G' b') + (I - K G') (b - b'), and |b| <= |b'| + D. So
+
+        D  <=  |K| (r(|b'| + D) + |h' - G' b'|) + |I - K G'| D.
+
+    If some bound on D is known, this gives smaller ones. The first one: a sum of noises with the
+    weights a is more peaked than one noise of weight |a|_1, since their law is symmetric and
+    log-concave (Proschan 1965). Hence r_i(|b|) <= c (1 + |b|_1) for the quantile c of one noise,
+    and the inequality becomes one for the sum of D.
 
     Not covered: sampling from a population (these are no standard errors). The lengths of the
-    intervals depend on the data, so only the errors of the moments are known in advance. Raises
+    intervals depend on the data: `regression_errors` knows them for typical columns only. Raises
     `InvalidArgument` for unknown and for repeated names.
     """
-    names = [outcome, *on]
-    if isinstance(on, str) or not on or len(set(names)) < len(names):
-        raise InvalidArgument(f"on = {on!r}: give names of other columns, each once, as a list")
+    names = _names(outcome, on)
     y, x = known.number(outcome), [known.number(name) for name in on]
     at = [0, *(i + 1 for i in x)]
-    spread = _Spread.of(known, len(x), confidence)
-    into = _into_columns_units(known, y, x)
-    values, radii = _solved(known.matrix[np.ix_(at, at)], known.matrix[at, y + 1], spread, into)
+    reach = _EquationQuantiles(known.noise, known.unit, split(confidence, len(at)))
+    into = _into_columns_units(known.halves, known.middles, y, x)
+    values, radii = _solved(known.matrix[np.ix_(at, at)], known.matrix[at, y + 1], reach, into)
     values[0] += known.middles[y]
-    found = zip([INTERCEPT, *on], values.tolist(), radii.tolist(), strict=True)
+    found = zip([INTERCEPT, *names[1:]], values.tolist(), radii.tolist(), strict=True)
     coefficients = {name: NoisyEstimate(value, value - r, value + r) for name, value, r in found}
     return Regression(outcome, coefficients, float(fraction(confidence)))
 
 
+def regression_errors(
+    rows: Bounded[Rows],
+    noise: MomentNoise,
+    outcome: str,
+    on: Sequence[str],
+    *,
+    count: int,
+    confidence: Number = 0.95,
+) -> dict[str, float]:
+    """Half the length of each interval of `regression`, for typical columns and about this many
+    rows: a mean half-way from the middle of the grid to an end, a standard deviation of an eighth
+    of the grid's range, and no relation between columns. Nothing is read. Columns that are related
+    to one another, or that spread less, have longer intervals. Infinite if noise hides it."""
+    names = _names(outcome, on)
+    layout, size = MomentLayout.of(rows), _checks.positive_count(count=count)
+    grids = dict(layout.columns)
+    missing = [name for name in names if name not in grids]
+    if missing:
+        raise InvalidArgument(f"column {missing[0]!r}: give one of {list(grids)}")
+    halves = np.array([float(grids[name].upper - grids[name].lower) / 2 for name in names])
+    middles = np.array([float(grids[name].upper + grids[name].lower) / 2 for name in names])
+    means = np.array([1.0, *(_TYPICAL_MEAN for _ in on)])
+    matrix = size * (np.outer(means, means) + np.diag([0.0, *(_TYPICAL_STDDEV**2 for _ in on)]))
+    unit = min(w * most for w, most in zip(layout.weights, layout.largest, strict=True))
+    reach = _EquationQuantiles(noise, unit, split(confidence, len(names)))
+    into = _into_columns_units(halves, middles, 0, list(range(1, len(names))))
+    _, radii = _solved(matrix, size * _TYPICAL_MEAN * means, reach, into)
+    return dict(zip([INTERCEPT, *names[1:]], radii.tolist(), strict=True))
+
+
+def _names(outcome: str, on: Sequence[str]) -> list[str]:
+    names = [outcome, *on]
+    if isinstance(on, str) or not on or len(set(names)) < len(names):
+        raise InvalidArgument(f"on = {on!r}: give names of other columns, each once, as a list")
+    return names
+
+
 @dataclass(frozen=True, slots=True)
-class _Spread:
-    """Numbers k and t with |E b - e| <= k (t |b|^2 + 1)^(1/2) at this confidence, for any fixed b
-    of p + 1 numbers.
+class _EquationQuantiles:
+    """Quantiles of the noise of the equations, each at this confidence, in the units of y.
 
-    Gaussian noise of standard deviation s: the covariance matrix of the p + 1 sums is s^2 times
-    (|b|^2 + 1) I + M with M_00 = 0, M_0i = 3/2 b_0 b_i, M_ii = -1/2 b_i^2 and M_ij = 5/4 b_i b_j,
-    because E is symmetric and half of the noise of a square is the count's. For |v| = 1 let
-    w_i = |b_i v_i|; they add up to at most |b|. With W = w_1 + ... + w_p,
-    v M v <= 3 w_0 W + 5/4 W^2 <= 9/7 |b|^2. Hence t = 16/7, and k^2 is s^2 times the quantile of
-    the chi-square law with p + 1 degrees of freedom. Rounding adds at most 1/2 for each of p + 3
-    noises to each of p + 1 sums.
-
-    Discrete Laplace noise of scale s: its moments are at most those of Laplace noise, term by term,
-    by (cosh u - 1) / (cosh u - cosh v) <= u^2 / (u^2 - v^2). So a sum with weights a exceeds q in
-    magnitude with probability at most 2 exp(-v q) / product of (1 - (a_i s v)^2). Since |a|^2 is at
-    most |b|^2 + 1 and -ln(1 - x) is convex, a single weight is the worst case. Hence t = 1, and k
-    is (p + 1)^(1/2) times the q at which each of p + 1 sums has its share of the probability.
+    The first equation adds up the noises of the count and of the sums, with weights b. The others
+    have those of one sum, of the products and of the column's square. Half of the noise of a square
+    is the count's. Each has the noise of a sum of products with the outcome, or of its sum.
     """
 
-    k: float
-    t: float
+    noise: MomentNoise
+    unit: int
+    confidence: Fraction
 
-    @staticmethod
-    def of(known: Moments, p: int, confidence: Number) -> "_Spread":
-        """The numbers for the noise of these moments, in the units of y."""
-        if not isinstance(known.noise, Gaussian):
-            each = _chernoff(float(1 - split(confidence, p + 1)))
-            return _Spread(math.sqrt(p + 1) * each * float(known.noise.scale / known.unit), 1.0)
-        stddev = float(known.noise.stddev / known.unit)
-        outside = float(1 - split(confidence, 1))
-        rounding = float(Fraction(p + 3, 2 * known.unit))
-        quantile = math.sqrt(float(scipy.special.chdtri(p + 1, outside)))
-        return _Spread((quantile * stddev + rounding) * _SAFE, 16 / 7)
+    def of_equations(self, b: FloatArray) -> FloatArray:
+        """The quantile of each equation, for coefficients of at most these magnitudes."""
+        first = np.concatenate([b, [0.0, 1.0]])  # the number of weights of the others
+        others = [
+            np.concatenate([np.delete(b, i), [b[i] / 2, b[i] / 2, 1.0]]) for i in range(1, len(b))
+        ]
+        return self._of(np.column_stack([first, *others]))
 
-    def most(self, length: float) -> float:
-        """The bound, for a b of this length."""
-        return self.k * math.sqrt(self.t * length**2 + 1)
+    def of_one(self) -> float:
+        """The quantile of one noise."""
+        return float(self._of(np.ones((1, 1)))[0])
 
-
-def _chernoff(outside: float) -> float:
-    """A number that Laplace noise of scale 1 exceeds in magnitude with at most this probability:
-    the smallest Chernoff bound of many tilts."""
-    tilts = 1 - np.geomspace(1e-6, 1, 400, endpoint=False)
-    return float(np.min((math.log(2 / outside) - np.log1p(-(tilts**2))) / tilts)) * _SAFE
+    def _of(self, weights: FloatArray) -> FloatArray:
+        laws = [self.noise.law] * len(weights)
+        return weighted_half_widths(laws, weights / self.unit, self.confidence)
 
 
 def _solved(
-    matrix: FloatArray, vector: FloatArray, spread: _Spread, into: FloatArray
+    matrix: FloatArray, vector: FloatArray, reach: _EquationQuantiles, into: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """``into`` times the solution, and a bound on the error of each number."""
+    # 1. the solution, and the first bound on the sum of D
+    one, unbounded = reach.of_one(), np.full(len(vector), np.inf)
     values, vectors = np.linalg.eigh(matrix)
-    # 1. the solution in the directions above the noise
-    is_known = values > spread.k * math.sqrt(spread.t)
-    inverse = (vectors[:, is_known] / values[is_known]) @ vectors[:, is_known].T
+    inverse = (vectors / values) @ vectors.T if np.all(values > 0) else None
+    far = np.inf if inverse is None else _first_bound(matrix, vector, inverse, one)
+    if inverse is None or not np.isfinite(far):
+        is_known = values > one
+        kept = (vectors[:, is_known] / values[is_known]) @ vectors[:, is_known].T
+        return into @ (kept @ vector), unbounded
     solution = inverse @ vector
-    found, unbounded = into @ solution, np.full(len(vector), np.inf)
-    if not np.all(is_known):
-        return found, unbounded
-    # 2. the bound D on |b - b'|, with rounding
-    length, size = float(np.linalg.norm(solution)), float(np.linalg.norm(matrix))
-    stretch = float(np.linalg.norm(inverse, 2)) * _SAFE
-    rounding = _ROUNDING * (size * length + float(np.linalg.norm(vector)))
-    rest = float(np.linalg.norm(vector - matrix @ solution)) + rounding
-    left = float(np.linalg.norm(np.eye(len(vector)) - inverse @ matrix))
-    left += _ROUNDING * size * stretch
-    shrinks = 1 - left - spread.k * math.sqrt(spread.t) * stretch
-    if shrinks <= 0:
-        return found, unbounded
-    # 3. from D to a radius for each coefficient
-    far = (spread.most(length) + rest) * stretch / shrinks * _SAFE
-    noise = spread.most(length) + spread.k * math.sqrt(spread.t) * far + rest
-    radii = np.linalg.norm(into @ inverse, axis=1) * noise
-    return found, (radii + np.linalg.norm(into, axis=1) * left * far) * _SAFE
+    # 2. smaller bounds, entry by entry
+    size, stretch = np.abs(solution), np.abs(inverse)
+    left = _left(matrix, inverse)
+    distance = np.full(len(vector), far)
+    for _ in range(_ROUNDS):
+        noise = reach.of_equations(size + distance) + _rest(matrix, vector, solution, distance)
+        before = float(distance.sum())
+        distance = np.minimum(distance, (stretch @ noise + left @ distance) * _SAFE)
+        if not distance.sum() < _NO_BETTER * before:
+            break
+    # 3. a radius for each coefficient
+    noise = reach.of_equations(size + distance) + _rest(matrix, vector, solution, distance)
+    rows = np.abs(into @ inverse) + _ROUNDING * (np.abs(into) @ stretch)
+    return into @ solution, (rows @ noise + np.abs(into) @ (left @ distance)) * _SAFE
 
 
-def _into_columns_units(known: Moments, y: int, x: list[int]) -> FloatArray:
+def _first_bound(matrix: FloatArray, vector: FloatArray, inverse: FloatArray, one: float) -> float:
+    """A bound on the sum of D, from the quantile of one noise; infinite if there is none."""
+    solution = inverse @ vector
+    each = np.abs(inverse).sum(axis=0)
+    of_left = float(_left(matrix, inverse).sum(axis=0).max())
+    of_rest = _ROUNDING * float((each @ np.abs(matrix)).max())
+    shrinks = 1 - of_left - of_rest - one * float(each.sum()) * _SAFE
+    if not shrinks > 0:
+        return float(np.inf)
+    rest = _rest(matrix, vector, solution, np.zeros(len(vector)))
+    reached = one * (1 + float(np.abs(solution).sum()))
+    return float(each @ (reached + rest)) / shrinks * _SAFE
+
+
+def _left(matrix: FloatArray, inverse: FloatArray) -> FloatArray:
+    """The magnitudes of I - K G', with rounding."""
+    rounding = _ROUNDING * (np.abs(inverse) @ np.abs(matrix))
+    return np.asarray(np.abs(np.eye(len(matrix)) - inverse @ matrix) + rounding)
+
+
+def _rest(
+    matrix: FloatArray, vector: FloatArray, solution: FloatArray, distance: FloatArray
+) -> FloatArray:
+    """The magnitudes of h' - G' b', with the rounding of G' b and h'."""
+    rounding = np.abs(matrix) @ (np.abs(solution) + distance) + np.abs(vector)
+    return np.asarray(np.abs(vector - matrix @ solution) + _ROUNDING * rounding)
+
+
+def _into_columns_units(
+    halves: FloatArray, middles: FloatArray, y: int, x: list[int]
+) -> FloatArray:
     """The matrix from the units of y to those of the columns: slopes times the ratio of ranges, and
     the intercept without the outcome's middle."""
-    slopes = known.halves[y] / known.halves[x]
-    into = np.diag([known.halves[y], *slopes])
-    into[0, 1:] = -slopes * known.middles[x]
+    slopes = halves[y] / halves[x]
+    into = np.diag([halves[y], *slopes])
+    into[0, 1:] = -slopes * middles[x]
     return into
