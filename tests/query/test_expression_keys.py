@@ -1,9 +1,14 @@
 """GROUP BY expressions: their keys follow from declared facts, and rows fall where they belong."""
 
 import datetime
+import itertools
+import math
+import re
 from collections import Counter
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -108,7 +113,12 @@ CASES: dict[str, tuple[list[Any], Meaning]] = {
     "COALESCE(flag, FALSE)": ([False, True], lambda row: bool(row["flag"])),
     "age": ([0, 1, 2, 3, 4], lambda row: _clamped(row["age"], 0, 4)),
     "age % 3": ([0, 1, 2], lambda row: _clamped(row["age"], 0, 4) % 3),
-    "age * 2 - 3": (list(range(-3, 6)), lambda row: _clamped(row["age"], 0, 4) * 2 - 3),
+    "age * 2 - 3": ([-3, -1, 1, 3, 5], lambda row: _clamped(row["age"], 0, 4) * 2 - 3),
+    "FLOOR(wage / 10) * 10": (
+        [0, 10, 20, 30, 40, 50, 60],
+        lambda row: int(wage(row) // 10) * 10,
+    ),
+    "age - age % 2": ([0, 2, 4], lambda row: _clamped(row["age"], 0, 4) // 2 * 2),
     "FLOOR(wage / 10)": (list(range(7)), lambda row: int(wage(row) // 10)),
     "ROUND(wage)": (list(range(61)), lambda row: int(wage(row) + 0.5)),
     "WIDTH_BUCKET(wage, 10, 60, 2)": (
@@ -194,7 +204,7 @@ def test_the_cases_split_rows() -> None:
         ("far", "--key far="),
         ("YEAR(far)", "don't follow from declared facts"),
         ("DATE_TRUNC('month', far)", "don't follow from declared facts"),
-        ("LENGTH(note) * 100", "more than 1,000,000 groups"),
+        ("LENGTH(note) * 100 + MONTH(day) * 2 + age", "more than 1,000,000 groups"),
         ("1 + 1", "the same for all rows"),
         ("CASE WHEN flag THEN 0.5 ELSE 1 END", "group by bins"),
         ("CASE WHEN flag THEN note ELSE 'a' END", "don't follow from declared facts"),
@@ -298,3 +308,69 @@ def test_a_million_keys_are_the_most() -> None:
         price_plan(
             plan_sql("SELECT COUNT(*) FROM t GROUP BY x % 1000001", facts), QuestionPrice(1), 0.95
         )
+
+
+WIDE = Declaration(
+    "w",
+    dp.Unit.ROW,
+    Caps(1),
+    {
+        "i": Column.integer(-7, 12),
+        "j": Column.integer(3, 5),
+        "x": Column.number(-3, 4),
+    },
+)
+DOMAINS: dict[str, list[Any]] = {
+    "i": list(range(-7, 13)),
+    "j": [3, 4, 5],
+    "x": [Fraction(n, 8) for n in range(-24, 33)],  # the values that bins of it can tell apart
+}
+
+
+def _whole_expression(random: Random, depth: int) -> tuple[str, Callable[[dict[str, Any]], int]]:
+    """A whole-number expression over one or two columns, and its meaning."""
+    if depth == 0 or random.random() < 0.15:
+        name = random.choice("ijx")
+        if name != "x":
+            return name, lambda row: int(row[name])
+        return "FLOOR(x * 2)", lambda row: math.floor(row["x"] * 2)
+    one, first = _whole_expression(random, depth - 1)
+    number = random.choice([-6, -3, 1, 2, 5, 10])
+    match random.randrange(6):
+        case 0:
+            return f"(({one}) * {number})", lambda row: first(row) * number
+        case 1:
+            return f"(({one}) % {number})", lambda row: int(math.fmod(first(row), number))
+        case 2:
+            return f"ABS({one})", lambda row: abs(first(row))
+        case 3:
+            return (
+                f"(({one}) - ({one}) % {number})",
+                lambda row: first(row) - int(math.fmod(first(row), number)),
+            )
+        case 4:
+            return f"FLOOR(({one}) + {number})", lambda row: first(row) + number
+    other, second = _whole_expression(random, 0)
+    sign = random.choice([-1, 1])
+    operator = "+" if sign > 0 else "-"
+    return f"(({one}) {operator} ({other}))", lambda row: first(row) + sign * second(row)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_keys_are_the_values_that_occur(seed: int) -> None:
+    """Against all rows that the declaration allows, for random expressions."""
+    random = Random(seed)
+    text, value = _whole_expression(random, random.randrange(1, 4))
+    used = [name for name in DOMAINS if re.search(rf"\b{name}\b", text)]
+    rows = (
+        dict(zip(used, row, strict=True)) for row in itertools.product(*(DOMAINS[n] for n in used))
+    )
+    occurring = {value(row) for row in rows}
+    question = plan_sql(f"SELECT {text} AS b, COUNT(*) FROM w GROUP BY {text}", WIDE)
+    assert [group for (group,) in question.groups] == sorted(occurring)
+
+
+def test_a_million_values_are_listed_soon() -> None:
+    facts = Declaration("w", dp.Unit.ROW, Caps(1), {"i": Column.integer(0, 999_999)})
+    plan = plan_sql("SELECT i - i % 1000 AS b, COUNT(*) FROM w GROUP BY i - i % 1000", facts)
+    assert [group for (group,) in plan.groups] == list(range(0, 10**6, 1000))

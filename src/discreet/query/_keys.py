@@ -16,6 +16,7 @@ from discreet.query._date_functions import days_between
 from discreet.query._declaration import Declaration
 from discreet.query._functions import FUNCTIONS
 from discreet.query._inference import column_of, infer
+from discreet.query._integer_images import integer_image
 from discreet.query._query import (
     Case,
     ColumnRef,
@@ -62,6 +63,7 @@ def public_keys(scalar: Scalar, declaration: Declaration) -> Sequence[KeyValue] 
 def _keys(scalar: Scalar, fact: ScalarFacts, declaration: Declaration) -> Iterable[KeyValue] | None:
     if fact.type is ColumnType.BOOLEAN:
         return False, True
+    found: Iterable[KeyValue] | None
     match scalar:
         case ColumnRef(name) if (keys := column_of(name, declaration).keys) is not None:
             return keys
@@ -76,7 +78,16 @@ def _keys(scalar: Scalar, fact: ScalarFacts, declaration: Declaration) -> Iterab
             found = _mapped(scalar, declaration)
         case _:
             found = None
+    if found is None and fact.type is ColumnType.INTEGER:
+        found = integer_image(
+            scalar, declaration, lambda part: _whole_keys(part, declaration), MOST_KEYS
+        )
     return found if found is not None else _within_bounds(scalar, fact)
+
+
+def _whole_keys(part: Scalar, declaration: Declaration) -> list[int] | None:
+    keys = _keys(part, infer(part, declaration), declaration)
+    return None if keys is None else [key for key in keys if isinstance(key, int)]
 
 
 def _union(values: Iterable[Scalar], declaration: Declaration) -> set[KeyValue] | None:

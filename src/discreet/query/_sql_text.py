@@ -119,6 +119,11 @@ class _Parser(Parser):
     """Parses every call as a call by name. A name is never taken for a word of SQL: every word that
     has a meaning here is a token of its own kind."""
 
+    # x - x % 10 is x - (x % 10), as in each engine; sqlglot has % beside + and -
+    TERM: ClassVar[dict[Any, Any]] = {  # Any: as sqlglot has it
+        kind: node for kind, node in Parser.TERM.items() if kind is not TokenType.MOD
+    }
+    FACTOR: ClassVar[dict[Any, Any]] = Parser.FACTOR | {TokenType.MOD: exp.Mod}  # Any: the same
     FUNCTIONS: ClassVar[dict[str, Any]] = {}  # Any: as sqlglot has it
     FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {  # Any: the same
         "EXTRACT": lambda self: self.extract()
