@@ -1,85 +1,83 @@
-"""Pictures of answers: each number with its interval, by group."""
+"""Pictures of answers: each number with its interval, by group, and histograms."""
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+import textwrap
+from typing import TYPE_CHECKING
 
 from discreet.errors import InvalidArgument
-from discreet.plots import _style
+from discreet.plots import _answer_series, _style
+from discreet.plots._answer_series import Series
 from discreet.query import Answer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MANY = 25  # groups whose names are all written
-_SPREAD = 0.6  # of the distance between two groups, for the series
+_MOST_PANELS = 36
+_BESIDE = 4  # panels in a row
+_WRAPPED = 100  # characters of the foot in a line
 
 
 def answer(released: Answer, aggregate: str | None = None, ax: "Axes | None" = None) -> "Axes":
-    """Draw an aggregate or a computed column of each row as a point, with its interval as a bar.
+    """Draw each number of an answer as a point, with its interval as a bar.
 
-    Without ``aggregate`` it is the first one. The rows stand in the order of the answer. With two
-    keys or more, the last key gives the series, each with its own colour and mark. An interval
-    covers the noise alone, at the answer's confidence. A value that is NULL has an interval only,
-    and an interval with an open end is not drawn.
+    Each aggregate and computed column has a panel of its own, one below the other; ``aggregate``
+    names one of them. The rows stand in the order of the answer. With two keys or more, the last
+    key gives the series, each with its own colour and mark; of more than seven values each has a
+    panel, unless another key has fewer. Counts in the bins of `Table.histogram` are bars between
+    the bins' edges. The title says what the intervals cover, the foot names noise, caps and bounds.
+    A value that is NULL has an interval only, and an interval with an open end is not drawn.
+
+    The result is the axes of the first panel; ``result.figure`` has all. On given axes ``ax`` there
+    is room for one panel.
     """
-    query = released.plan.query
-    names = list(query.columns)
-    name = names[0] if aggregate is None else aggregate
-    if name not in names:
-        raise InvalidArgument(f"aggregate = {name!r}: the answer has {', '.join(names)}")
+    names = _names(released, aggregate)
+    panels = [
+        part for name in names for part in _answer_series.panels_of(Series.of(released, name))
+    ]
+    if ax is not None and len(panels) > 1:
+        raise InvalidArgument(
+            f"ax: the answer needs {len(panels)} panels; name one number (aggregate={names[0]!r}), "
+            "with at most seven values of some key, or leave ax out"
+        )
+    if len(panels) > _MOST_PANELS:
+        raise InvalidArgument(
+            f"the answer needs {len(panels)} panels, and more than {_MOST_PANELS} can't be read: "
+            "name one number, or ask for fewer groups"
+        )
     level = f"intervals at {float(released.confidence):.4g} confidence, for the noise alone"
-    keys, series = list(query.key_names), None
-    if len(keys) > 1:
-        series = keys.pop()
-    ax = _style.axes(ax, level, ", ".join(keys), name)
+    foot = _foot(released)
+    if ax is not None:
+        across = "\n".join(filter(None, (panels[0].across, foot)))
+        _answer_series.draw(panels[0], _style.axes(ax, level, across, panels[0].name))
+        return ax
+    is_of_kinds = any(panel.title for panel in panels)
+    every = _style.panels(len(panels), _BESIDE if is_of_kinds else 1, is_one_scale=len(names) == 1)
+    for number, (panel, one) in enumerate(zip(panels, every, strict=True)):
+        title = panel.title or (level if number == 0 else "")
+        _answer_series.draw(panel, _style.axes(one, title, panel.across, panel.name))
+    figure = every[0].get_figure(root=True)
+    assert figure is not None  # it has just been made
+    if is_of_kinds:
+        figure.suptitle(level, x=0.01, ha="left", fontsize=11.5, color=_style.INK)
+    figure.supxlabel(foot, x=0.01, ha="left", fontsize=8.5, color=_style.FAINT)
+    return every[0]
+
+
+def _names(released: Answer, aggregate: str | None) -> list[str]:
+    """The numbers to draw."""
     rows = released.rows()
     if not rows:
         raise InvalidArgument(
             "the answer has no rows to draw; HAVING or LIMIT left all of them out"
         )
-    groups = list(dict.fromkeys(tuple(_text(row[key]) for key in keys) for row in rows))
-    kinds = list(dict.fromkeys(_kind(row, series) for row in rows))
-    for number, (kind, (colour, _)) in enumerate(zip(kinds, _style.lines(), strict=False)):
-        mine = [row for row in rows if _kind(row, series) == kind]
-        there = [groups.index(tuple(_text(row[key]) for key in keys)) for row in mine]
-        across = np.array(there) + _SPREAD * ((number + 0.5) / len(kinds) - 0.5)
-        low, high, values = (_column(mine, name + end) for end in ("_low", "_high", ""))
-        mark = _MARKS[number % len(_MARKS)]
-        ax.vlines(across, low, high, color=colour, lw=1.8)
-        ax.plot(across, values, mark, color=colour, ms=5.5, label=f"{series} {kind}")
-    _name_groups(ax, groups)
-    if series is not None:
-        beside = (1.01, 1.0)
-        ax.legend(frameon=False, labelcolor="linecolor", loc="upper left", bbox_to_anchor=beside)
-    return ax
+    names = [name for name in released.plan.query.columns if _answer_series.is_number(rows, name)]
+    if aggregate is not None and aggregate not in names:
+        raise InvalidArgument(f"aggregate = {aggregate!r}: the answer has {', '.join(names)}")
+    if not names:
+        raise InvalidArgument("the answer has no numbers to draw")
+    return names if aggregate is None else [aggregate]
 
 
-_MARKS = "os^Dv*"
-
-
-def _name_groups(ax: "Axes", groups: list[tuple[str, ...]]) -> None:
-    """The names of the groups below the axis; of many, some."""
-    step = -(-len(groups) // _MANY)
-    shown = range(0, len(groups), step)
-    names = [", ".join(groups[place]) for place in shown]
-    is_long = sum(map(len, names)) > 60  # characters beside each other
-    ax.set_xticks(
-        list(shown), names, rotation=40 if is_long else 0, ha="right" if is_long else "center"
-    )
-    ax.set_xlim(-0.6, len(groups) - 0.4)
-
-
-def _column(rows: list[dict[str, object]], name: str) -> list[float]:
-    values: list[Any] = [row[name] for row in rows]  # Any: numbers, or None
-    return [float("nan") if value is None else float(value) for value in values]
-
-
-def _kind(row: dict[str, object], series: str | None) -> str:
-    return "" if series is None else _text(row[series])
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return "all"
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _foot(released: Answer) -> str:
+    """The noise, the caps and the bounds."""
+    said = "; ".join([_answer_series.noise_in_words(released), *released.limits])
+    return textwrap.fill(said, _WRAPPED)

@@ -43,6 +43,25 @@ def axes(ax: "Axes | None", title: str, across: str, up: str, *, is_square: bool
     return ax
 
 
+def panels(count: int, beside: int, *, is_one_scale: bool) -> "list[Axes]":
+    """The axes of a new figure with this many panels, so many of them beside one another; with
+    ``is_one_scale`` all have the same vertical axis."""
+    if count == 1:
+        return [_new((7.0, 4.6))]
+    across = min(count, beside)
+    down = -(-count // across)
+    size = (7.0, min(3.2 * down, 14.0)) if across == 1 else (3.4 * across, 2.7 * down)
+    first = _new(size)
+    figure = first.get_figure(root=True)
+    assert figure is not None  # it has just been made
+    first.remove()
+    made = figure.subplots(down, across, sharey=is_one_scale, squeeze=False)
+    found: list[Axes] = list(made.flat)
+    for one in found[count:]:
+        one.remove()
+    return found[:count]
+
+
 def _new(size: tuple[float, float]) -> "Axes":
     try:
         from matplotlib import pyplot

@@ -161,8 +161,12 @@ class Answer:
         said = dict.fromkeys(ESTIMATORS[function].note for function in used)
         hidden = hidden_in_words(self.plan, self.release.mechanism)
         own, done = self.plan.declaration.notes, after_in_words(self.plan.query)
-        limits = limits_in_words(self.plan)
-        return (covered, *limits, *filter(None, (*own, *said, hidden, *done)))
+        return (covered, *self.limits, *filter(None, (*own, *said, hidden, *done)))
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """In words: the caps and bounds that may have left something out, if any."""
+        return tuple(limits_in_words(self.plan))
 
     @property
     def statement(self) -> str:
