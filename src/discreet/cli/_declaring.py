@@ -113,6 +113,20 @@ def declare(  # noqa: PLR0913  # each is an option of the command
             help="The format of dates in text, such as %d/%m/%Y; 2013-01-02 needs none.",
         ),
     ] = None,
+    zone: Annotated[
+        Many,
+        _column_option(
+            metavar="COLUMN=ZONE",
+            help="The time zone whose days timestamps with a zone are in, such as Europe/Berlin.",
+        ),
+    ] = None,
+    decimals: Annotated[
+        Many,
+        _column_option(
+            metavar="COLUMN=DIGITS",
+            help="The digits after the point of exact numbers, such as 2 for prices.",
+        ),
+    ] = None,
     epsilon: Annotated[
         Decimal | None,
         _budget_option(
@@ -213,6 +227,8 @@ def declare(  # noqa: PLR0913  # each is an option of the command
             "--null": null or [],
             "--type": column_type or [],
             "--date-format": date_format or [],
+            "--zone": zone or [],
+            "--decimals": decimals or [],
         },
     )
     comments: Mapping[Keys, str] = {}

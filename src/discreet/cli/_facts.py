@@ -10,7 +10,7 @@ import typer
 
 from discreet.cli._options import number
 from discreet.errors import InvalidArgument
-from discreet.query._columns import ColumnType
+from discreet.query._columns import MOST_DECIMALS, Column, ColumnType
 from discreet.query._date_format import check_date_format
 from discreet.query._declaration_edit import Setting
 from discreet.query._declaration_file import whole_range
@@ -53,7 +53,8 @@ def kind_of(name: str, proposed: ColumnType | None, options: ColumnOptions) -> C
     """The type that an option states, or else the proposed one."""
     text = options.text("--type", name)
     if text is None:
-        return proposed if options.text("--date-format", name) is None else ColumnType.DATE
+        is_date = any(options.text(one, name) is not None for one in ("--date-format", "--zone"))
+        return ColumnType.DATE if is_date else proposed
     if text not in _KINDS:
         near = did_you_mean(text, list(_KINDS))
         raise mistake("--type", f"{name}={text}: give one of {', '.join(_KINDS)}{near}")
@@ -71,6 +72,10 @@ def settings(name: str, kind: ColumnType, options: ColumnOptions) -> dict[Keys, 
         found["null",] = _value("--null", name, kind, null)
     if (form := options.text("--date-format", name)) is not None:
         found["format",] = _format(name, kind, form)
+    if (zone := options.text("--zone", name)) is not None:
+        found["zone",] = _zone(name, kind, zone)
+    if (digits := options.text("--decimals", name)) is not None:
+        found["decimals",] = _decimals(name, kind, digits)
     return found
 
 
@@ -153,6 +158,25 @@ def _format(name: str, kind: ColumnType, text: str) -> str:
     except InvalidArgument as error:
         raise mistake("--date-format", f"{name}: {error}") from None
     return text
+
+
+def _zone(name: str, kind: ColumnType, text: str) -> str:
+    try:
+        Column(kind, zone=text)
+    except InvalidArgument as error:
+        raise mistake("--zone", f"{name}: {error}") from None
+    return text
+
+
+def _decimals(name: str, kind: ColumnType, text: str) -> int:
+    if kind is not ColumnType.NUMBER:
+        raise mistake("--decimals", f"{name} is a {kind.value} column; only numbers have decimals")
+    if text not in map(str, range(1, MOST_DECIMALS + 1)):
+        raise mistake(
+            "--decimals",
+            f"{name}={text}: give the digits after the point, from 1 to {MOST_DECIMALS}",
+        )
+    return int(text)
 
 
 def _value(option: str, name: str, kind: ColumnType, text: str) -> Setting:
