@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -138,3 +139,31 @@ def test_the_test_has_power() -> None:
     """Intervals that are a bit too short are refuted: by many groups more easily."""
     assert binom.cdf(round(0.93 * GROUPS), GROUPS, 0.95) < FALSE_ALARM
     assert binom.cdf(round(0.915 * FEW_GROUPS), FEW_GROUPS, 0.95) < FALSE_ALARM
+
+
+def test_quantiles_of_one_group_never_cross() -> None:
+    """Also where a group is empty, and all levels are drawn without regard to one another; each
+    value is within its interval."""
+    frame = pd.DataFrame({"g": [0] * 30, "x": range(30), "y": range(30)})
+    columns = {
+        "g": dp.Column.integer(keys=[0, 1, 2]),
+        "x": dp.Column.number(0, 30),
+        "y": dp.Column.integer(0, 30),
+    }
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=999))
+    table = dp.Table(frame, name="t", unit=dp.Unit.ROW, columns=columns, ledger=ledger)
+    crossed = 0
+    text = (
+        "SELECT g, MAX(x) AS d, QUANTILE(x, 0.75) AS c, MEDIAN(x) AS b, MIN(x) AS a, "
+        "QUANTILE(x, 0.75) - MIN(x) AS far, MEDIAN(y) AS other FROM t GROUP BY g"
+    )
+    for _ in range(30):
+        for row in table.sql(text, epsilon=0.5).rows():
+            values: list[Any] = [row[name] for name in "abcd"]
+            assert values == sorted(values)
+            assert row["far"] == row["c"] - row["a"]  # type: ignore[operator]  # numbers
+            for name in ("a", "b", "c", "d", "other"):
+                ends: Any = row[f"{name}_low"], row[f"{name}_high"]
+                assert ends[0] <= row[name] <= ends[1]
+            crossed += row["other"] < row["a"]  # type: ignore[operator]  # numbers
+    assert crossed > 0  # another value's quantiles are left alone

@@ -10,15 +10,16 @@ through `discreet.mechanisms._release`. Read the files in this order:
    `_sql_after`, `_sql_values`, `_sql_leaves`; of several tables: `_relation` (joins and unions as
    values), `_derived` (their declaration, and why they are private), `_per_unit`, `_public_table`,
    `_beside`
-3. what it means and costs: `_inference` (types and bounds), `_plan` (sums, sensitivity), `_price`,
+3. what it means and costs: `_inference` (types and bounds), `_keys` and
+   `_integer_images` (the groups that can occur), `_plan` (sums, sensitivity), `_price`,
    and `_public_facts` for receipts
 4. how it runs: `_source` (rows), `_related` (those of several tables), `_linked` (those under keys
    of units), `_conversion`, `_compiling`, `_bounding`; `_compiled_plan` is the whole, `_engine` the
    role of an engine, `_duckdb` the one there is; `_private_keys` for groups that come from the rows
 5. what comes out: `_question` (price, pay, release), `_assembly`, `_answer`, `_answer_in_words`,
-   `_estimates`, `_intervals`, `_second_moments`, `_correlation`, `_forecast`; what is computed from
-   noisy numbers: `_post_processing` and `_output_types` (what may be), `_totals`, `_outputs` and
-   `_evaluation` (with intervals), `_output_functions`, `_chosen_rows`
+   `_estimates`, `_intervals`, `_quantile_order`, `_second_moments`, `_correlation`, `_forecast`;
+   what is computed from noisy numbers: `_post_processing` and `_output_types` (what may be),
+   `_totals`, `_outputs` and `_evaluation` (with intervals), `_output_functions`, `_chosen_rows`
 6. what to pay: `_accuracy` (the epsilon for an error), `_usefulness` and `_ranges` (warnings),
    `_workload` (several questions)
 7. `_table`, `_selection`: what users call; `_histogram`, `_correlations` and `_contingency` shape

@@ -30,6 +30,7 @@ from discreet.query._outputs import (
 )
 from discreet.query._post_processing import is_positive, measure, measures_in
 from discreet.query._price import PricedPlan
+from discreet.query._quantile_order import in_order, of_one_value
 from discreet.query._query import Aggregate, Measure, Scalar, column_names
 from discreet.query._totals import GroupingLevel, TotalKey, grouping_levels, groups_of_keys
 
@@ -98,15 +99,23 @@ class _NumbersOfLevel:
         """An aggregate's values, with intervals at this confidence."""
         known = measure(aggregate), confidence
         if known not in self._found:
-            sources = self._sources[known[0]]
-            estimator, numbers = (
-                ESTIMATORS[aggregate.function],
-                [self.level.noisy[one] for one in sources],
-            )
-            steps = numbers[0].tolist() if estimator.is_in_ranks else _whole(numbers)
-            noise = law(self.priced, sources, self.level.summed)
-            self._found[known] = estimator.estimate(noise, steps, confidence)
+            self._found[known] = self._estimated(aggregate, confidence)
         return self._found[known]
+
+    def _estimated(self, aggregate: Aggregate, confidence: Fraction) -> Estimates:
+        if not ESTIMATORS[aggregate.function].is_in_ranks:
+            return self._alone(aggregate, confidence)
+        levels = of_one_value(aggregate, self.priced.plan.query.aggregates)
+        place = [measure(one) for one in levels].index(measure(aggregate))
+        return in_order([self._alone(one, confidence) for one in levels], place)
+
+    def _alone(self, aggregate: Aggregate, confidence: Fraction) -> Estimates:
+        """The estimates from the aggregate's own noisy numbers."""
+        sources, estimator = self._sources[measure(aggregate)], ESTIMATORS[aggregate.function]
+        numbers = [self.level.noisy[one] for one in sources]
+        steps = numbers[0].tolist() if estimator.is_in_ranks else _whole(numbers)
+        noise = law(self.priced, sources, self.level.summed)
+        return estimator.estimate(noise, steps, confidence)
 
     def output(self, value: Scalar) -> Enclosed:
         """A value that is computed from numbers, with its interval."""
