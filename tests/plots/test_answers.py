@@ -146,6 +146,17 @@ def test_title_and_foot_name_confidence_noise_caps_and_bounds() -> None:
     assert "one p counts" in plots.answer(answer, "x", given).get_xlabel()
 
 
+def test_private_keys_name_the_noise_of_their_threshold() -> None:
+    frame = pd.DataFrame({"g": [1] * 300, "x": 3})
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=9, delta=1e-3))
+    columns = {"g": dp.Column.integer(), "x": dp.Column.integer(0, 9)}
+    some = dp.Table(frame, unit=dp.Unit.ROW, columns=columns, ledger=ledger)
+    answer = some.group_by("g").agg(n=dp.count(), x=dp.mean("x")).release(epsilon=4, delta=1e-6)
+    foot = plots.answer(answer).figure.get_supxlabel()
+    assert "noise" in foot
+    assert "exponential" not in foot
+
+
 def test_too_many_panels_are_refused_and_texts_are_not_drawn() -> None:
     many = table(40).group_by("g", t=dp.col("x").floor() % 20).agg(n=dp.count(), s=dp.sum("x"))
     with pytest.raises(InvalidArgument, match="panels, and more than 36 can't be read"):

@@ -183,3 +183,11 @@ def test_the_error_of_a_quantile_is_a_share_of_rows() -> None:
     assert line.half_width <= 0.1
     less = QuestionPrice(price.epsilon * Fraction("0.99"))
     assert question.forecast(less, group_size=1_000).lines[0].half_width > 0.09
+
+
+def test_a_price_goes_in_by_position() -> None:
+    question = TABLE.question("SELECT COUNT(*) FROM t")
+    found: Any = QuestionPrice(1)
+    with pytest.raises(InvalidArgument, match="give it by position"):
+        question.forecast(epsilon=found)
+    assert question.forecast(found) == question.forecast(epsilon=1)

@@ -3,9 +3,11 @@
 from html.parser import HTMLParser
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
+import discreet as dp
 from discreet import Ledger, Limit, Unit
 from discreet.mechanisms import Bounded, DiscreteLaplace, release
 from discreet.query import Column, Noise, Table, count, plan_workload
@@ -136,3 +138,22 @@ def test_a_statement_is_for_people_who_are_not_specialists() -> None:
     gaussian = asked.release(epsilon=1, delta=1e-6, noise=Noise.GAUSSIAN).statement
     assert "but for a probability of 0.000001" in gaussian or "1e-06" in gaussian
     assert "none worth the name" in asked.release(epsilon=1_000).statement
+
+
+@pytest.mark.parametrize("by", [(), ("k",)])
+def test_many_numbers_stand_below_one_another(by: tuple[str, ...]) -> None:
+    """A description of a column has six of them: beside one another they leave the page."""
+    frame = pd.DataFrame({"k": [0, 1] * 50, "x": range(100), "y": range(100)})
+    columns = {"k": dp.Column.integer(keys=[0, 1])}
+    columns |= {name: dp.Column.integer(0, 99) for name in "xy"}
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=99))
+    table = dp.Table(frame, unit=dp.Unit.ROW, columns=columns, ledger=ledger)
+    answer = table.describe("x", "y", by=by, epsilon=9)
+    lines = repr(answer).splitlines()
+    assert max(map(len, lines[: 12 * (1 + len(by))])) <= 60
+    assert "x_count" in lines[1]
+    assert "x_mean" in lines[2]
+    html = answer._repr_html_()
+    assert html.count("<th>") == 3 + len(by)
+    for name in answer.plan.query.columns:
+        assert html.count(f"<td>{name}</td>") == (2 if by else 1)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from discreet.mechanisms import DiscreteLaplace, Gaussian, Together
+from discreet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold
+from discreet.mechanisms.thresholds._keys_first import KeysFirst
 from discreet.noise._arrays import FloatArray
 from discreet.plots import _style
 from discreet.query import Answer
@@ -20,12 +22,16 @@ _SPREAD = 0.6  # of the distance between two groups, for the series
 _SERIES = 7  # that colours and marks tell apart
 _LONG = 60  # characters beside each other
 _MARKS = "os^Dv*P"
+_NOISE = (
+    ((DiscreteLaplace, LaplaceThreshold), "discrete Laplace noise"),
+    ((Gaussian, GaussianThreshold), "rounded Gaussian noise"),
+)
 
 Rows = Sequence[dict[str, Any]]  # Any: values of any type
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class AnswerPanel:
     """A number of an answer by its groups; ``series`` is the key that gives colours. ``edges`` are
     the columns of a histogram's edges. ``title`` is the one value that the panel is of."""
 
@@ -37,19 +43,19 @@ class Series:
     title: str = ""
 
     @staticmethod
-    def of(released: Answer, name: str) -> "Series":
+    def of(released: Answer, name: str) -> "AnswerPanel":
         """The panel of all rows."""
         rows, keys = released.rows(), list(released.plan.query.key_names)
         edges = _edges(released)
         if edges is not None:
             keys.remove(edges[0])
             series = keys.pop() if keys else None
-            return Series(name, rows, tuple(keys), series, edges)
+            return AnswerPanel(name, rows, tuple(keys), series, edges)
         if len(keys) < 2:
-            return Series(name, rows, tuple(keys), None, None)
+            return AnswerPanel(name, rows, tuple(keys), None, None)
         few = [key for key in keys if len(_values(rows, key)) <= _SERIES]
         series = keys[-1] if keys[-1] in few or not few else few[-1]
-        return Series(name, rows, tuple(key for key in keys if key != series), series, None)
+        return AnswerPanel(name, rows, tuple(key for key in keys if key != series), series, None)
 
     @property
     def across(self) -> str:
@@ -57,7 +63,7 @@ class Series:
         return self.edges[0].removesuffix("_from") if self.edges else ", ".join(self.keys)
 
 
-def panels_of(one: Series) -> list[Series]:
+def panels_of(one: AnswerPanel) -> list[AnswerPanel]:
     """The panels in which its series can be told apart: one, or one for each value of the series'
     key. A histogram has one for each group."""
     if one.series is None:
@@ -78,7 +84,7 @@ def panels_of(one: Series) -> list[Series]:
     ]
 
 
-def draw(one: Series, ax: "Axes") -> None:
+def draw(one: AnswerPanel, ax: "Axes") -> None:
     """Draw the panel on these axes."""
     if one.edges is not None:
         _draw_bins(one, one.edges, ax)
@@ -86,7 +92,7 @@ def draw(one: Series, ax: "Axes") -> None:
         _draw_points(one, ax)
 
 
-def _draw_bins(one: Series, edges: tuple[str, str], ax: "Axes") -> None:
+def _draw_bins(one: AnswerPanel, edges: tuple[str, str], ax: "Axes") -> None:
     """A bar between the edges of each bin, with its interval."""
     left, right, values, low, high = (
         _column(one.rows, name)
@@ -103,7 +109,7 @@ def _draw_bins(one: Series, edges: tuple[str, str], ax: "Axes") -> None:
     ax.set_xticks(shown, names, rotation=40 if is_long else 0, ha="right" if is_long else "center")
 
 
-def _draw_points(one: Series, ax: "Axes") -> None:
+def _draw_points(one: AnswerPanel, ax: "Axes") -> None:
     groups = list(dict.fromkeys(_kind(row, one.keys) for row in one.rows))
     by = () if one.series is None else (one.series,)
     kinds = list(dict.fromkeys(_kind(row, by) for row in one.rows))
@@ -143,14 +149,14 @@ def is_number(rows: Rows, name: str) -> bool:
 def noise_in_words(released: Answer) -> str:
     """The kinds of noise in an answer."""
     mechanism = released.release.mechanism
-    mechanisms = mechanism.mechanisms.values() if isinstance(mechanism, Together) else [mechanism]
+    every: list[object]
+    if isinstance(mechanism, KeysFirst):
+        every = [mechanism.threshold, *mechanism.others.values()]
+    else:
+        every = list(mechanism.mechanisms.values()) if isinstance(mechanism, Together) else []
     kinds = dict.fromkeys(
-        "discrete Laplace noise"
-        if isinstance(one, DiscreteLaplace)
-        else "rounded Gaussian noise"
-        if isinstance(one, Gaussian)
-        else "exponential mechanism"
-        for one in mechanisms
+        next((name for kind, name in _NOISE if isinstance(one, kind)), "exponential mechanism")
+        for one in every
     )
     return ", ".join(kinds)
 

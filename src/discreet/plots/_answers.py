@@ -4,8 +4,8 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from discreet.errors import InvalidArgument
-from discreet.plots import _answer_series, _style
-from discreet.plots._answer_series import Series
+from discreet.plots import _answer_panel, _style
+from discreet.plots._answer_panel import AnswerPanel
 from discreet.query import Answer
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def answer(released: Answer, aggregate: str | None = None, ax: "Axes | None" = N
     """
     names = _names(released, aggregate)
     panels = [
-        part for name in names for part in _answer_series.panels_of(Series.of(released, name))
+        part for name in names for part in _answer_panel.panels_of(AnswerPanel.of(released, name))
     ]
     if ax is not None and len(panels) > 1:
         raise InvalidArgument(
@@ -47,13 +47,13 @@ def answer(released: Answer, aggregate: str | None = None, ax: "Axes | None" = N
     foot = _foot(released)
     if ax is not None:
         across = "\n".join(filter(None, (panels[0].across, foot)))
-        _answer_series.draw(panels[0], _style.axes(ax, level, across, panels[0].name))
+        _answer_panel.draw(panels[0], _style.axes(ax, level, across, panels[0].name))
         return ax
     is_of_kinds = any(panel.title for panel in panels)
     every = _style.panels(len(panels), _BESIDE if is_of_kinds else 1, is_one_scale=len(names) == 1)
     for number, (panel, one) in enumerate(zip(panels, every, strict=True)):
         title = panel.title or (level if number == 0 else "")
-        _answer_series.draw(panel, _style.axes(one, title, panel.across, panel.name))
+        _answer_panel.draw(panel, _style.axes(one, title, panel.across, panel.name))
     figure = every[0].get_figure(root=True)
     assert figure is not None  # it has just been made
     if is_of_kinds:
@@ -69,7 +69,7 @@ def _names(released: Answer, aggregate: str | None) -> list[str]:
         raise InvalidArgument(
             "the answer has no rows to draw; HAVING or LIMIT left all of them out"
         )
-    names = [name for name in released.plan.query.columns if _answer_series.is_number(rows, name)]
+    names = [name for name in released.plan.query.columns if _answer_panel.is_number(rows, name)]
     if aggregate is not None and aggregate not in names:
         raise InvalidArgument(f"aggregate = {aggregate!r}: the answer has {', '.join(names)}")
     if not names:
@@ -79,5 +79,5 @@ def _names(released: Answer, aggregate: str | None) -> list[str]:
 
 def _foot(released: Answer) -> str:
     """The noise, the caps and the bounds."""
-    said = "; ".join([_answer_series.noise_in_words(released), *released.limits])
+    said = "; ".join([_answer_panel.noise_in_words(released), *released.limits])
     return textwrap.fill(said, _WRAPPED)

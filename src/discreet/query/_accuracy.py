@@ -32,6 +32,10 @@ def named_price(
     if price is None:
         if epsilon is None:
             raise InvalidArgument("epsilon: give the price of the question, such as epsilon=0.5")
+        if isinstance(epsilon, QuestionPrice):
+            raise InvalidArgument(
+                "epsilon is a QuestionPrice: give it by position, as in question.release(price)"
+            )
         return QuestionPrice(epsilon, delta, noise=noise, weights=weights)
     if not isinstance(price, QuestionPrice):
         raise InvalidArgument(

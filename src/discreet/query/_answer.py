@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
+_MOST_BESIDE = 4  # numbers of a group on one line
 _MOST_SHOWN = 60  # rows of an answer, in a notebook or in Python
 
 
@@ -139,7 +140,7 @@ class Answer:
         }
 
     def __repr__(self) -> str:
-        cells = self.cells(_MOST_SHOWN)
+        cells = self._shown
         widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
         lines = [
             "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
@@ -175,14 +176,27 @@ class Answer:
 
     def _repr_html_(self) -> str:
         """The table for notebooks."""
-        head, *body = (
-            "".join(f"<td>{_escaped(cell)}</td>" for cell in row) for row in self.cells(_MOST_SHOWN)
-        )
+        head, *body = ("".join(f"<td>{_escaped(cell)}</td>" for cell in row) for row in self._shown)
         rows = "".join(f"<tr>{row}</tr>" for row in body)
         note = "<br>".join(_escaped(one) for one in (*self._left_out, *self.notes))
         titles = head.replace("td>", "th>")
         table = f"<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table>"
         return f"{table}<p>{note}</p>"
+
+    @property
+    def _shown(self) -> list[list[str]]:
+        """The cells on a page: with many numbers, each number of a group on a line of its own."""
+        head, *body = self.cells(_MOST_SHOWN)
+        keys, names = len(self.plan.query.key_names), self.plan.query.columns
+        if len(names) <= _MOST_BESIDE:
+            return [head, *body]
+        lines = [
+            [*(row[:keys] if number == 0 else [""] * keys), name, *row[place : place + 2]]
+            for row in body
+            for number, name in enumerate(names)
+            for place in (keys + 2 * number,)
+        ]
+        return [[*head[:keys], "number", "value", "interval"], *lines]
 
     @property
     def _left_out(self) -> list[str]:

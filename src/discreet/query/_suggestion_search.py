@@ -47,6 +47,11 @@ _FEW = Fraction(1, 2)  # of the units: keys of fewer are not suggested
 HELD = "at least 90 % of the units' values, one of each, at 95 % confidence"
 
 
+_NO_KEYS = (
+    "since keys of texts need a delta of their own: --suggest-delta 1e-6, or delta=1e-6 in Python"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class SuggestionOf:
     """The question for suggestions: of these columns, by their types, for a unit. Facts that are
@@ -162,7 +167,10 @@ class OpenColumns:
         numbers = [name for name in chosen if can_be[name] is not ColumnType.TEXT]
         left_out = {name: "not chosen" for name in can_be if name not in chosen}
         if not with_keys:
-            left_out |= dict.fromkeys(texts, "since keys need a delta")
+            left_out |= dict.fromkeys(
+                texts,
+                _NO_KEYS,
+            )
         return OpenColumns(asked, tuple(numbers), tuple(texts) if with_keys else (), left_out)
 
     @property

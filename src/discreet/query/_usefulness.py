@@ -47,6 +47,11 @@ def needed_price(
 
 
 def _said(line: ForecastLine, counts: Collection[str]) -> str:
+    if line.is_in_ranks:
+        return (
+            f"{line.name}: in a group of {line.judged_size:,} rows the interval may hold any value "
+            f"of the declared range, since it reaches over {line.width[2:]}"
+        )
     whole = "group itself" if line.name in counts else "declared range"
     return (
         f"{line.name}: in a group of {line.judged_size:,} rows the interval is as wide as the "
