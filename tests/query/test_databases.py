@@ -1,5 +1,6 @@
 """Tables of a user's own DuckDB: plain tables are read, and nothing that computes."""
 
+import datetime
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -173,3 +174,25 @@ def test_names_with_quotes_are_names() -> None:
     table = _table(source, {'x"y': Column.number(0, 10)})
     assert without_noise(table.agg(s=dp.sum('x"y'))).rows()[0]["s"] == 5.0
     made.disconnect()
+
+
+@pytest.mark.parametrize("session", ["UTC", "America/New_York", "Asia/Tokyo"])
+def test_timestamps_with_a_zone_count_on_the_declared_zones_day(
+    connection: Any, session: str
+) -> None:
+    """Whatever the zone of the session is that wrote or reads them. Those that no date holds make
+    nothing fail."""
+    connection.con.execute(f"SET TimeZone = '{session}'")
+    connection.con.execute('CREATE TABLE m (u BIGINT, "at" TIMESTAMPTZ)')
+    moments = ["2024-03-31 23:30:00+00", "2024-03-31 10:00:00+00", "2024-04-01 23:30:00+09"]
+    values = ", ".join(f"({n}, TIMESTAMPTZ '{text}')" for n, text in enumerate(moments))
+    connection.con.execute(f"INSERT INTO m VALUES {values}, (9, NULL)")
+    first, last = datetime.date(2024, 3, 30), datetime.date(2024, 4, 2)
+    for zone, days in [("Asia/Tokyo", [0, 1, 2, 0]), ("UTC", [0, 2, 1, 0])]:
+        columns = {"at": Column.date(first, last, zone=zone)}
+        question = _table(connection.table("m"), columns).group_by("at").agg(n=dp.count())
+        assert [row["n"] for row in without_noise(question).rows()] == days
+    connection.con.execute("INSERT INTO m VALUES (10, 'infinity'), (11, '-infinity')")
+    connection.con.execute("INSERT INTO m VALUES (12, '290000-01-01 00:00:00+00')")
+    moved = [row["n"] for row in without_noise(question).rows()]
+    assert moved[1:3] == days[1:3]

@@ -27,7 +27,7 @@ _NOISE = (
     ((Gaussian, GaussianThreshold), "rounded Gaussian noise"),
 )
 
-Rows = Sequence[dict[str, Any]]  # Any: values of any type
+AnswerLines = Sequence[dict[str, Any]]  # Any: values of any type
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class AnswerPanel:
     the columns of a histogram's edges. ``title`` is the one value that the panel is of."""
 
     name: str
-    rows: Rows
+    rows: AnswerLines
     keys: tuple[str, ...]
     series: str | None
     edges: tuple[str, str] | None
@@ -139,7 +139,7 @@ def _name_groups(ax: "Axes", groups: list[tuple[str, ...]], most: int) -> None:
     ax.set_xlim(-0.6, len(groups) - 0.4)
 
 
-def is_number(rows: Rows, name: str) -> bool:
+def is_number(rows: AnswerLines, name: str) -> bool:
     """Whether a column of the answer has numbers, or intervals of numbers."""
     values = [row[name + end] for row in rows for end in ("", "_low", "_high")]
     there = [value for value in values if value is not None]
@@ -170,11 +170,11 @@ def _edges(released: Answer) -> tuple[str, str] | None:
     return (keys[-1], other) if other in released.columns else None
 
 
-def _values(rows: Rows, key: str) -> set[str]:
+def _values(rows: AnswerLines, key: str) -> set[str]:
     return {_text(row[key]) for row in rows}
 
 
-def _column(rows: Rows, name: str) -> FloatArray:
+def _column(rows: AnswerLines, name: str) -> FloatArray:
     values = [row[name] for row in rows]
     return np.array([np.nan if value is None else float(value) for value in values])
 

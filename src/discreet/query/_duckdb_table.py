@@ -15,6 +15,7 @@ import ibis.expr.types as ir
 import pyarrow as pa
 
 from discreet.errors import DeclarationError, InvalidArgument
+from discreet.query._conversion import has_zone
 
 _BATCH = 1 << 17
 _AS_TEXT = ("HUGEINT", "UHUGEINT", "UUID", "ENUM", "BIGNUM")  # no Arrow type holds all of them
@@ -23,6 +24,7 @@ _AS_THEY_ARE = (
     *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "FLOAT", "DOUBLE", "DECIMAL"),
     *("VARCHAR", "DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"),
 )
+_MOMENT = "TIMESTAMP WITH TIME ZONE"  # Arrow gives the session's zone as its label
 _COLUMNS = """
     SELECT column_name, data_type, is_generated FROM information_schema.columns
     WHERE (table_catalog, table_schema, table_name) = (?, ?, ?) ORDER BY ordinal_position
@@ -66,7 +68,7 @@ class DuckdbTable:
             columns = ", ".join(_selected(name, kinds[name]) for name in names)
             source = ".".join(_quoted(part) for part in self.place)
             selected = f"SELECT {columns} FROM {source}"  # noqa: S608  # names, quoted
-            yield cursor.sql(selected).to_arrow_reader(_BATCH)
+            yield _without_zones(cursor.sql(selected).to_arrow_reader(_BATCH))
 
     @contextmanager
     def _cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -134,10 +136,31 @@ def _check_holds_rows(cursor: Any, place: tuple[str, str, str]) -> None:  # Any:
 
 def _arrow_type(cursor: Any, kind: str) -> pa.DataType | None:  # Any: DuckDB's cursor
     """The Arrow type of a column of this type; taken from an empty result."""
+    if kind == _MOMENT:
+        return pa.timestamp("us", "UTC")
     if kind.partition("(")[0] not in (*_AS_TEXT, *_AS_THEY_ARE) or kind.endswith("]"):
         return None
     empty = f"SELECT CAST(NULL AS {_wide(kind)}) LIMIT 0"  # a type from our list
     return cursor.sql(empty).to_arrow_table().schema.types[0]
+
+
+def _without_zones(rows: pa.RecordBatchReader) -> pa.RecordBatchReader:
+    """The same rows, with moments as their time in UTC: the zone of a session can't decide."""
+    types = [pa.timestamp("us") if has_zone(kind) else kind for kind in rows.schema.types]
+    if types == rows.schema.types:
+        return rows
+    schema = pa.schema(list(zip(rows.schema.names, types, strict=True)))
+    batches = (
+        pa.RecordBatch.from_arrays(
+            [
+                one if one.type == kind else one.view(pa.int64()).view(kind)
+                for one, kind in zip(batch.columns, types, strict=True)
+            ],
+            schema=schema,
+        )
+        for batch in rows
+    )
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def _selected(name: str, kind: str) -> str:
