@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 
 from discreet.errors import InvalidArgument
+from discreet.plots import Chart, Series
 
 ControlValue = float | int | str
 ControlValues = Mapping[str, Any]  # Any: a number or a text, as the control of that name says
@@ -54,51 +55,6 @@ class Control:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
-    """An axis from ``low`` to ``high``, or with one place for each of ``categories``."""
-
-    label: str
-    low: float = 0.0
-    high: float = 1.0
-    is_log: bool = False
-    categories: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """A line, steps, bars or dots through points (x, y), or a band through (x, low, high).
-
-    ``style`` chooses the colour and the dashes, from 0.
-    """
-
-    label: str
-    kind: str
-    points: tuple[tuple[float | str, ...], ...]
-    style: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RuleLine:
-    """A straight line across the picture, with a word beside it."""
-
-    axis: str
-    at: float
-    label: str
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """One picture; ``about`` says in a sentence how to read it."""
-
-    title: str
-    about: str
-    x: Axis
-    y: Axis
-    series: tuple[Series, ...]
-    rules: tuple[RuleLine, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class View:
     """The page at one value of each control.
 
@@ -127,11 +83,29 @@ class NoisyNumber:
 
 
 @dataclass(frozen=True, slots=True)
+class Overlay:
+    """A series of an outcome, drawn over the chart at this place of the view."""
+
+    chart: int
+    series: Series
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """Whether a guess of an outcome was right; the page counts the guesses of the same label."""
+
+    label: str
+    is_right: bool
+
+
+@dataclass(frozen=True, slots=True)
 class ExperimentOutcome:
-    """One random outcome of an experiment, in words and as points."""
+    """One random outcome of an experiment, in words, as points, or over the view's charts."""
 
     says: str
     points: tuple[NoisyNumber, ...] = ()
+    overlays: tuple[Overlay, ...] = ()
+    guesses: tuple[Guess, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +113,8 @@ class Experiment:
     """A button that draws a random outcome.
 
     ``controls`` names the controls that the outcome depends on. With ``advances``, the slider of
-    that name moves on by one first.
+    that name moves on by one first. An immediate experiment runs by itself whenever one of its
+    controls has moved. An export records at most ``recorded`` outcomes.
     """
 
     name: str
@@ -148,6 +123,8 @@ class Experiment:
     controls: tuple[str, ...]
     run: Callable[[ControlValues], ExperimentOutcome]
     advances: str = ""
+    is_immediate: bool = False
+    recorded: int = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,11 @@ from discreet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold
 from discreet.mechanisms.thresholds._keys_first import KeysFirst
 from discreet.noise._arrays import FloatArray
 from discreet.plots import _style
-from discreet.query import Answer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from discreet.query import Answer
 
 _MANY = 25  # groups whose names are all written
 _FEW = 6  # the same in a narrow panel
@@ -43,7 +44,7 @@ class AnswerPanel:
     title: str = ""
 
     @staticmethod
-    def of(released: Answer, name: str) -> "AnswerPanel":
+    def of(released: "Answer", name: str) -> "AnswerPanel":
         """The panel of all rows."""
         rows, keys = released.rows(), list(released.plan.query.key_names)
         edges = _edges(released)
@@ -146,7 +147,7 @@ def is_number(rows: AnswerLines, name: str) -> bool:
     return all(isinstance(value, int | float) and not isinstance(value, bool) for value in there)
 
 
-def noise_in_words(released: Answer) -> str:
+def noise_in_words(released: "Answer") -> str:
     """The kinds of noise in an answer."""
     mechanism = released.release.mechanism
     every: list[object]
@@ -161,7 +162,7 @@ def noise_in_words(released: Answer) -> str:
     return ", ".join(kinds)
 
 
-def _edges(released: Answer) -> tuple[str, str] | None:
+def _edges(released: "Answer") -> tuple[str, str] | None:
     """The columns of a histogram's edges, if the answer has them."""
     keys = released.plan.query.key_names
     if not keys or not keys[-1].endswith("_from"):

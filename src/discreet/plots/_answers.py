@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING
 from discreet.errors import InvalidArgument
 from discreet.plots import _answer_panel, _style
 from discreet.plots._answer_panel import AnswerPanel
-from discreet.query import Answer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from discreet.query import Answer
 
 _MOST_PANELS = 36
 _BESIDE = 4  # panels in a row
 _WRAPPED = 100  # characters of the foot in a line
 
 
-def answer(released: Answer, aggregate: str | None = None, ax: "Axes | None" = None) -> "Axes":
+def answer(released: "Answer", aggregate: str | None = None, ax: "Axes | None" = None) -> "Axes":
     """Draw each number of an answer as a point, with its interval as a bar.
 
     Each aggregate and computed column has a panel of its own, one below the other; ``aggregate``
@@ -62,7 +63,7 @@ def answer(released: Answer, aggregate: str | None = None, ax: "Axes | None" = N
     return every[0]
 
 
-def _names(released: Answer, aggregate: str | None) -> list[str]:
+def _names(released: "Answer", aggregate: str | None) -> list[str]:
     """The numbers to draw."""
     rows = released.rows()
     if not rows:
@@ -77,7 +78,7 @@ def _names(released: Answer, aggregate: str | None) -> list[str]:
     return names if aggregate is None else [aggregate]
 
 
-def _foot(released: Answer) -> str:
+def _foot(released: "Answer") -> str:
     """The noise, the caps and the bounds."""
     said = "; ".join([_answer_panel.noise_in_words(released), *released.limits])
     return textwrap.fill(said, _WRAPPED)

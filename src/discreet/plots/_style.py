@@ -8,6 +8,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
 INK = "#333333"
@@ -51,26 +52,31 @@ def panels(count: int, beside: int, *, is_one_scale: bool) -> "list[Axes]":
     across = min(count, beside)
     down = -(-count // across)
     size = (7.0, min(3.2 * down, 14.0)) if across == 1 else (3.4 * across, 2.7 * down)
-    first = _new(size)
-    figure = first.get_figure(root=True)
-    assert figure is not None  # it has just been made
-    first.remove()
-    made = figure.subplots(down, across, sharey=is_one_scale, squeeze=False)
+    made = _figure(size).subplots(down, across, sharey=is_one_scale, squeeze=False)
     found: list[Axes] = list(made.flat)
     for one in found[count:]:
         one.remove()
     return found[:count]
 
 
+def row(count: int) -> "list[Axes]":
+    """The axes of a new figure, side by side."""
+    figure = _figure((5.2 * count, 4.6))
+    return [figure.add_subplot(1, count, place) for place in range(1, count + 1)]
+
+
 def _new(size: tuple[float, float]) -> "Axes":
+    return _figure(size).add_subplot()
+
+
+def _figure(size: tuple[float, float]) -> "Figure":
     try:
         from matplotlib import pyplot
     except ModuleNotFoundError as missing:
         raise ModuleNotFoundError(
             "pictures need Matplotlib: pip install 'discreet[plots]'", name=missing.name
         ) from missing
-    _, ax = pyplot.subplots(figsize=size, layout="constrained")
-    return ax
+    return pyplot.figure(figsize=size, layout="constrained")
 
 
 def key(ax: "Axes") -> None:

@@ -9,20 +9,17 @@ from discreet._budget import Limit
 from discreet._unit import Change, Unit
 from discreet.accounting import DiscreteLaplace as DiscreteLaplaceTerm
 from discreet.explore._page import (
-    Axis,
-    Chart,
     Control,
     ControlValues,
     Experiment,
     ExperimentOutcome,
     NoisyNumber,
     Page,
-    RuleLine,
-    Series,
     View,
 )
 from discreet.explore.pages._texts import at_most, at_most_percent, program
 from discreet.mechanisms import Bounded, DiscreteLaplace, IntegerArray, release
+from discreet.plots import Axis, Chart, RuleLine, Series
 
 if TYPE_CHECKING:
     from discreet.ledger import Ledger
@@ -214,6 +211,10 @@ PAGE = Page(
             "The line is no attack but a proof: no method whatever guesses better. It rises with "
             "the number of questions, which is why a budget must end some day. The attack here "
             "is one of many, and may stay far below the line."
+        ),
+        (
+            "Two more attacks have pages of their own: Linking finds a person in ratings without "
+            "names, and One example tells from a trained model who was in its data."
         ),
     ),
     controls=(

@@ -13,19 +13,16 @@ from discreet._unit import Unit
 from discreet.accounting import Filter, PrivacyLoss, Pure
 from discreet.errors import BudgetExceeded
 from discreet.explore._page import (
-    Axis,
-    Chart,
     Control,
     ControlValues,
     Experiment,
     ExperimentOutcome,
     NoisyNumber,
     Page,
-    RuleLine,
-    Series,
     View,
 )
 from discreet.explore.pages._texts import at_most, program
+from discreet.plots import Axis, Chart, RuleLine, Series
 
 if TYPE_CHECKING:
     from discreet.ledger import Ledger

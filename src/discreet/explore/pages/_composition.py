@@ -12,17 +12,14 @@ from discreet.accounting import (
 )
 from discreet.errors import NoBound
 from discreet.explore._page import (
-    Axis,
-    Chart,
     Control,
     ControlValues,
     Page,
-    RuleLine,
-    Series,
     View,
     shown,
 )
 from discreet.explore.pages._texts import about, at_most, program
+from discreet.plots import Axis, Chart, RuleLine, Series
 
 _DELTA = 1e-6
 _STEPS = (1, 10, 100, 300, 1000, 3000, 10_000, 30_000)

@@ -10,13 +10,9 @@ from discreet._exact import precision
 from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
 from discreet.explore._page import (
-    Axis,
-    Chart,
     Control,
     ControlValues,
     Page,
-    RuleLine,
-    Series,
     View,
     shown,
 )
@@ -25,6 +21,7 @@ from discreet.local import RandomizedResponse
 from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, IntegerArray, Sensitivity
 from discreet.mechanisms.selection import ExponentialMechanism
 from discreet.noise import NoiseLaw
+from discreet.plots import Axis, Chart, RuleLine, Series
 
 _WITHOUT = 40  # people counted, without you
 _REACH = 30  # outputs to each side

@@ -5,20 +5,17 @@ from functools import lru_cache
 import numpy as np
 
 from discreet.explore._page import (
-    Axis,
-    Chart,
     Control,
     ControlValues,
     Experiment,
     ExperimentOutcome,
     NoisyNumber,
     Page,
-    RuleLine,
-    Series,
     View,
 )
 from discreet.explore.pages._texts import at_most, at_most_percent, percent, program
 from discreet.local import RandomizedResponse
+from discreet.plots import Axis, Chart, RuleLine, Series
 
 _CROWDS = (10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000)
 _ODDS = (1.5, 2, 3, 5, 9, 19)

@@ -9,20 +9,18 @@ from discreet._unit import Change, Unit
 from discreet.accounting import ShuffledReports, calibrate
 from discreet.errors import NoBound
 from discreet.explore._page import (
-    Axis,
-    Chart,
     Control,
     ControlValues,
     Experiment,
     ExperimentOutcome,
     NoisyNumber,
     Page,
-    Series,
     View,
 )
 from discreet.explore.pages._texts import about, at_most, program
 from discreet.local import RandomizedResponse
 from discreet.mechanisms import Bounded, DiscreteLaplace, IntegerArray, release
+from discreet.plots import Axis, Chart, Series
 
 _DELTA = 1e-6
 _FRUIT = ("apple", "pear", "plum", "cherry", "fig")
