@@ -1,2 +1,2 @@
-// The parts of Observable Plot that static/chart.js uses; the bundle has these and no others.
-export {areaY, barY, dot, line, plot, ruleX, ruleY, text, tickY} from "@observablehq/plot";
+// The part of Observable Plot that static/chart.js uses; the bundle has it and no other.
+export {plot} from "@observablehq/plot";

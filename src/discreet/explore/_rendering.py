@@ -84,6 +84,7 @@ def _facts(page: Page, first: str) -> str:
                 "label": one.label,
                 "own": [control.name in one.controls for control in page.controls],
                 "advances": one.advances,
+                "isImmediate": one.is_immediate,
             }
             for one in page.experiments
         ],

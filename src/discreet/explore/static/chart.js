@@ -1,69 +1,15 @@
-// Draws one chart of a view with Observable Plot. All numbers come with the view.
+// Draws the charts of a view. Observable Plot draws the axes; they stay while their scales stay. The
+// series on them are paths of our own, so that a drag only sets their "d". All numbers come with the
+// view.
 (function () {
   "use strict";
+  var SVG = "http://www.w3.org/2000/svg";
   var DASHES = ["", "7 4", "2 3", "9 3 2 3", "1 4"];
   var BELOW = 36;
+  var made = 0;
 
   function colour(style) {
     return "var(--series-" + (style % 5) + ")";
-  }
-
-  function points(series) {
-    return series.points;
-  }
-
-  function marksOf(series, axes) {
-    var stroke = colour(series.style);
-    var dash = DASHES[series.style % DASHES.length];
-    var common = { x: "0", y: "1", clip: true };
-    switch (series.kind) {
-      case "band":
-        return [Plot.areaY(points(series), {
-          x: "0", y1: "1", y2: "2", fill: stroke, fillOpacity: 0.25, clip: true
-        })];
-      case "bars":
-        return [Plot.barY(points(series), {
-          x: "0", y: "1", fill: stroke, fillOpacity: 0.75,
-          insetLeft: series.style % 2 ? 14 : 3, insetRight: series.style % 2 ? 3 : 14
-        })];
-      case "steps":
-        return [Plot.line(points(series), Object.assign({
-          stroke: stroke, strokeWidth: 2, strokeDasharray: dash, curve: "step"
-        }, common))];
-      case "dots":
-        return [Plot.dot(points(series), Object.assign({ fill: stroke, r: 4 }, common))];
-      case "errors":
-        return [
-          Plot.ruleX(points(series), { x: "0", y1: "2", y2: "3", stroke: stroke, strokeWidth: 2 }),
-          Plot.dot(points(series), { x: "0", y: "1", fill: stroke, r: 4 })
-        ];
-      case "ticks":
-        return [Plot.tickY(points(series), { x: "0", y: "1", stroke: stroke, strokeWidth: 2.5 })];
-      default:
-        return [Plot.line(points(series), Object.assign({
-          stroke: stroke, strokeWidth: 2, strokeDasharray: dash
-        }, common))];
-    }
-  }
-
-  function rules(chart) {
-    var marks = [];
-    chart.rules.forEach(function (rule) {
-      var line = { stroke: "currentColor", strokeOpacity: 0.55, strokeWidth: 1 };
-      var word = { text: [rule.label], fill: "currentColor" };
-      if (rule.axis === "x") {
-        marks.push(Plot.ruleX([rule.at], line));
-        marks.push(Plot.text([rule.at], Object.assign(word, {
-          x: [rule.at], frameAnchor: "top", dy: -10
-        })));
-      } else {
-        marks.push(Plot.ruleY([rule.at], line));
-        marks.push(Plot.text([rule.at], Object.assign(word, {
-          y: [rule.at], frameAnchor: "right", textAnchor: "end", dy: -8
-        })));
-      }
-    });
-    return marks;
   }
 
   function short(value) {
@@ -79,11 +25,12 @@
     return found;
   }
 
-  function scale(axis, width) {
+  function scaleOf(axis, width) {
     if (axis.categories.length) {
       return { type: "band", domain: axis.categories, label: axis.label, padding: 0.15 };
     }
-    var found = { domain: [axis.low, axis.high], label: axis.label, ticks: width < 420 ? 5 : 8 };
+    var found = { domain: [axis.low, axis.high], label: axis.label };
+    found.ticks = width < 260 ? 3 : width < 420 ? 5 : 8;
     if (axis.is_log) {
       found.type = "log";
       found.ticks = powers(axis.low, axis.high);
@@ -94,40 +41,182 @@
     return found;
   }
 
-  function draw(chart, width) {
-    var marks = [].concat.apply([], chart.series.map(function (series) {
-      return marksOf(series, chart);
-    }));
-    var height = Math.round(Math.max(220, Math.min(340, width * 0.55)));
-    var y = scale(chart.y, width);
-    y.grid = true;
-    y.labelArrow = "none";
-    y.labelAnchor = "top";
-    var x = scale(chart.x, width);
-    x.labelArrow = "none";
-    x.labelAnchor = "center";
+  function element(name, attributes) {
+    var found = document.createElementNS(SVG, name);
+    Object.keys(attributes).forEach(function (key) { found.setAttribute(key, attributes[key]); });
+    return found;
+  }
+
+  // The axes of a chart, and functions from values to pixels.
+  function frame(chart, width) {
+    var side = { top: 34, right: 14, bottom: BELOW + 6, left: width < 260 ? 40 : 52 };
+    var height = Math.round(Math.max(width < 260 ? 150 : 220, Math.min(340, width * 0.55)));
+    var x = scaleOf(chart.x, width), y = scaleOf(chart.y, width);
+    if (chart.is_map) {
+      side = { top: 1, right: 1, bottom: 1, left: 1 };
+      height = width;
+      x.axis = null;
+      y.axis = null;
+    } else {
+      y.grid = true;
+      y.labelArrow = "none";
+      y.labelAnchor = "top";
+      x.labelArrow = "none";
+      x.labelAnchor = "center";
+    }
     var svg = Plot.plot({
-      width: width, height: height, marginLeft: 52, marginRight: 14, marginTop: 34,
-      marginBottom: BELOW + 6, x: x, y: y, className: "plot", marks: rules(chart).concat(marks)
+      width: width, height: height, marginLeft: side.left, marginRight: side.right,
+      marginTop: side.top, marginBottom: side.bottom, x: x, y: y, className: "plot"
     });
     var style = svg.querySelector("style"); // the page's own sheet says the same
     if (style) style.remove();
+    ["aria-label", "aria-hidden"].forEach(function (name) {
+      // the picture has one name; its numbers are in the table
+      Array.prototype.forEach.call(svg.querySelectorAll("[" + name + "]"), function (group) {
+        group.removeAttribute(name);
+      });
+    });
     svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", chart.title + ". " + chart.about);
-    Array.prototype.forEach.call(svg.querySelectorAll("[aria-label]"), function (group) {
-      group.removeAttribute("aria-label"); // the picture has one name; its numbers are in the table
+    var across = svg.scale("x"), up = svg.scale("y"), step = across.bandwidth || 0;
+    made += 1;
+    var clip = element("clipPath", { id: "clip-" + made });
+    clip.append(element("rect", {
+      x: side.left, y: side.top - 4, width: width - side.left - side.right,
+      height: height - side.top - side.bottom + 8
+    }));
+    var rules = element("g", {}), series = element("g", { "clip-path": "url(#clip-" + made + ")" });
+    svg.append(clip, rules, series);
+    if (chart.is_map) {
+      svg.append(element("rect", {
+        x: 0.5, y: 0.5, width: width - 1, height: height - 1, fill: "none", stroke: "currentColor",
+        "stroke-opacity": 0.25
+      }));
+    }
+    return {
+      svg: svg, rules: rules, series: series, step: step, side: side, width: width, height: height,
+      x: function (value) { return across.apply(value) + step / 2; },
+      y: function (value) { return up.apply(value); }
+    };
+  }
+
+  function round(value) {
+    return Math.round(value * 10) / 10;
+  }
+
+  function circle(x, y, r) {
+    return "M" + (x - r) + "," + y + "a" + r + "," + r + " 0 1,0 " + 2 * r + ",0a" + r + "," + r + " 0 1,0 " + -2 * r + ",0";
+  }
+
+  function triangle(x, y, r) {
+    return "M" + x + "," + (y - r) + "l" + r + "," + 1.7 * r + "h" + -2 * r + "z";
+  }
+
+  // The path of a series, for each kind.
+  var PATHS = {
+    line: function (to, points) {
+      return points.map(function (p, n) { return (n ? "L" : "M") + round(to.x(p[0])) + "," + round(to.y(p[1])); }).join("");
+    },
+    steps: function (to, points) {
+      var d = "", before = null;
+      points.forEach(function (p) {
+        var x = round(to.x(p[0])), y = round(to.y(p[1]));
+        d += before === null ? "M" + x + "," + y : "H" + round((before + x) / 2) + "V" + y + "H" + x;
+        before = x;
+      });
+      return d;
+    },
+    dots: function (to, points) {
+      return points.map(function (p) { return circle(round(to.x(p[0])), round(to.y(p[1])), 4); }).join("");
+    },
+    points: function (to, points, style) {
+      var mark = style % 2 ? triangle : circle, r = to.width < 260 ? 1.6 : 2.4;
+      return points.map(function (p) { return mark(round(to.x(p[0])), round(to.y(p[1])), r); }).join("");
+    },
+    bars: function (to, points, style) {
+      // two series of bars share a place; one alone stands in the middle
+      var wide = to.step / 2 - 3, base = to.height - to.side.bottom;
+      var from = to.bars < 2 ? -wide / 2 : style % 2 ? 1 : -wide - 1;
+      return points.map(function (p) {
+        var x = round(to.x(p[0]) + from), y = round(to.y(p[1]));
+        return "M" + x + "," + base + "V" + y + "h" + round(wide) + "V" + base + "z";
+      }).join("");
+    },
+    errors: function (to, points) {
+      return points.map(function (p) {
+        var x = round(to.x(p[0])), low = round(to.y(p[2])), high = round(to.y(p[3]));
+        return "M" + (x - 1) + "," + low + "h2V" + high + "h-2z" + circle(x, round(to.y(p[1])), 4);
+      }).join("");
+    },
+    ticks: function (to, points) {
+      var half = Math.min(to.step / 2, 40);
+      return points.map(function (p) {
+        return "M" + round(to.x(p[0]) - half) + "," + round(to.y(p[1])) + "h" + round(2 * half);
+      }).join("");
+    }
+  };
+  var FILLED = { dots: 1, points: 0.6, bars: 0.75, errors: 1 };
+
+  function pathOf(series) {
+    var path = element("path", {});
+    var opacity = FILLED[series.kind];
+    if (opacity) {
+      path.setAttribute("fill", colour(series.style));
+      path.setAttribute("fill-opacity", series.isFaint ? 0.25 : opacity);
+    } else {
+      path.setAttribute("fill", "none");
+      path.setAttribute("stroke", colour(series.style));
+      path.setAttribute("stroke-width", 2.2);
+      path.setAttribute("stroke-opacity", series.isFaint ? 0.3 : 1);
+      if (DASHES[series.style % 5] && series.kind !== "ticks") {
+        path.setAttribute("stroke-dasharray", DASHES[series.style % 5]);
+      }
+    }
+    return path;
+  }
+
+  function set(node, name, value) {
+    if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+  }
+
+  // The series of a chart, on axes that stand already.
+  function drawSeries(to, chart) {
+    var kinds = chart.series.map(function (one) { return one.kind + one.style + Boolean(one.isFaint); }).join();
+    if (to.kinds !== kinds) {
+      to.kinds = kinds;
+      to.series.replaceChildren.apply(to.series, chart.series.map(pathOf));
+    }
+    to.bars = chart.series.filter(function (one) { return one.kind === "bars"; }).length;
+    chart.series.forEach(function (one, n) {
+      set(to.series.childNodes[n], "d", PATHS[one.kind](to, one.points, one.style));
     });
-    Array.prototype.forEach.call(svg.querySelectorAll("[aria-hidden]"), function (group) {
-      group.removeAttribute("aria-hidden");
+  }
+
+  function drawRules(to, chart) {
+    while (to.rules.childNodes.length > 2 * chart.rules.length) to.rules.lastChild.remove();
+    chart.rules.forEach(function (rule, n) {
+      if (to.rules.childNodes.length < 2 * n + 2) {
+        to.rules.append(
+          element("path", { stroke: "currentColor", "stroke-opacity": 0.55, fill: "none" }),
+          element("text", { fill: "currentColor" })
+        );
+      }
+      var line = to.rules.childNodes[2 * n], word = to.rules.childNodes[2 * n + 1];
+      var isX = rule.axis === "x", at = round(isX ? to.x(rule.at) : to.y(rule.at));
+      set(line, "d", isX
+        ? "M" + at + "," + to.side.top + "V" + (to.height - to.side.bottom)
+        : "M" + to.side.left + "," + at + "H" + (to.width - to.side.right));
+      set(word, "text-anchor", isX ? "middle" : "end");
+      set(word, "x", String(isX ? at : to.width - to.side.right));
+      set(word, "y", String(isX ? to.side.top - 6 : at - 6));
+      if (word.textContent !== rule.label) word.textContent = rule.label;
     });
-    return svg;
   }
 
   function legend(chart) {
     var list = document.createElement("ul");
     list.className = "legend";
     chart.series.forEach(function (series) {
-      if (!series.label) return;
+      if (!series.label || series.isFaint) return;
       var item = document.createElement("li");
       var sample = document.createElement("span");
       sample.className = "sample " + series.kind + " series-" + (series.style % 5);
@@ -137,28 +226,48 @@
     return list;
   }
 
+  function write(node, text) {
+    if (node.textContent !== text) node.textContent = text;
+  }
+
   // Shows a chart in its figure; what has not changed stays as it is.
   function show(figure, chart) {
-    var width = Math.max(280, Math.floor(figure.clientWidth || 600));
     if (!figure.firstChild) {
       var caption = document.createElement("figcaption");
-      var title = document.createElement("strong");
-      var about = document.createElement("span");
-      caption.append(title, about);
+      caption.append(document.createElement("strong"), document.createElement("span"));
       figure.append(caption, document.createElement("div"), document.createElement("ul"));
+      figure.classList.toggle("map", Boolean(chart.is_map));
     }
-    figure.chart = chart;
+    // reading the width makes the browser lay out the page: only where nothing is drawn yet
+    var width = figure.drawnAt || Math.max(120, Math.floor(figure.clientWidth || 600));
     var parts = figure.children;
-    if (parts[0].children[0].textContent !== chart.title) parts[0].children[0].textContent = chart.title;
-    if (parts[0].children[1].textContent !== chart.about) parts[0].children[1].textContent = chart.about;
-    parts[1].replaceChildren(draw(chart, width));
+    write(parts[0].children[0], chart.title);
+    write(parts[0].children[1], chart.about);
+    var key = JSON.stringify([chart.x, chart.y, Boolean(chart.is_map), width]);
+    if (figure.key !== key) {
+      figure.key = key;
+      figure.frame = frame(chart, width);
+      parts[1].replaceChildren(figure.frame.svg);
+    }
+    set(figure.frame.svg, "aria-label", chart.title + ". " + chart.about);
+    drawRules(figure.frame, chart);
+    drawSeries(figure.frame, chart);
     var words = chart.series.map(function (one) { return one.label + one.kind + one.style; }).join();
     if (figure.words !== words) {
       figure.words = words;
       parts[2].replaceWith(legend(chart));
     }
+    figure.chart = chart;
     figure.drawnAt = width;
   }
 
-  window.discreetChart = { show: show };
+  // Draws a chart anew if its place has another width now.
+  function fit(figure) {
+    var width = figure.clientWidth;
+    if (!figure.chart || width < 120 || Math.abs(width - figure.drawnAt) <= 1) return;
+    figure.drawnAt = Math.floor(width);
+    show(figure, figure.chart);
+  }
+
+  window.discreetChart = { show: show, fit: fit };
 })();

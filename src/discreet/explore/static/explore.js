@@ -9,6 +9,10 @@
   var latest = 0;
   var outcomes = {};
   var turns = {};
+  var tickets = {};
+  var timers = {};
+  var OVERLAID = 6; // outcomes at once
+  var REST = 200; // milliseconds
 
   function input(control) {
     return form.elements[control.name];
@@ -51,40 +55,52 @@
     says.classList.toggle("refused", Boolean(isRefused));
   }
 
-  function cells(row, tag, scope) {
-    return row.map(function (text, n) {
-      var cell = document.createElement(n === 0 || tag === "th" ? "th" : "td");
-      if (cell.tagName === "TH") cell.scope = scope;
-      cell.textContent = text;
-      return cell;
+  function cells(line, row, isHead) {
+    while (line.cells.length > row.length) line.lastChild.remove();
+    row.forEach(function (text, n) {
+      var cell = line.cells[n];
+      if (!cell) {
+        cell = document.createElement(isHead || n === 0 ? "th" : "td");
+        if (cell.tagName === "TH") cell.scope = isHead ? "col" : "row";
+        line.append(cell);
+      }
+      if (cell.textContent !== text) cell.textContent = text;
     });
   }
 
   function showTable(view) {
     var table = document.getElementById("table");
-    var head = document.createElement("tr");
-    head.append.apply(head, cells(view.heads, "th", "col"));
-    table.tHead.replaceChildren(head);
-    table.tBodies[0].replaceChildren.apply(table.tBodies[0], view.rows.map(function (row) {
-      var line = document.createElement("tr");
-      line.append.apply(line, cells(row, "td", "row"));
-      return line;
-    }));
+    var body = table.tBodies[0];
+    cells(table.tHead.rows[0], view.heads, true);
+    while (body.rows.length > view.rows.length) body.lastElementChild.remove();
+    view.rows.forEach(function (row, n) { cells(body.rows[n] || body.insertRow(), row, false); });
   }
 
-  function showCharts(charts) {
+  // The charts of the view, with the outcomes that belong on them. The last outcome is strong.
+  function showCharts() {
     var room = document.getElementById("charts");
-    while (room.children.length > charts.length) room.lastChild.remove();
-    charts.forEach(function (chart, n) {
-      if (!room.children[n]) room.append(document.createElement("figure"));
-      window.discreetChart.show(room.children[n], chart);
+    var charts = shown.charts.map(function (chart) {
+      return Object.assign({}, chart, { series: chart.series.slice() });
     });
+    facts.experiments.forEach(function (experiment) {
+      var list = (outcomes[experiment.name] || []).slice(-OVERLAID);
+      list.forEach(function (outcome, n) {
+        outcome.overlays.forEach(function (one) {
+          var series = Object.assign({}, one.series, { isFaint: n < list.length - 1 });
+          charts[one.chart].series.push(series);
+        });
+      });
+    });
+    room.classList.toggle("pairs", charts.length > 1 && charts.some(function (one) { return one.is_map; }));
+    while (room.children.length > charts.length) room.lastChild.remove();
+    while (room.children.length < charts.length) room.append(document.createElement("figure"));
+    charts.forEach(function (chart, n) { window.discreetChart.show(room.children[n], chart); });
   }
 
   function show(view) {
     shown = view;
     say(view.says, view.is_refused);
-    showCharts(view.charts);
+    showCharts();
     showTable(view);
     document.getElementById("code").textContent = view.code;
     document.documentElement.dataset.at = places().join("-");
@@ -165,19 +181,38 @@
   function showOutcomes(experiment) {
     var section = document.getElementById("e-" + experiment.name);
     var list = outcomes[experiment.name] || [];
+    var drawn = list.filter(function (one) { return one.points.length; });
     section.hidden = !list.length;
-    if (!list.length) {
+    if (!drawn.length) {
       var empty = document.createElement("div");
       empty.className = "chart";
       section.querySelector(".chart").replaceWith(empty);
-      section.querySelector("ol").replaceChildren();
+    } else {
+      window.discreetChart.show(section.querySelector(".chart"), outcomeChart(drawn));
+    }
+    section.querySelector(".tally").textContent = tally(list);
+    var lines = section.querySelector("ol");
+    if (!list.length) {
+      lines.replaceChildren();
       return;
     }
     var line = document.createElement("li");
     line.textContent = list[list.length - 1].says;
-    section.querySelector("ol").prepend(line);
-    var drawn = list.filter(function (one) { return one.points.length; });
-    if (drawn.length) window.discreetChart.show(section.querySelector(".chart"), outcomeChart(drawn));
+    lines.prepend(line);
+  }
+
+  // How many guesses of each kind were right.
+  function tally(list) {
+    var right = {}, all = {};
+    list.forEach(function (outcome) {
+      outcome.guesses.forEach(function (one) {
+        all[one.label] = (all[one.label] || 0) + 1;
+        right[one.label] = (right[one.label] || 0) + Number(one.is_right);
+      });
+    });
+    return Object.keys(all).map(function (label) {
+      return label + ": right " + right[label] + " of " + all[label] + " times";
+    }).join("; ");
   }
 
   function same(list, outcome) {
@@ -188,28 +223,48 @@
 
   function run(experiment) {
     var before = Promise.resolve(shown);
+    var ticket = tickets[experiment.name] = {};
     if (experiment.advances) {
       var slider = form.elements[experiment.advances];
       if (shown.is_refused) return;
       slider.value = String(Math.min(Number(slider.value) + 1, Number(slider.max)));
       before = move();
     }
+    wait(experiment, true);
     before.then(function (view) {
       if (!view || view.is_refused) return null;
       return outcomeOf(experiment).then(function (outcome) {
+        if (tickets[experiment.name] !== ticket) return; // its controls have moved since
         var list = outcomes[experiment.name] || [];
         if (!same(list, outcome)) clear(experiment);
         (outcomes[experiment.name] = outcomes[experiment.name] || []).push(outcome);
         showOutcomes(experiment);
+        if (outcome.overlays.length) showCharts();
       });
     }).catch(function (error) {
       say("No answer came: " + error.message + ". Is discreet explore still running?", true);
+    }).then(function () {
+      if (tickets[experiment.name] === ticket) wait(experiment, false);
     });
   }
 
+  function wait(experiment, isWaiting) {
+    form.querySelector('[data-name="' + experiment.name + '"]').classList.toggle("waits", isWaiting);
+  }
+
   function clear(experiment) {
+    if (!(outcomes[experiment.name] || []).length) return;
     outcomes[experiment.name] = [];
     showOutcomes(experiment);
+  }
+
+  // An immediate experiment runs once the controls rest; recorded outcomes come at once.
+  function begin(experiment) {
+    tickets[experiment.name] = null;
+    clearTimeout(timers[experiment.name]);
+    if (!experiment.isImmediate) return;
+    if (recorded) run(experiment);
+    else timers[experiment.name] = setTimeout(function () { run(experiment); }, REST);
   }
 
   // Other values of an experiment's own controls begin a new series of outcomes.
@@ -217,14 +272,16 @@
     facts.controls.forEach(function (control, n) {
       if (control.name !== name) return;
       facts.experiments.forEach(function (experiment) {
-        if (experiment.own[n]) clear(experiment);
+        if (!experiment.own[n]) return;
+        clear(experiment);
+        begin(experiment);
       });
     });
   }
 
   form.addEventListener("input", function (event) {
-    clearAfter(event.target.name);
     move();
+    clearAfter(event.target.name);
   });
   form.addEventListener("submit", function (event) { event.preventDefault(); });
   form.addEventListener("reset", function (event) {
@@ -232,6 +289,7 @@
     facts.start.split("-").forEach(function (place, n) { input(facts.controls[n]).value = place; });
     facts.experiments.forEach(clear);
     move();
+    facts.experiments.forEach(begin);
   });
   facts.experiments.forEach(function (experiment) {
     form.querySelector('[data-name="' + experiment.name + '"]').addEventListener("click", function () {
@@ -254,14 +312,11 @@
 
   // Pictures fit the width of their place.
   new ResizeObserver(function () {
-    Array.prototype.forEach.call(document.querySelectorAll("figure, .chart"), function (figure) {
-      if (figure.chart && Math.abs(figure.clientWidth - figure.drawnAt) > 1 && figure.clientWidth >= 280) {
-        window.discreetChart.show(figure, figure.chart);
-      }
-    });
+    Array.prototype.forEach.call(document.querySelectorAll("figure, .chart"), window.discreetChart.fit);
   }).observe(document.getElementById("charts"));
 
   recall();
   show(shown);
   move();
+  facts.experiments.forEach(begin);
 })();
