@@ -6,8 +6,11 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 
+import numpy as np
 import pytest
+from matplotlib import pyplot
 
+from discreet import explore, plots
 from discreet.errors import InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import ControlPlaces, Page, View, read, shown, to_json, written
@@ -189,6 +192,31 @@ def test_exact_answers_give_the_table_away_and_noise_does_not() -> None:
     noisy = run({**asked, "noise": "with noise", "questions": 30})
     assert exact.says.startswith("100 of 100")
     assert int(noisy.says.split()[0]) < 90
+
+
+@pytest.mark.parametrize("name", pages.NAMES)
+def test_a_view_in_python_is_the_pages_and_can_be_drawn(name: str) -> None:
+    """Each picture of a page, drawn by `discreet.plots` from the same view."""
+    page = pages.page(name)
+    found = explore.view(name)
+    assert found is pages.view(name, page.start)
+    last = {one.name: one.values[-1] for one in page.controls}
+    assert explore.view(name, last) is pages.view(name, list(page.all_places())[-1])
+    axes = plots.charts(found.charts)
+    for ax, chart in zip(axes, found.charts, strict=True):
+        assert ax.get_title(loc="left") == chart.title
+        lines = {str(one.get_label()): one for one in ax.get_lines()}
+        for series in chart.series:
+            if series.label and series.kind in ("line", "dots") and not chart.x.categories:
+                drawn = np.asarray(lines[series.label].get_xydata()).tolist()
+                assert [tuple(point) for point in drawn] == [tuple(p) for p in series.points]
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("controls", [{"people": 7}, {"nothing": 1}, {"odds": "3"}])
+def test_a_view_of_other_values_is_refused(controls: dict[str, object]) -> None:
+    with pytest.raises(InvalidArgument, match=r"the values are|survey has"):
+        explore.view("survey", controls)
 
 
 def test_no_page_of_this_name() -> None:

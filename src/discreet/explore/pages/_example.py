@@ -1,0 +1,265 @@
+"""One example, dragged far away: how far it moves a plain model and a private one, and whether a
+model gives away that it was there."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from discreet.explore._page import (
+    Control,
+    ControlValues,
+    Experiment,
+    ExperimentOutcome,
+    Guess,
+    Overlay,
+    Page,
+    View,
+)
+from discreet.explore.pages import _clusters
+from discreet.explore.pages._clusters import (
+    DELTA,
+    PLAIN,
+    PRIVATE,
+    ClusterPoints,
+    ClusterSides,
+    SeparatingLine,
+)
+from discreet.explore.pages._texts import at_most, at_most_percent, program
+from discreet.plots import Chart, Series
+
+_RECORDS, _STEPS, _SEED, _RATE, _REACH = 100, 15, 1, 3, 8.8
+_POINTS, _LABELS = _clusters.clusters(_RECORDS, _SEED)
+_DIRECTION = (-0.2, -1.0)  # across the circles
+_EXAMPLE, _WITHOUT = 2, 4  # styles
+_PRIVATE_MAP = 1
+
+_CODE = """
+import numpy as np
+from discreet.accounting import Gaussian, PoissonSampled
+
+# every step takes all examples, so that nothing is gained by sampling
+run = {steps} * PoissonSampled(Gaussian({noise}), rate=1)
+epsilon = run.epsilon({delta})
+bound = (1 + run.advantage()) / 2  # so often the best attack guesses right
+
+# the plain line with the example and without it
+chance = np.random.default_rng({seed})
+y = np.arange(100) % 2 == 1
+points = np.where(y, 1, -1)[:, None] * [1.2, 0.9] + chance.normal(size=(100, 2))
+
+
+def plain(points, y):
+    x, weights = np.column_stack([points, np.ones(len(points))]), np.zeros(3)
+    for _ in range({steps}):
+        wrong = 1 / (1 + np.exp(-(x @ weights))) - y
+        weights = weights - {rate} * x.T @ wrong / len(x)
+    return weights[:2]
+
+
+far = {distance} * np.array({direction})
+one, two = plain(points, y), plain(np.vstack([points, far]), np.append(y, True))
+cosine = one @ two / (np.hypot(*one) * np.hypot(*two))
+moved = float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))  # degrees
+
+
+def train(is_there):
+    \"\"\"A private run, with the example or without it; it needs discreet[torch].\"\"\"
+    from discreet.train import plan
+    from discreet.train.examples.watched import private_steps
+
+    made = plan(
+        multiplier={noise}, delta={delta}, records=100, batch=100, steps={steps}, clip={clip}
+    )
+    data = (np.vstack([points, far]), np.append(y, True)) if is_there else (points, y)
+    return list(private_steps(*data, made, {rate}))[-1]
+"""
+
+
+def view(values: ControlValues) -> View:
+    """The plain model with the example and without it, and what the private run costs."""
+    distance, clip, noise = values["distance"], values["clip"], values["noise"]
+    before, after = _plain(None), _plain(distance)
+    moved = before.angle(after)
+    epsilon, bound = _price(noise)
+    return View(
+        says=(
+            f"One example of the triangles stands at distance {distance:g}. It turns the plain "
+            f"line by {moved:.0f}°. In private training no example counts for more than {clip:g}, "
+            "and noise hides the rest: however clever, a guess whether the example was there is "
+            f"right at most {at_most_percent(bound)} of the time."
+        ),
+        charts=(
+            _map(
+                "Plain training",
+                "Trained without the example and with it.",
+                distance,
+                (
+                    _clusters.line_series("without it", before, _REACH, _WITHOUT),
+                    _clusters.line_series("with it", after, _REACH, PLAIN),
+                ),
+            ),
+            _map("Private training", "The same, by one private run each.", distance, ()),
+        ),
+        heads=("", "plain", "private"),
+        rows=(
+            ("the line turns by", f"{moved:.0f}°", "differs from run to run"),
+            ("longest gradient of one example", "any", f"{clip:g}"),
+            ("ε of a run, at δ = 10⁻⁵", "no bound", at_most(epsilon)),
+            ("a guess is right", "always", f"at most {at_most_percent(bound)}"),
+        ),
+        figures={"epsilon": epsilon, "bound": bound, "moved": moved},
+        code=program(
+            _CODE,
+            distance=distance,
+            clip=clip,
+            noise=noise,
+            delta=DELTA,
+            steps=_STEPS,
+            seed=_SEED,
+            rate=_RATE,
+            direction=_DIRECTION,
+        ),
+    )
+
+
+def _map(title: str, text: str, distance: float, lines: tuple[Series, ...]) -> Chart:
+    points = _clusters.point_series(_POINTS, _LABELS)
+    example = Series("the example", "dots", (_example(distance),), _EXAMPLE)
+    return _clusters.map_of(title, text, _REACH, (*points, example, *lines))
+
+
+def _example(distance: float) -> tuple[float, float]:
+    across, up = _DIRECTION
+    return distance * across, distance * up
+
+
+def _data(distance: float | None) -> tuple[ClusterPoints, ClusterSides]:
+    """The points, with the example if it has a distance."""
+    if distance is None:
+        return _POINTS, _LABELS
+    far = distance * np.array(_DIRECTION)
+    return np.vstack([_POINTS, far]), np.append(_LABELS, True)
+
+
+@lru_cache(maxsize=16)
+def _plain(distance: float | None) -> SeparatingLine:
+    return _clusters.plain_lines(*_data(distance), rate=_RATE, steps=_STEPS)[-1]
+
+
+def _private(distance: float | None, clip: float, noise: float) -> SeparatingLine:
+    points, labels = _data(distance)
+    found = _clusters.private_lines(
+        points, labels, clip=clip, noise=noise, batch=_RECORDS, rate=_RATE, steps=_STEPS
+    )
+    return found[-1]
+
+
+@lru_cache(maxsize=16)
+def _price(noise: float) -> tuple[float, float]:
+    """Epsilon, and how often the best attack guesses right."""
+    run = _clusters.run_loss(noise, 1, _STEPS)
+    return run.epsilon(DELTA), (1 + run.advantage()) / 2
+
+
+def train(values: ControlValues) -> ExperimentOutcome:
+    """A private run without the example, and one with it."""
+    clip, noise = values["clip"], values["noise"]
+    try:
+        without, found = (_private(at, clip, noise) for at in (None, values["distance"]))
+    except ImportError:
+        return ExperimentOutcome(_clusters.NEEDS)
+    drawn = (
+        _clusters.line_series("without it", without, _REACH, _WITHOUT),
+        _clusters.line_series("with it", found, _REACH, PRIVATE),
+    )
+    return ExperimentOutcome(
+        f"The private lines differ by {without.angle(found):.0f}°, by the noise of two runs and by "
+        "the example",
+        overlays=tuple(Overlay(_PRIVATE_MAP, one) for one in drawn if one.points),
+    )
+
+
+def guess(values: ControlValues) -> ExperimentOutcome:
+    """An attacker gets a model trained with or without the example, and guesses which."""
+    distance, clip, noise = values["distance"], values["clip"], values["noise"]
+    is_there = bool(np.random.default_rng().integers(2))
+    try:
+        trained = _private(distance if is_there else None, clip, noise)
+    except ImportError:
+        return ExperimentOutcome(_clusters.NEEDS)
+    private = (_pull(trained, distance) > _threshold(distance, clip)) == is_there
+    # a plain model is one of two that the attacker can compute
+    said, truth = ("right" if private else "wrong"), ("was" if is_there else "was not")
+    return ExperimentOutcome(
+        f"The example {truth} there. The guess from the plain model is right, the one from the "
+        f"private model is {said}",
+        guesses=(Guess("plain model", True), Guess("private model", private)),
+    )
+
+
+def _pull(line: SeparatingLine, distance: float) -> float:
+    """The score that a model gives the example: training with it pushes this up."""
+    return float(line.margins(np.array([_example(distance)]))[0])
+
+
+@lru_cache(maxsize=64)
+def _threshold(distance: float, clip: float) -> float:
+    """Half way between the scores of clipped training without noise."""
+    scores = [_pull(_clipped(_data(at), clip), distance) for at in (None, distance)]
+    return sum(scores) / 2
+
+
+def _clipped(data: tuple[ClusterPoints, ClusterSides], clip: float) -> SeparatingLine:
+    """The line after clipped steps without noise, which an attacker can compute."""
+    points, labels = data
+    x, weights = np.column_stack([points, np.ones(len(points))]), np.zeros(3)
+    for _ in range(_STEPS):
+        gradients = (1 / (1 + np.exp(-(x @ weights))) - labels)[:, None] * x
+        length = np.maximum(np.linalg.norm(gradients, axis=1, keepdims=True) / clip, 1)
+        weights = weights - _RATE * (gradients / length).sum(axis=0) / _RECORDS
+    return SeparatingLine(*map(float, weights))
+
+
+PAGE = Page(
+    name="example",
+    title="One example",
+    lead=(
+        "One example, moved far away, drags a plain model along; a private model hardly notices it."
+    ),
+    question="Can somebody tell from a trained model that I was in its data?",
+    notes=(
+        (
+            "Move the example away. The further it stands, the longer is its gradient, and the "
+            "more it turns the plain line. Private training cuts its gradient to the clip norm, "
+            "like everybody else’s. The noise then is larger than what one example can do."
+        ),
+        (
+            "Guess plays an attacker. A coin decides whether the example is in the data. The "
+            "attacker knows all other points and gets the trained model. A plain model gives the "
+            "answer away each time, since he can train both and compare. From a private model he "
+            "guesses by the score it gives to the example; the bound holds for every attack."
+        ),
+        (
+            "The two private lines differ even if the example makes no difference: each run has "
+            "its own noise. This is what hides the example."
+        ),
+    ),
+    controls=(
+        Control("distance", "distance of the example", (1, 2, 3, 4, 5, 6, 8), 8),
+        Control("clip", "clip norm", (0.1, 0.5, 2, 8), 0.5),
+        Control("noise", "noise multiplier", (1, 2, 4, 8, 16), 8),
+    ),
+    compute=view,
+    experiments=(
+        Experiment(
+            "train",
+            "Train",
+            "private runs",
+            ("distance", "clip", "noise"),
+            train,
+            is_immediate=True,
+            recorded=2,
+        ),
+        Experiment("guess", "Guess", "guesses", ("distance", "clip", "noise"), guess, recorded=3),
+    ),
+)

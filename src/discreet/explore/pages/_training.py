@@ -1,0 +1,199 @@
+"""Training: logistic regression on two clusters, plain and private, side by side."""
+
+from functools import lru_cache
+
+from discreet.explore._page import (
+    Control,
+    ControlValues,
+    Experiment,
+    ExperimentOutcome,
+    Overlay,
+    Page,
+    View,
+)
+from discreet.explore.pages import _clusters
+from discreet.explore.pages._clusters import DELTA, PLAIN, PRIVATE, SeparatingLine
+from discreet.explore.pages._texts import about, at_most, percent, program
+from discreet.plots import Axis, Chart, Series
+
+_RECORDS, _STEPS, _SEED, _REACH = 200, 30, 1, 4.2
+_SOME_STEPS = (1, 2, 5, 10, 15, 20, 25, 30)
+_POINTS, _LABELS = _clusters.clusters(_RECORDS, _SEED)
+_PRIVATE_MAP, _ACCURACY = 1, 3  # places of the charts
+
+_CODE = """
+import numpy as np
+from discreet.accounting import Gaussian, PoissonSampled
+
+step = PoissonSampled(Gaussian({noise}), rate={batch} / 200)
+epsilon = ({steps} * step).epsilon({delta})
+early = (10 * step).epsilon({delta})
+scale = {noise} * {clip}  # of the noise on the sum of clipped gradients
+
+# plain gradient descent on the same two clusters
+chance = np.random.default_rng({seed})
+y = np.arange(200) % 2 == 1
+points = np.where(y, 1, -1)[:, None] * [1.2, 0.9] + chance.normal(size=(200, 2))
+x, weights = np.column_stack([points, np.ones(200)]), np.zeros(3)
+for _ in range({steps}):
+    wrong = 1 / (1 + np.exp(-(x @ weights))) - y
+    weights = weights - {rate} * x.T @ wrong / 200
+plain = float(((points @ weights[:2] + weights[2] > 0) == y).mean())
+
+
+def train():
+    \"\"\"A private run; each call draws fresh noise and needs discreet[torch].\"\"\"
+    from discreet.train import plan
+    from discreet.train.examples.watched import private_steps
+
+    made = plan(
+        multiplier={noise}, delta={delta}, records=200, batch={batch}, steps={steps}, clip={clip}
+    )
+    return list(private_steps(points, y, made, {rate}))  # the boundary after each step
+"""
+
+
+def view(values: ControlValues) -> View:
+    """The price of private training, and the plain model."""
+    clip, noise, batch, rate = (values[name] for name in ("clip", "noise", "batch", "rate"))
+    lines = _plain(rate)
+    plain = lines[-1].right(_POINTS, _LABELS)
+    spent = {steps: _epsilon(noise, batch, steps) for steps in _SOME_STEPS}
+    epsilon, scale = spent[_STEPS], noise * clip
+    return View(
+        says=(
+            f"A private step takes about {batch} of {_RECORDS} examples, clips each one’s gradient "
+            f"to length {clip:g}, and adds noise of standard deviation {about(scale)} to their "
+            f"sum. {_STEPS} steps cost ε = {at_most(epsilon)} at δ = 10⁻⁵."
+        ),
+        charts=(
+            _map("Plain training", "It settles at the same line every time.", lines[-1]),
+            _map("Private training", "Each run ends at another line: the noise moves it.", None),
+            _epsilon_chart(spent),
+            Chart(
+                "Right answers by step",
+                "The share of points on the right side.",
+                Axis("step", 0, _STEPS),
+                Axis("right, in %", 40, 102),
+                (_accuracy("plain", lines, PLAIN),),
+            ),
+        ),
+        heads=("", "plain", "private"),
+        rows=(
+            ("examples in a step", f"all {_RECORDS}", f"about {batch}, drawn at random"),
+            ("longest gradient of one example", "any", f"{clip:g}"),
+            ("noise on the sum, standard deviation", "none", about(scale)),
+            ("ε after 10 steps", "no bound", at_most(spent[10])),
+            (f"ε after {_STEPS} steps", "no bound", at_most(epsilon)),
+            ("right answers", percent(plain), "differs from run to run"),
+        ),
+        figures={"epsilon": epsilon, "early": spent[10], "scale": scale, "plain": plain},
+        code=program(
+            _CODE,
+            clip=clip,
+            noise=noise,
+            batch=batch,
+            rate=rate,
+            delta=DELTA,
+            steps=_STEPS,
+            seed=_SEED,
+        ),
+    )
+
+
+def _map(title: str, text: str, line: SeparatingLine | None) -> Chart:
+    drawn = [] if line is None else [_clusters.line_series("plain", line, _REACH, PLAIN)]
+    points = _clusters.point_series(_POINTS, _LABELS)
+    return _clusters.map_of(title, text, _REACH, (*points, *drawn))
+
+
+def _epsilon_chart(spent: dict[int, float]) -> Chart:
+    return Chart(
+        "Epsilon by step",
+        "Each step adds to the price, later ones less.",
+        Axis("step", 0, _STEPS),
+        Axis("epsilon (ε)", 0, 1.1 * spent[_STEPS]),
+        (Series("private", "line", tuple(spent.items()), PRIVATE),),
+    )
+
+
+def _accuracy(label: str, lines: tuple[SeparatingLine, ...], style: int) -> Series:
+    found = (line.right(_POINTS, _LABELS) for line in lines)
+    points = tuple((step, max(round(100 * one, 1), 40.0)) for step, one in enumerate(found, 1))
+    return Series(label, "line", points, style)
+
+
+@lru_cache(maxsize=8)
+def _plain(rate: float) -> tuple[SeparatingLine, ...]:
+    return _clusters.plain_lines(_POINTS, _LABELS, rate=rate, steps=_STEPS)
+
+
+@lru_cache(maxsize=512)
+def _epsilon(noise: float, batch: int, steps: int) -> float:
+    return _clusters.run_loss(noise, batch / _RECORDS, steps).epsilon(DELTA)
+
+
+def train(values: ControlValues) -> ExperimentOutcome:
+    """One private run."""
+    asked = {name: values[name] for name in ("clip", "noise", "batch", "rate")}
+    try:
+        lines = _clusters.private_lines(_POINTS, _LABELS, steps=_STEPS, **asked)
+    except ImportError:
+        return ExperimentOutcome(_clusters.NEEDS)
+    plain = _plain(values["rate"])[-1]
+    boundary = _clusters.line_series("private", lines[-1], _REACH, PRIVATE)
+    return ExperimentOutcome(
+        f"The private model is right on {percent(lines[-1].right(_POINTS, _LABELS))} of the "
+        f"points, the plain one on {percent(plain.right(_POINTS, _LABELS))}; the lines differ by "
+        f"{plain.angle(lines[-1]):.0f}°",
+        overlays=(
+            *([Overlay(_PRIVATE_MAP, boundary)] if boundary.points else []),
+            Overlay(_ACCURACY, _accuracy("private", lines, PRIVATE)),
+        ),
+    )
+
+
+PAGE = Page(
+    name="training",
+    title="Training",
+    lead=(
+        "Private training learns nearly the same line between two clusters, from clipped and noisy "
+        "steps."
+    ),
+    question="Which of these controls buy privacy, and which only accuracy?",
+    notes=(
+        (
+            "Each step moves the line along the examples’ gradients. Private training first clips "
+            "each gradient, so that no example counts for more than the clip norm, and then adds "
+            "Gaussian noise in proportion to it. Train a few times: the private line wobbles by "
+            "the noise, the plain line does not."
+        ),
+        (
+            "The price depends on the noise multiplier, the batch and the number of steps, not on "
+            "the clip norm or the learning rate. A clip norm that is too small slows learning "
+            "down; one that is too large lets in much noise."
+        ),
+        (
+            "The points are made up. With real ones, the points and the plain line would be "
+            "private; only the private line could be shown."
+        ),
+    ),
+    controls=(
+        Control("clip", "clip norm", (0.1, 0.5, 2, 8), 0.5),
+        Control("noise", "noise multiplier", (0.5, 1, 2, 4, 8), 4),
+        Control("batch", "examples in a step", (20, 50, 100), 50),
+        Control("rate", "learning rate", (0.2, 1, 5), 1),
+    ),
+    compute=view,
+    experiments=(
+        Experiment(
+            "train",
+            "Train",
+            "private runs",
+            ("clip", "noise", "batch", "rate"),
+            train,
+            is_immediate=True,
+            recorded=2,
+        ),
+    ),
+)

@@ -1,0 +1,85 @@
+"""Logistic regression by private steps, with the boundary after each step.
+
+Each boundary is the result of private steps, so it may be shown at the price of the whole run.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from discreet._budget import Limit
+from discreet._exact import Number
+from discreet._unit import Unit
+from discreet.ledger import Ledger
+from discreet.train._collated import Microbatch
+from discreet.train._plan import TrainingPlan, plan
+from discreet.train._run import run
+from discreet.train.examples.clusters import (
+    Boundary,
+    PointArray,
+    boundary,
+    losses,
+    made_up,
+    start,
+)
+
+RECORDS, STEPS, DELTA = 200, 30, 1e-5
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Watched:
+    """The boundary after each step, and the plan that prices the steps."""
+
+    plan: TrainingPlan
+    boundaries: tuple[Boundary, ...]
+    points: PointArray
+    labels: npt.NDArray[np.bool_]
+
+    def right(self, step: int) -> float:
+        """The share of points on the right side of the boundary after this step, from 1."""
+        return float((self.boundaries[step - 1].sides(self.points) == self.labels).mean())
+
+    def __repr__(self) -> str:
+        """Line by line, for some of the steps."""
+        lines = [
+            f"{step:4} {self.plan.epsilon_after(step):10.3f} {self.right(step):8.1%}"
+            for step in range(5, len(self.boundaries) + 1, 5)
+        ]
+        return "\n".join(["step    epsilon    right", *lines])
+
+
+def main(*, multiplier: Number = 2, clip: Number = 1, batch: int = 50, rate: float = 2) -> Watched:
+    """One run on made-up points."""
+    points, labels = made_up(RECORDS)
+    made = plan(
+        multiplier=multiplier, delta=DELTA, records=RECORDS, batch=batch, steps=STEPS, clip=clip
+    )
+    return Watched(made, tuple(private_steps(points, labels, made, rate)), points, labels)
+
+
+def private_steps(
+    points: PointArray, labels: npt.NDArray[np.bool_], made: TrainingPlan, rate: float
+) -> Iterator[Boundary]:
+    """The boundary after each private step. The whole plan is charged to a ledger of its own."""
+    model, optimizer = start()
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    limit = Limit(epsilon=max(1.0, 2 * made.epsilon), delta=2 * made.delta)
+    data = {
+        "x": torch.tensor(points, dtype=torch.float32),
+        "y": torch.tensor(labels, dtype=torch.float32),
+    }
+
+    def of_part(part: Microbatch) -> Tensor:
+        """The losses of the model in training."""
+        return losses(model, part)
+
+    payer = Ledger.in_memory(unit=Unit.ROW, limit=limit)
+    with run(model, optimizer, data, made, losses=of_part, payer=payer) as training:
+        for batch in training.batches():
+            training.step(batch)
+            yield boundary(model)

@@ -1,0 +1,159 @@
+"""The pages on training show real runs at the price they name, and need PyTorch only for these."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet import Unit
+from discreet.accounting import BoundedRange, PrivacyLoss
+from discreet.explore import pages
+from discreet.explore._page import ExperimentOutcome
+from discreet.explore.pages import _clusters, _example, _temperature
+from discreet.explore.pages._clusters import SeparatingLine
+from discreet.mechanisms import Bounded, Sensitivity
+from discreet.mechanisms.selection import ExponentialMechanism, Moves
+from discreet.train import plan
+
+PAGES = ("training", "example", "temperature")
+
+
+@pytest.mark.parametrize(
+    ("noise", "batch", "records", "steps"), [(0.5, 20, 200, 30), (8, 100, 200, 30), (4, 60, 60, 15)]
+)
+def test_the_price_shown_is_that_of_the_plan_that_runs(
+    noise: float, batch: int, records: int, steps: int
+) -> None:
+    made = plan(multiplier=noise, delta=1e-5, records=records, batch=batch, steps=steps)
+    shown = _clusters.run_loss(noise, batch / records, steps).epsilon(_clusters.DELTA)
+    assert shown == pytest.approx(made.epsilon, rel=1e-9)
+
+
+def check_overlays(name: str, outcome: ExperimentOutcome) -> None:
+    """What an outcome draws lies on axes that the page has."""
+    page = pages.page(name)
+    charts = pages.view(name, page.start).charts
+    for overlay in outcome.overlays:
+        chart = charts[overlay.chart]
+        assert overlay.series.points
+        for x, y in overlay.series.points:
+            assert chart.x.low <= float(x) <= chart.x.high
+            assert chart.y.low <= float(y) <= chart.y.high
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_private_runs_differ_and_are_drawn_on_the_axes(name: str) -> None:
+    page = pages.page(name)
+    first = page.experiments[0]
+    assert first.is_immediate
+    drawn = [first.run(page.values(page.start)) for _ in range(2)]
+    assert drawn[0].overlays
+    assert drawn[0].overlays != drawn[1].overlays
+    for outcome in drawn:
+        check_overlays(name, outcome)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", PAGES)
+def test_every_run_is_drawn_on_the_axes(name: str) -> None:
+    page = pages.page(name)
+    for experiment in page.experiments:
+        for places in page.own_places(experiment):
+            check_overlays(name, experiment.run(page.values(places)))
+
+
+def test_without_pytorch_the_pages_name_what_to_install() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from discreet.explore import pages\n"
+        f"for name in {PAGES}:\n"
+        "    page = pages.page(name)\n"
+        "    assert pages.view(name, page.start).rows\n"
+        "    for one in page.experiments:\n"
+        "        print(one.run(page.values(page.start)).says)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    said = ran.stdout.splitlines()
+    assert len(said) == 4
+    assert set(said) == {_clusters.NEEDS}
+    assert "pip install 'discreet[torch]'" in said[0]
+
+
+@given(*[st.floats(-5, 5)] * 3, st.floats(0.5, 20))
+def test_a_line_is_cut_to_its_square(across: float, up: float, offset: float, reach: float) -> None:
+    """Both ends are on the line and in the square; none means that the line misses the square."""
+    line = SeparatingLine(across, up, offset)
+    ends = line.within(reach)
+    scores = line.margins(reach * np.array([[-1, -1], [-1, 1], [1, -1], [1, 1]]))
+    length = float(np.hypot(across, up))
+    if not ends:
+        assert length < 1e-8 or np.all(scores >= -1e-6) or np.all(scores <= 1e-6)
+    for x, y in ends:
+        assert max(abs(x), abs(y)) <= reach + 5e-4
+        assert abs(across * x + up * y + offset) <= 2e-3 * length + 1e-9
+
+
+def test_the_plain_line_is_that_of_pytorch() -> None:
+    """The page's gradient descent gives the line of `discreet.train.examples.clusters`."""
+    import torch
+
+    from discreet.train.examples import clusters
+
+    points, labels = clusters.made_up(100)
+    x, y = torch.tensor(points, dtype=torch.float32), torch.tensor(labels, dtype=torch.float32)
+    expected = clusters.trained_plainly(x, y)
+    found = _clusters.plain_lines(points, labels, rate=clusters.RATE, steps=clusters.STEPS)[-1]
+    assert (found.across, found.up) == pytest.approx(expected.normal, rel=1e-3)
+    assert found.offset == pytest.approx(expected.offset, abs=1e-3)
+
+
+def test_an_example_far_away_moves_the_plain_line_and_hardly_the_clipped_one() -> None:
+    """Before any noise; the noise moves the private line more than this."""
+    moved = [_example._plain(None).angle(_example._plain(far)) for far in (1, 4, 8)]
+    assert moved == sorted(moved)
+    assert moved[-1] > 15
+    clipped = [_example._clipped(_example._data(far), 0.5) for far in (None, 8)]
+    assert clipped[0].angle(clipped[1]) < 2
+
+
+def test_clipped_training_without_limit_is_plain() -> None:
+    free, plain = _example._clipped(_example._data(None), 1e9), _example._plain(None)
+    assert free.margins(np.eye(2)) == pytest.approx(plain.margins(np.eye(2)))
+
+
+def test_a_guess_names_the_truth_and_the_plain_model_gives_it_away() -> None:
+    page = pages.page("example")
+    outcome = page.experiment("guess").run(page.values(page.start))
+    plain, private = outcome.guesses
+    assert plain.is_right
+    assert outcome.says.endswith("right" if private.is_right else "wrong")
+
+
+@given(st.lists(st.floats(0, 50), min_size=len(_temperature._TEMPERATURES), max_size=9))
+def test_one_point_moves_the_scores_by_at_most_their_sensitivity(losses: list[float]) -> None:
+    """All in the same direction, as `Moves.TOGETHER` says."""
+    fine, longest = _temperature._FINE, _temperature._LONGEST
+    units = np.rint(fine * np.minimum(losses, longest))
+    assert np.all(units >= 0)
+    assert np.all(units <= fine * longest)
+
+
+@pytest.mark.parametrize("choice", [0.1, 1, 3])
+def test_the_choice_costs_what_the_page_adds(choice: float) -> None:
+    count = len(_temperature._TEMPERATURES)
+    asked = Bounded(
+        lambda: np.zeros(count, np.int64),
+        sensitivity=Sensitivity(linf=150, length=count),
+        unit=Unit.ROW,
+        name="scores",
+        shape=(count,),
+    )
+    mechanism = ExponentialMechanism.for_epsilon(
+        choice, asked, list(range(count)), moves=Moves.TOGETHER
+    )
+    loss = mechanism.privacy_loss(asked)
+    assert loss.epsilon() == choice
+    assert loss.epsilon(1e-5) == PrivacyLoss.of(BoundedRange(choice)).epsilon(1e-5)
