@@ -62,6 +62,19 @@ class Visitor:
         if kind in ("error", "warning"):
             self.problems.append(text)
 
+    def requests_elsewhere(self) -> list[str]:
+        """The requests that are neither for this machine nor for a file."""
+        return [
+            url for url in self.requests if not url.startswith(("http://127.0.0.1:", "file:///"))
+        ]
+
+    def rest(self) -> None:
+        """Wait until each experiment that runs has an outcome."""
+        self.page.wait_for_function(
+            "() => !document.querySelector('.waits') && "
+            "[...document.querySelectorAll('.outcomes')].every(one => !one.hidden)"
+        )
+
     def go(self, address: str) -> None:
         """Open an address, and wait until the page's script has shown its view."""
         self.page.goto(address)
@@ -96,9 +109,17 @@ class Visitor:
         """The texts of all elements that the selector finds."""
         return [one.inner_text() for one in self.page.query_selector_all(selector)]
 
-    def table(self) -> list[list[str]]:
-        """The texts of the table's body."""
-        return [
-            [cell.inner_text() for cell in row.query_selector_all("th, td")]
-            for row in self.page.query_selector_all("#table tbody tr")
-        ]
+    def shown(self) -> dict[str, object]:
+        """The sentence, the table, the code, and the titles of the pictures, read at once."""
+        found: dict[str, object] = self.page.evaluate(
+            """() => ({
+              says: document.getElementById("says").innerText,
+              rows: [...document.querySelectorAll("#table tbody tr")].map(
+                row => [...row.cells].map(cell => cell.innerText)),
+              code: document.getElementById("code").textContent,
+              titles: [...document.querySelectorAll("#charts figcaption strong")].map(
+                title => title.innerText),
+              paths: document.querySelectorAll("#charts svg path").length,
+            })"""
+        )
+        return found

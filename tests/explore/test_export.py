@@ -12,16 +12,6 @@ from discreet.explore import export, pages
 from discreet.explore._page import written
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The export of the quickest page."""
-    place = tmp_path_factory.mktemp("exported") / "site"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "NAMES", ("survey",))
-        export(place, outcomes=2, said=lambda _: None)
-    return place
-
-
 def recorded(folder: Path, name: str) -> dict[str, object]:
     """The object that the page's script defines, read as JSON."""
     text = (folder / "data" / f"{name}.js").read_text(encoding="utf-8")
@@ -31,8 +21,8 @@ def recorded(folder: Path, name: str) -> dict[str, object]:
     return found
 
 
-def test_every_view_is_there_and_equals_the_page(folder: Path) -> None:
-    page, data = pages.page("survey"), recorded(folder, "survey")
+def test_every_view_is_there_and_equals_the_page(exported: Path) -> None:
+    page, data = pages.page("survey"), recorded(exported, "survey")
     views, at = data["views"], data["at"]
     assert isinstance(views, list)
     assert isinstance(at, dict)
@@ -42,22 +32,22 @@ def test_every_view_is_there_and_equals_the_page(folder: Path) -> None:
         assert views[at[written(places)]] == found
 
 
-def test_every_outcome_is_recorded(folder: Path) -> None:
-    outcomes = recorded(folder, "survey")["outcomes"]
+def test_every_outcome_is_recorded(exported: Path) -> None:
+    outcomes = recorded(exported, "survey")["outcomes"]
     assert isinstance(outcomes, dict)
     assert {name: len(each) for name, each in outcomes.items()} == {"flip": 12, "crowd": 324}
     assert {len(drawn) for each in outcomes.values() for drawn in each.values()} == {2}
 
 
-def test_pages_say_that_they_are_recorded_and_have_the_policy(folder: Path) -> None:
+def test_pages_say_that_they_are_recorded_and_have_the_policy(exported: Path) -> None:
     for page in ("index.html", "survey.html"):
-        text = (folder / page).read_text(encoding="utf-8")
+        text = (exported / page).read_text(encoding="utf-8")
         assert "in advance" in text
         assert "script-src 'self'; style-src 'self'" in text.replace("&#39;", "'")
         assert not re.search(r"""(src|href)=["'](https?:)?//""", text)
         assert 'type="module"' not in text
         for _, link in re.findall(r'(src|href)="([^"#]+)"', text):
-            assert (folder / link).is_file(), link
+            assert (exported / link).is_file(), link
 
 
 def test_only_a_new_or_empty_folder_is_written(tmp_path: Path) -> None:

@@ -172,10 +172,15 @@ def _port(port: int) -> int:
 
 
 def _prepare(activity: "_Activity") -> None:
-    """Compute all views while nobody asks, the first one of each page first: so dragging never
-    waits."""
+    """Compute all views while nobody asks, so that dragging never waits. First come the first view
+    of each page, and one outcome of each experiment, which loads what it needs."""
     for page in pages.all_pages():
         pages.view(page.name, page.start)
+    for page in pages.all_pages():
+        for one in page.experiments:
+            while not activity.is_quiet():
+                time.sleep(_QUIET)
+            one.run(page.values(page.start))
     for page in pages.all_pages():
         for places in page.all_places():
             while not activity.is_quiet():

@@ -245,9 +245,9 @@ PAGE = Page(
         ),
     ),
     controls=(
-        Control("distance", "distance of the example", (1, 2, 3, 4, 5, 6, 8), 8),
+        Control("distance", "distance of the example", (1, 2, 4, 6, 8), 8),
         Control("clip", "clip norm", (0.1, 0.5, 2, 8), 0.5),
-        Control("noise", "noise multiplier", (1, 2, 4, 8, 16), 8),
+        Control("noise", "noise multiplier", (2, 4, 8, 16), 8),
     ),
     compute=view,
     experiments=(
