@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet import Unit
+from discreet import Unit, explore
 from discreet.accounting import BoundedRange, PrivacyLoss
+from discreet.errors import InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import ExperimentOutcome
 from discreet.explore.pages import _clusters, _example, _temperature
@@ -54,6 +55,21 @@ def test_private_runs_differ_and_are_drawn_on_the_axes(name: str) -> None:
     assert drawn[0].overlays != drawn[1].overlays
     for outcome in drawn:
         check_overlays(name, outcome)
+
+
+def test_an_outcome_in_python_lies_on_the_charts_of_its_view() -> None:
+    shown = explore.view("training", {"noise": 8})
+    drawn = explore.outcome("training", "train", {"noise": 8})
+    added = [
+        series.label
+        for before, after in zip(shown.charts, drawn.charts, strict=True)
+        for series in after.series[len(before.series) :]
+    ]
+    assert added[-1] == "private"
+    assert drawn.says != shown.says
+    assert drawn.figures == shown.figures
+    with pytest.raises(InvalidArgument, match="no experiment"):
+        explore.outcome("training", "guess")
 
 
 @pytest.mark.long

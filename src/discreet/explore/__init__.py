@@ -1,8 +1,8 @@
 """The explorer: pages that show by dragging how differential privacy works.
 
-`serve` shows them in a browser, `export` writes them as files for any web server, and `view` gives
-one view in Python, whose pictures `discreet.plots.charts` draws. Their data are made up or public,
-and every number comes from `discreet` itself. To read the files in order:
+`serve` shows them in a browser, `export` writes them as files for any web server, and `view` and
+`outcome` give one view in Python, whose pictures `discreet.plots.charts` draws. Their data are made
+up or public, and every number comes from `discreet` itself. To read the files in order:
 
 1. `_page`: a page is a sentence, controls with a few values each, and a function from these values
    to a view: pictures, a table, a sentence, and the lines of Python that give the same numbers.
@@ -16,6 +16,7 @@ The script in ``static/`` only draws: it computes no number of privacy. The page
 from discreet.explore._export import export
 from discreet.explore._page import View
 from discreet.explore._server import serve
+from discreet.explore.pages import outcome_of as outcome
 from discreet.explore.pages import view_of as view
 
-__all__ = ["View", "export", "serve", "view"]
+__all__ = ["View", "export", "outcome", "serve", "view"]

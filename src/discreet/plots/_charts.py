@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MARKS = "o^sDv"
+_LONG = 18  # characters of a label
 _STYLES = tuple(islice(_style.lines(), 5))
 
 
@@ -46,13 +47,16 @@ def chart(values: Chart, ax: "Axes | None" = None) -> "Axes":
         _draw(ax, series, values.x, bars)
     for rule in values.rules:
         _draw_rule(ax, rule)
-    if any(series.label for series in values.series):
+    if any(rule.label for rule in values.rules if rule.axis == "x"):
+        ax.set_title(values.title, loc="left", fontsize=11.5, color=_style.INK, pad=24)  # its word
+    names = [series.label for series in values.series if series.label]
+    if names:
         ax.legend(
             loc="upper left",
             bbox_to_anchor=(0, -0.16 if not values.is_map else -0.06),
             frameon=False,
             labelcolor="linecolor",
-            ncols=2,
+            ncols=1 if max(map(len, names)) > _LONG else 2,
             handlelength=2.4,
         )
     return ax

@@ -61,7 +61,7 @@ def panels(count: int, beside: int, *, is_one_scale: bool) -> "list[Axes]":
 
 def row(count: int) -> "list[Axes]":
     """The axes of a new figure, side by side."""
-    figure = _figure((5.2 * count, 4.6))
+    figure = _figure((7.0 if count == 1 else 5.2 * count, 4.6))
     return [figure.add_subplot(1, count, place) for place in range(1, count + 1)]
 
 

@@ -1,5 +1,6 @@
 """The pages, in the order in which to read them."""
 
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
@@ -49,9 +50,33 @@ def view_of(name: str, controls: ControlValues | None = None) -> View:
     >>> view_of("survey", {"people": 100}).figures["epsilon"]
     1.0986122886681098
     """
+    return view(name, _places(page(name), controls))
+
+
+def outcome_of(name: str, experiment: str, controls: ControlValues | None = None) -> View:
+    """A page's view with one random outcome of an experiment: its words, and on its charts.
+
+    Experiments that train need ``discreet[torch]``.
+
+    >>> outcome_of("survey", "flip", {"mine": "yes"}).says[:14]
+    'You mean yes. '
+    """
     found = page(name)
-    places = []
-    given = dict(controls or {})
+    places = _places(found, controls)
+    shown, drawn = view(name, places), found.experiment(experiment).run(found.values(places))
+    charts = [
+        replace(
+            chart,
+            series=(*chart.series, *(one.series for one in drawn.overlays if one.chart == place)),
+        )
+        for place, chart in enumerate(shown.charts)
+    ]
+    return replace(shown, says=drawn.says, charts=tuple(charts))
+
+
+def _places(found: Page, controls: ControlValues | None) -> ControlPlaces:
+    """The places of these values."""
+    given, places = dict(controls or {}), []
     for control in found.controls:
         value = given.pop(control.name, control.start)
         if value not in control.values:
@@ -59,5 +84,7 @@ def view_of(name: str, controls: ControlValues | None = None) -> View:
         places.append(control.values.index(value))
     if given:
         names = ", ".join(control.name for control in found.controls)
-        raise InvalidArgument(f"controls: {name} has {names}; not {', '.join(map(str, given))}")
-    return view(name, tuple(places))
+        raise InvalidArgument(
+            f"controls: {found.name} has {names}; not {', '.join(map(str, given))}"
+        )
+    return tuple(places)
