@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from playwright.sync_api import CDPSession, sync_playwright
 
 from discreet.explore import pages
-from discreet.explore._page import to_json
+from discreet.explore._page import ControlPlaces, to_json
 from discreet.explore._rendering import page_html
 from tests.explore import kit
 
@@ -50,17 +51,20 @@ def main() -> None:
     for name in pages.NAMES:
         page = pages.page(name)
         for one in page.experiments:
-            first, least = _cpu(lambda one=one, page=page: one.run(page.values(page.start)))
+            first, least = _cpu(partial(one.run, page.values(page.start)))
             print(f"  {name:12} {one.name:8} {first:6.3f} {least:6.3f}")
     print("CPU seconds of a page as HTML, and of one fresh view as JSON")
     for name in pages.NAMES:
         page = pages.page(name)
-        html = _cpu(lambda page=page: page_html(page, is_export=False))[1]
-        places = list(page.all_places())
-        fresh = _cpu(lambda name=name, places=places: to_json(pages.view(name, places.pop())))[1]
+        html = _cpu(partial(page_html, page, is_export=False))[1]
+        fresh = _cpu(partial(_next_view, name, list(page.all_places())))[1]
         print(f"  {name:12} {html:6.3f} {fresh:6.3f}")
     _start()
     _drags()
+
+
+def _next_view(name: str, places: list[ControlPlaces]) -> str:
+    return to_json(pages.view(name, places.pop()))
 
 
 def _cpu(call: Callable[[], object]) -> tuple[float, float]:
