@@ -15,8 +15,8 @@ from discreet.accounting import Approximate, Filter, Gaussian, PoissonSampled, P
 from discreet.errors import BudgetExceeded, LedgerDamaged
 from discreet.ledger import Ledger
 from discreet.ledger._chain import next_state, verify
-from discreet.ledger._entries import (
-    ROOT,
+from discreet.ledger._entries import ROOT, write
+from discreet.ledger._facts import (
     Charge,
     Fact,
     Lock,
@@ -24,7 +24,6 @@ from discreet.ledger._entries import (
     StepReservation,
     StoredAnswer,
     Unlock,
-    write,
 )
 from tests.accounting.limits import evenly_shared
 from tests.ledger.kit import PERSON, made, pay

@@ -12,7 +12,8 @@ from discreet._budget import Request
 from discreet.accounting import Approximate, Pure
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import Ledger
-from discreet.ledger._entries import ROOT, canonical, sha256
+from discreet.ledger._canonical import canonical, sha256
+from discreet.ledger._entries import ROOT
 from tests.ledger.kit import charges, copied, made, opened, pay, unguarded
 
 

@@ -14,9 +14,10 @@ from discreet._unit import Change, Unit
 from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure, Spent, Zcdp
 from discreet.accounting._prices import LEAK_UNIT, UNIT
 from discreet.errors import LedgerDamaged
-from discreet.ledger._entries import (
-    FORMAT,
-    ROOT,
+from discreet.ledger._canonical import sha256
+from discreet.ledger._entries import ROOT, read, write
+from discreet.ledger._fact_json import FORMAT
+from discreet.ledger._facts import (
     Charge,
     Fact,
     LedgerState,
@@ -25,9 +26,6 @@ from discreet.ledger._entries import (
     StepReservation,
     StoredAnswer,
     Unlock,
-    read,
-    sha256,
-    write,
 )
 
 AT = datetime(2026, 11, 21, 1, 2, 3, 4, tzinfo=UTC)

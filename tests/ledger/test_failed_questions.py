@@ -16,7 +16,7 @@ from discreet.errors import (
     QuestionFailed,
 )
 from discreet.ledger import Kind, Ledger
-from discreet.ledger._entries import Fact, Lock, Unlock
+from discreet.ledger._facts import Fact, Lock, Unlock
 from discreet.mechanisms import DiscreteLaplace
 from tests.ledger.kit import PERSON, charges, made
 from tests.ledger.test_chain import charge as charge_fact

@@ -21,7 +21,7 @@ from discreet.accounting import Filter, PrivacyLoss, Pure, Spent
 from discreet.errors import BudgetExceeded, InvalidArgument, LedgerDamaged, LedgerError
 from discreet.ledger import Kind, Ledger, _sqlite
 from discreet.ledger._database import file_database, put_away
-from discreet.ledger._entries import Link
+from discreet.ledger._facts import Link
 from discreet.ledger._store import Transaction
 from discreet.ledger._turns import LOCKS_FOR_SQLITE
 from tests.ledger.kit import (

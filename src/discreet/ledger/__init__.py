@@ -4,14 +4,15 @@ A `Ledger` is a payer. It admits a charge by the filter of `discreet.accounting`
 chain of entries, so that no crash, race or restart takes it over its limit. Read in this order:
 
 1. `_ledger`: the class `Ledger`, which callers use, and `_views`, the texts it shows
-2. `_entries`: recorded facts, the state after each, and their text; `_chain`: the rules from one
-   entry to the next; `_decisions`: whether a charge is admitted or repeated
+2. `_facts`: recorded facts, and the state after each; `_fact_json`: their values as JSON;
+   `_entries`: their rows and digests; `_chain`: the rules from one entry to the next; `_decisions`:
+   whether a charge is admitted or repeated
 3. `_store`: transactions over a database; `_sqlite` and `_database`: one SQLite file; `_turns`:
    locks on that file; `_anchor`: the head of the chain, stored elsewhere
 4. `_receipts`: checks a receipt against its entry
 """
 
-from discreet.ledger._entries import Kind
+from discreet.ledger._facts import Kind
 from discreet.ledger._ledger import Ledger
 from discreet.ledger._receipts import ReceiptCheck, check_receipt
 from discreet.ledger._views import Balance, Entry

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from discreet.errors import LedgerDamaged, LedgerError
-from discreet.ledger._entries import Link, canonical
+from discreet.ledger._canonical import canonical
+from discreet.ledger._facts import Link
 from discreet.ledger._sqlite import sync_folder
 
 

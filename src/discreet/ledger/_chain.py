@@ -6,7 +6,8 @@ from fractions import Fraction
 
 from discreet.accounting import Filter, Spent
 from discreet.errors import LedgerDamaged
-from discreet.ledger._entries import (
+from discreet.ledger._entries import opening_digest
+from discreet.ledger._facts import (
     Backup,
     Charge,
     Fact,
@@ -17,7 +18,6 @@ from discreet.ledger._entries import (
     StepReservation,
     StoredAnswer,
     Unlock,
-    opening_digest,
 )
 
 _FLOAT_TOLERANCE = 1 + Fraction(1, 10**6)  # prices of another machine may differ by this factor

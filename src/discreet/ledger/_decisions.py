@@ -20,7 +20,9 @@ from discreet.errors import (
     RequestReused,
 )
 from discreet.ledger._anchor import AnchorMark
-from discreet.ledger._entries import (
+from discreet.ledger._canonical import text_digest
+from discreet.ledger._entries import answer_key, steps_key
+from discreet.ledger._facts import (
     Backup,
     Charge,
     Link,
@@ -28,9 +30,6 @@ from discreet.ledger._entries import (
     Opening,
     StepReservation,
     StoredAnswer,
-    answer_key,
-    steps_key,
-    text_digest,
 )
 from discreet.ledger._store import Transaction
 from discreet.ledger._views import FilterUse, refusal

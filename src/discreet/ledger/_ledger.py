@@ -33,7 +33,8 @@ from discreet.ledger._decisions import (
     repeated,
     verified_head,
 )
-from discreet.ledger._entries import (
+from discreet.ledger._entries import answer_key, request_key
+from discreet.ledger._facts import (
     Charge,
     Fact,
     Link,
@@ -42,8 +43,6 @@ from discreet.ledger._entries import (
     StepReservation,
     StoredAnswer,
     Unlock,
-    answer_key,
-    request_key,
 )
 from discreet.ledger._sqlite import as_path, check_pages, check_schema
 from discreet.ledger._store import Store, Transaction, log

@@ -12,7 +12,7 @@ from typing import Any
 from discreet._budget import RECEIPT_FORMAT, receipt_checksum, receipt_text
 from discreet.accounting import PrivacyLoss
 from discreet.errors import DiscreetError, ReceiptDiffers
-from discreet.ledger._entries import canonical
+from discreet.ledger._canonical import canonical
 from discreet.ledger._ledger import Ledger
 
 _UNREADABLE = (DiscreetError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError)

@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from discreet import _checks
 from discreet.errors import InvalidArgument, LedgerDamaged, LedgerError
 from discreet.ledger._database import Database, file_database
-from discreet.ledger._entries import FORMAT
+from discreet.ledger._fact_json import FORMAT
 from discreet.ledger._turns import turn
 
 BUSY_SECONDS = 60.0

@@ -33,7 +33,8 @@ from discreet._ownership import process
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import _chain, _entries, _sqlite
 from discreet.ledger._database import Database, file_database, memory_database, put_away
-from discreet.ledger._entries import ROOT, Backup, Fact, LedgerState, Link, Opening, Row
+from discreet.ledger._entries import ROOT, Row
+from discreet.ledger._facts import Backup, Fact, LedgerState, Link, Opening
 from discreet.ledger._turns import FileIdentity, check_locks, identity, turn
 
 log = logging.getLogger("discreet.ledger")

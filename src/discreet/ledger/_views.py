@@ -11,7 +11,7 @@ from discreet.accounting import Filter, PrivacyLoss, Spent, _bounds
 from discreet.accounting._bounds import Unknown
 from discreet.accounting._prices import LEAK_UNIT, UNIT
 from discreet.errors import LedgerDamaged, NoBound
-from discreet.ledger._entries import (
+from discreet.ledger._facts import (
     Backup,
     Charge,
     Kind,

@@ -1,0 +1,187 @@
+"""Facts and states as values of JSON, both ways; a value of another form raises an error."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, fields
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
+from discreet._unit import Change, Unit
+from discreet.accounting import Filter, PrivacyLoss, Spent
+from discreet.accounting._shares import Squares
+from discreet.ledger._canonical import canonical
+from discreet.ledger._facts import (
+    Backup,
+    Charge,
+    Fact,
+    Kind,
+    LedgerState,
+    Lock,
+    Opening,
+    PlainFact,
+    StepReservation,
+    StoredAnswer,
+    Unlock,
+)
+
+FORMAT = 2  # of the file and of its entries; another one is refused by name
+
+P = TypeVar("P", bound=PlainFact)
+
+
+def fact_to_json(fact: Fact) -> dict[str, object]:
+    """The values of a fact."""
+    match fact:
+        case Opening(unit, chosen):
+            return {
+                "format": FORMAT,
+                "unit": {"column": unit.plain, "change": unit.change.value},
+                "limit": _limit_to_json(chosen.limit),
+                "leak": str(chosen.leak),
+                "shares": [[str(order), str(share)] for order, share in chosen.shares],
+                "squares": _squares_to_json(chosen.squares),
+            }
+        case Charge(loss, purpose, by, request, is_insecure, statement):
+            asked = None if request is None else {"id": request.id, "body": request.body}
+            paid = json.loads(loss.to_json())
+            facts = {"purpose": purpose, "by": by, "is_insecure": is_insecure}
+            stated = {} if statement is None else {"statement": statement}
+            return {"loss": paid, "request": asked, **facts, **stated}
+        case Unlock(reason, by, allow_repeat=False):
+            return {"reason": reason, "by": by}
+    return asdict(fact)
+
+
+def fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
+    """The fact of this kind with these values."""
+    match kind:
+        case Kind.OPEN:
+            _check_format(values["format"])
+            limit = _limit_from_json(values["limit"])
+            shares = tuple((Fraction(order), Fraction(share)) for order, share in values["shares"])
+            squares = _squares_from_json(values["squares"])
+            unit = Unit(values["unit"]["column"], Change(values["unit"]["change"]))
+            chosen = Filter(limit, Fraction(values["leak"]), shares, squares)
+            return Opening(unit, chosen)
+        case Kind.CHARGE:
+            asked = values["request"]
+            request = None if asked is None else Request(_text(asked["id"]), _text(asked["body"]))
+            loss = PrivacyLoss.from_json(canonical(values["loss"]))
+            purpose, by = _text(values["purpose"]), _text(values["by"])
+            statement = _text(values["statement"]) if "statement" in values else None
+            is_insecure = _truth(values["is_insecure"])
+            return Charge(loss, purpose, by, request, is_insecure, statement)
+        case Kind.ANSWER:
+            return _plain_fact(StoredAnswer, values)
+        case Kind.LOCK:
+            return _plain_fact(Lock, values)
+        case Kind.UNLOCK:
+            return _plain_fact(Unlock, {"allow_repeat": False, **values})
+        case Kind.BACKUP:
+            return Backup()
+        case Kind.STEPS:
+            return _plain_fact(StepReservation, values)
+
+
+def _plain_fact(kind: type[P], values: Mapping[str, Any]) -> P:  # Any: JSON
+    """The fact with these values of its fields; each must have the annotated type."""
+    checks: dict[Any, Callable[[object], Any]] = {int: _whole, str: _text, bool: _truth}
+    given = {field.name: checks[field.type](values[field.name]) for field in fields(kind)}
+    return kind(**given)
+
+
+def _limit_to_json(limit: AnyLimit) -> dict[str, object]:
+    match limit:
+        case Limit(epsilon, delta):
+            return {"epsilon": str(epsilon), "delta": str(delta)}
+        case RhoLimit(rho):
+            return {"rho": str(rho)}
+        case MuLimit(mu):
+            return {"mu": str(mu)}
+        case RenyiLimit(bounds):
+            return {"renyi": [[str(order), str(bound)] for order, bound in bounds]}
+
+
+def _limit_from_json(values: Mapping[str, Any]) -> AnyLimit:  # Any: JSON
+    match values:
+        case {"epsilon": epsilon, "delta": delta}:
+            return Limit(Fraction(epsilon), Fraction(delta))
+        case {"rho": rho}:
+            return RhoLimit(Fraction(rho))
+        case {"mu": mu}:
+            return MuLimit(Fraction(mu))
+        case {"renyi": bounds}:
+            return RenyiLimit({Fraction(order): Fraction(bound) for order, bound in bounds})
+    raise ValueError(f"{values!r} is no limit")
+
+
+def _squares_to_json(squares: Squares | None) -> dict[str, str | bool] | None:
+    if squares is None:
+        return None
+    beside_leaks = {"beside_leaks": True} if squares.beside_leaks else {}
+    return {"share": str(squares.share), "floor": str(squares.floor), **beside_leaks}
+
+
+def _squares_from_json(values: Mapping[str, Any] | None) -> Squares | None:  # Any: JSON
+    if values is None:
+        return None
+    beside_leaks = _truth(values.get("beside_leaks", False))
+    return Squares(Fraction(values["share"]), Fraction(values["floor"]), beside_leaks)
+
+
+def state_to_json(state: LedgerState) -> dict[str, object]:
+    """The values of a state."""
+    return {
+        "spent": _spent_to_json(state.spent),
+        "charges": state.charges,
+        "is_locked": state.is_locked,
+        "opening": state.opening,
+        "terms": state.opening_digest,
+        **({"failed": list(state.failed)} if state.failed else {}),
+    }
+
+
+def state_from_json(values: Mapping[str, Any]) -> LedgerState:  # Any: JSON
+    """The state with these values."""
+    return LedgerState(
+        _spent_from_json(values["spent"]),
+        charges=_whole(values["charges"]),
+        is_locked=_truth(values["is_locked"]),
+        opening=_whole(values["opening"]),
+        opening_digest=_text(values["terms"]),
+        failed=tuple(_whole(charge) for charge in values.get("failed", ())),
+    )
+
+
+def _spent_to_json(spent: Spent) -> dict[str, object]:
+    alone = {} if spent.alone is None else {"alone": spent.alone}
+    return {"leak": spent.leak, "sums": list(spent.sums), **alone}
+
+
+def _spent_from_json(values: Mapping[str, Any]) -> Spent:  # Any: JSON
+    alone = _whole(values["alone"]) if "alone" in values else None
+    return Spent(_whole(values["leak"]), tuple(_whole(total) for total in values["sums"]), alone)
+
+
+def _check_format(value: object) -> None:
+    if _whole(value) != FORMAT:
+        raise ValueError(f"format {value} is unknown")
+
+
+def _whole(value: object) -> int:
+    if type(value) is int and value >= 0:  # a truth value is an int too
+        return value
+    raise ValueError(f"{value!r} is not a whole number, 0 or above")
+
+
+def _truth(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ValueError(f"{value!r} is neither true nor false")
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    raise ValueError(f"{value!r} is not a text")

@@ -1,0 +1,139 @@
+"""The facts that a ledger records, and the state of the whole ledger after each of them."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from discreet._budget import Request
+from discreet._unit import Unit
+from discreet.accounting import Filter, PrivacyLoss, Spent
+
+
+class Kind(Enum):
+    """The kinds of entries."""
+
+    OPEN = "open"
+    CHARGE = "charge"
+    ANSWER = "answer"
+    LOCK = "lock"
+    UNLOCK = "unlock"
+    STEPS = "steps"
+    BACKUP = "backup"
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """The protected unit, and the filter that decides, with its limit."""
+
+    unit: Unit
+    filter: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A privacy loss that was paid; ``statement`` is the digest of the receipt's statement."""
+
+    loss: PrivacyLoss
+    purpose: str
+    by: str
+    request: Request | None
+    is_insecure: bool
+    statement: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """The answer to a paid request."""
+
+    charge: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """The computation of a charge failed; the owner must unlock before the next charge."""
+
+    charge: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unlock:
+    """The owner allows charges again; with ``allow_repeat``, failed questions may be repeated."""
+
+    reason: str
+    by: str
+    allow_repeat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StepReservation:
+    """Steps of a charge that was paid as a whole. They are reserved before they run, and never
+    given back.
+
+    ``count`` steps are reserved from ``first`` on, of ``of`` steps in all. ``block`` is the number
+    of this reservation among those of the charge, and ``plan`` a digest of the steps' plan.
+    """
+
+    charge: int
+    block: int
+    first: int
+    count: int
+    of: int
+    plan: str
+
+    @property
+    def end(self) -> int:
+        """The first step after these."""
+        return self.first + self.count
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """Marks a copy: all entries before this one come from another file. The owner must unlock it
+    before the next charge."""
+
+
+PlainFact = StoredAnswer | Lock | Unlock | StepReservation | Backup  # fields are plain values
+Fact = Opening | Charge | PlainFact
+
+KINDS: dict[type[Fact], Kind] = {
+    Opening: Kind.OPEN,
+    Charge: Kind.CHARGE,
+    StoredAnswer: Kind.ANSWER,
+    Lock: Kind.LOCK,
+    Unlock: Kind.UNLOCK,
+    StepReservation: Kind.STEPS,
+    Backup: Kind.BACKUP,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerState:
+    """Everything that decides on the next charge; the state of the last link is in force.
+
+    ``opening`` is the number of the opening in force, and ``opening_digest`` its digest.
+    ``failed`` lists the charges whose questions failed and may not be asked again.
+    """
+
+    spent: Spent
+    charges: int
+    is_locked: bool
+    opening: int
+    opening_digest: str
+    failed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One entry of the chain: a fact, its time, and the state after it."""
+
+    number: int
+    at: datetime
+    fact: Fact
+    state: LedgerState
+    digest: str
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the fact."""
+        return KINDS[type(self.fact)]
