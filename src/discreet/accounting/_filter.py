@@ -116,6 +116,11 @@ class Filter:
                 "a filter's shares of delta add up to more than the limit's delta"
             )
 
+    def __hash__(self) -> int:
+        """The hash of one share: a ledger looks up its filter's sums and prices many times for each
+        charge, and to hash all shares would take longer than the rest."""
+        return hash(self.leak)
+
     @property
     def sums(self) -> tuple[FilterSum, ...]:
         """The running sums, in the order of those in `Spent`."""
@@ -195,7 +200,7 @@ class Filter:
     @property
     def bounds(self) -> tuple[int, ...]:
         """The bound on each sum, in whole `UNIT`. Exhausted sums are beyond every bound."""
-        return tuple(_bound(each) for each in self.sums)
+        return _bounds(self)
 
     def reached(self, spent: Spent) -> Fraction | None:
         """The point that these sums have reached, in the limit's own measure: epsilon at the
@@ -375,6 +380,11 @@ def _shared(limit: AnyLimit, shares_of: Callable[[Limit], Shares]) -> Filter:
     shares = shares_of(limit)
     leak, orders = shares.of_leaks(limit), shares.of_orders(limit)
     return Filter(limit, leak, orders, shares.of_squares(limit))
+
+
+@lru_cache(maxsize=256)
+def _bounds(chosen: Filter) -> tuple[int, ...]:
+    return tuple(_bound(each) for each in chosen.sums)
 
 
 def _bound(each: FilterSum) -> int:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 
 from discreet import _checks, _html
 from discreet._exact import Number, float_up, precision
@@ -330,6 +331,7 @@ def change_of(loss: PrivacyLoss) -> Change | None:
     return next((term.change for term, _ in loss.terms if term.change is not None), None)
 
 
+@cache
 def _kinds() -> dict[str, type[Term]]:
     """The kinds of term that this package has, by name. A text means the same everywhere, so it
     can't name others."""
