@@ -1,6 +1,7 @@
 """Views of a ledger: balances and refusals in words."""
 
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -8,9 +9,11 @@ from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet._unit import Unit
 from discreet.accounting import Approximate, Gaussian, Pure, Zcdp
 from discreet.errors import BudgetExceeded, NoBound
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, _entries
+from discreet.ledger._entries import Row
+from discreet.ledger._facts import Link
 from discreet.ledger._views import _above, down, up
-from tests.ledger.kit import pay
+from tests.ledger.kit import copied, made, pay
 
 
 def ledger(epsilon: float, delta: float = 0) -> Ledger:
@@ -155,3 +158,35 @@ def test_numbers_are_rounded_to_the_safe_side() -> None:
     third = Fraction(1, 3)
     assert Fraction(down(third)) < third < Fraction(up(third))
     assert (up(Fraction(0)), down(Fraction(0)), up(Fraction(1, 2))) == ("0", "0", "0.5")
+
+
+def test_a_balance_reads_what_is_new_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    payer, read = ledger(2, 1e-6), list[int]()
+    plain = _entries.read
+
+    def counted(row: Row, previous: str) -> Link:
+        read.append(row.number)
+        return plain(row, previous)
+
+    for loss in (Pure(0.1), Gaussian(50), Pure(0.1)):
+        pay(payer, loss)
+    assert payer.spent().total == (2 * Pure(0.1) + Gaussian(50)).for_unit(Unit("person"))
+    pay(payer, Pure(0.1))
+    monkeypatch.setattr(_entries, "read", counted)
+    assert payer.spent().total == (3 * Pure(0.1) + Gaussian(50)).for_unit(Unit("person"))
+    assert set(read) <= {3, 4}
+    assert payer.spent() == payer.spent()
+
+
+def test_a_balance_of_another_chain_is_read_from_its_start(tmp_path: Path) -> None:
+    """After a rolled-back copy, whose entries have the same numbers."""
+    payer = made(tmp_path / "x.ledger")
+    pay(payer, Pure(0.1))
+    before = copied(tmp_path / "x.ledger", tmp_path / "copy").read_bytes()
+    pay(payer, Pure(0.5))
+    assert payer.spent().total.epsilon() == 0.6
+    (tmp_path / "x.ledger").write_bytes(before)
+    other = Ledger.open(tmp_path / "x.ledger")
+    for _ in range(2):
+        pay(other, Pure(0.25))
+    assert payer.spent().total == (2 * Pure(0.25) + Pure(0.1)).for_unit(Unit("person"))

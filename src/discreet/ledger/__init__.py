@@ -5,11 +5,13 @@ chain of entries, so that no crash, race or restart takes it over its limit. Rea
 
 1. `_ledger`: the class `Ledger`, which callers use, and `_views`, the texts it shows
 2. `_facts`: recorded facts, and the state after each; `_fact_json`: their values as JSON;
-   `_entries`: their rows and digests; `_chain`: the rules from one entry to the next; `_decisions`:
-   whether a charge is admitted or repeated
-3. `_store`: transactions over a database; `_sqlite` and `_database`: one SQLite file; `_turns`:
-   locks on that file; `_anchor`: the head of the chain, stored elsewhere
-4. `_receipts`: checks a receipt against its entry
+   `_entries`: their rows and digests; `_chain`: the rules from one entry to the next
+3. `_decisions`: whether a charge is admitted or repeated; `_appending`: each decision that appends
+   an entry; `_writer`: decisions of many threads in one transaction
+4. `_store`: what a store does, and transactions over a database; `_sqlite_store`, `_sqlite` and
+   `_database`: one SQLite file; `_turns`: locks on that file; `_anchor`: the head of the chain,
+   stored elsewhere
+5. `_receipts`: checks a receipt against its entry
 """
 
 from discreet.ledger._facts import Kind

@@ -170,14 +170,15 @@ class PricedCharge:
     @staticmethod
     def of(opening: Opening, before: Spent, loss: PrivacyLoss) -> "PricedCharge":
         """Compute the price. This may take long, so it belongs before the transaction."""
-        begin = time.monotonic()
+        begin = time.thread_time()
         try:
-            after: Spent | DiscreetError = opening.filter.add(before, loss.for_unit(opening.unit))
+            loss = loss.for_unit(opening.unit)
+            after: Spent | DiscreetError = opening.filter.add(before, loss)
         except DiscreetError as mistake:
             after = mistake
         except (ArithmeticError, ValueError, RuntimeWarning):
             after = NoBound("the numbers of this privacy loss are too extreme for a price")
-        return PricedCharge(opening, before, loss, after, time.monotonic() - begin)
+        return PricedCharge(opening, before, loss, after, time.thread_time() - begin)
 
     def fits(self, opening: Opening, before: Spent) -> bool:
         """Whether the price holds for these sums. An error does not depend on the sums."""

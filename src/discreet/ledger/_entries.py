@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from discreet._budget import Request
-from discreet.errors import LedgerDamaged
+from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger._canonical import canonical, sha256
 from discreet.ledger._fact_json import fact_from_json, fact_to_json, state_from_json, state_to_json
 from discreet.ledger._facts import (
@@ -57,16 +57,31 @@ def read(row: Row, previous: str) -> Link:
         raise LedgerDamaged(f"entry {row.number} holds a value of the wrong type")
     if row.digest != sha256([row.number, row.kind, row.at, row.body, previous]):
         raise LedgerDamaged(f"entry {row.number} doesn't fit its digest: it was altered or moved")
+    link = _parsed(row)
+    if write(row.number, link.at, link.fact, link.state, previous=previous) != row:
+        raise LedgerDamaged(f"entry {row.number} isn't written as a ledger writes it")
+    return link
+
+
+def checked_row(
+    number: int, at: datetime, fact: Fact, state: LedgerState, *, previous: str
+) -> tuple[Row, Link]:
+    """The row, and the link that is read from it, after a check that the two say the same."""
+    row = write(number, at, fact, state, previous=previous)
+    link = _parsed(row)
+    if (link.fact, link.state) != (fact, state):
+        raise LedgerError(f"entry {number} would be read as another one: nothing was recorded")
+    return row, link
+
+
+def _parsed(row: Row) -> Link:
     try:
         values = json.loads(row.body)
         fact = fact_from_json(Kind(row.kind), values)
         state = state_from_json(values["state"])
-        link = Link(row.number, datetime.fromisoformat(row.at), fact, state, row.digest)
+        return Link(row.number, datetime.fromisoformat(row.at), fact, state, row.digest)
     except _UNREADABLE as mistake:
         raise LedgerDamaged(f"entry {row.number} can't be read: {mistake}") from mistake
-    if write(row.number, link.at, fact, state, previous=previous) != row:
-        raise LedgerDamaged(f"entry {row.number} isn't written as a ledger writes it")
-    return link
 
 
 def key_of(number: int, fact: Fact) -> str:

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 from discreet import _checks
@@ -13,44 +12,37 @@ from discreet.accounting import Filter, PrivacyLoss, Spent, Term
 from discreet.errors import (
     InvalidArgument,
     LedgerDamaged,
-    LedgerDiffers,
     LedgerError,
     ReceiptDiffers,
-    SessionEnded,
 )
-from discreet.ledger import _chain
+from discreet.ledger import _appending, _chain
 from discreet.ledger._anchor import Anchor, AnchorMark
 from discreet.ledger._decisions import (
     PricedCharge,
     charge_for,
-    check_open,
     failures,
     last_reservation,
     loss_of,
     opening_for,
     paid,
     receipt_of,
-    repeated,
     verified_head,
 )
-from discreet.ledger._entries import answer_key, request_key
+from discreet.ledger._entries import request_key
 from discreet.ledger._facts import (
     Charge,
-    Fact,
     Link,
-    Lock,
     Opening,
-    StepReservation,
-    StoredAnswer,
     Unlock,
 )
-from discreet.ledger._sqlite import as_path, check_pages, check_schema
+from discreet.ledger._sqlite import as_path
+from discreet.ledger._sqlite_store import SqliteStore
 from discreet.ledger._store import Store, Transaction, log
 from discreet.ledger._views import Balance, Entry, FilterUse, summary
+from discreet.ledger._writer import Decision, Writer
 
 _TRIES = 20  # to price a charge before its transaction, while others charge
 _LONGEST_ANSWER = 100_000_000  # characters
-_QUICK = 0.005  # seconds; a price that takes longer is not computed inside a transaction
 
 
 class Ledger:
@@ -87,13 +79,15 @@ the owner
     (ε = 0.8 if all charges had been fixed beforehand)
     """
 
-    __slots__ = ("_anchor", "_last", "_store")
+    __slots__ = ("_anchor", "_last", "_store", "_total", "_writer")
 
     def __init__(self, store: Store, anchor: Anchor | None = None) -> None:
         """Use this store; `create`, `open` and `in_memory` make ledgers."""
         self._store = store
         self._anchor = anchor
+        self._writer = Writer(store, anchor)
         self._last: tuple[Opening, Spent] | None = None
+        self._total: tuple[AnchorMark | None, PrivacyLoss] = None, PrivacyLoss()
 
     @staticmethod
     def create(
@@ -110,7 +104,7 @@ the owner
         takes `Filter.for_training(limit)`.
         """
         place = as_path(path)
-        if not Store.make_file(place, opening_for(unit, limit, filter)):
+        if not SqliteStore.make_file(place, opening_for(unit, limit, filter)):
             raise InvalidArgument(
                 f"path = {str(place)!r} exists already: open it by Ledger.open, or give a new path"
             )
@@ -128,7 +122,7 @@ the owner
         makes the anchor. Without an anchor, an older copy in place of the file goes unnoticed, and
         its later charges are forgotten.
         """
-        store = Store.open_file(as_path(path))
+        store = SqliteStore.open_file(as_path(path))
         mark = None if anchor is None else Anchor(as_path(anchor))
         if mark is not None and not os.path.exists(mark.path):  # noqa: PTH110  # never an OSError
             with store.reading() as rows:
@@ -146,8 +140,8 @@ the owner
         """
         opening = opening_for(unit, limit, None)
         place = as_path(path)
-        if os.path.lexists(place) or not Store.make_file(place, opening):
-            ledger = Ledger(Store.open_file(place))
+        if os.path.lexists(place) or not SqliteStore.make_file(place, opening):
+            ledger = Ledger(SqliteStore.open_file(place))
             ledger._agree(opening)
             return ledger
         return Ledger.open(place)
@@ -160,7 +154,7 @@ the owner
         filter: Filter | None = None,  # noqa: A002  # its name in this field
     ) -> "Ledger":
         """A ledger for scripts and tests, in memory only: it ends with the process."""
-        return Ledger(Store.in_memory(opening_for(unit, limit, filter)))
+        return Ledger(SqliteStore.in_memory(opening_for(unit, limit, filter)))
 
     @property
     def unit(self) -> Unit:
@@ -213,30 +207,26 @@ the owner
         recorded whole, or not at all.
         """
         fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure, statement=statement)
-        tries = _TRIES
-        while True:
+        for tries in reversed(range(_TRIES)):
             # outside the transaction, since pricing may take long
             priced = PricedCharge.of(*self._last_sums(), fact.loss)
-            with self._writing() as (rows, head):
-                opening, tries = rows.opening(head), tries - 1
-                self._last = opening, head.state.spent
-                first = None if request is None else rows.under(request_key(by, request))
-                if request is not None and first is not None:
-                    use = FilterUse(opening.filter, head.state.spent)
-                    return repeated(rows, first, request, use, statement=statement)
-                check_open(rows, head, purpose)
-                if not priced.fits(opening, head.state.spent):
-                    if priced.seconds > _QUICK and tries:
-                        continue  # others charged meanwhile: compute the price again
-                    priced = PricedCharge.of(opening, head.state.spent, fact.loss)
-                sums = priced.sums
-                if sums is not None:
-                    fact = replace(fact, loss=fact.loss.for_unit(opening.unit))
-                    link = rows.append(head, fact, _chain.charged(head.state, sums))
-                    self._last = opening, sums
-                    use = FilterUse(opening.filter, sums)
-                    return receipt_of(link, fact, use, statement=statement)
-            raise priced.refusal
+            outcome = self._writer.write(
+                self._payment(fact, priced, statement=statement, may_wait=bool(tries))
+            )
+            if isinstance(outcome, Receipt):
+                return outcome
+            if outcome is not None:
+                raise outcome.refusal
+        raise AssertionError("the last try decides")
+
+    def _payment(
+        self, fact: Charge, priced: PricedCharge, *, statement: str | None, may_wait: bool
+    ) -> Decision[Receipt | PricedCharge | None]:
+        def decide(rows: Transaction, head: Link) -> Receipt | PricedCharge | None:
+            self._last = rows.opening(head), head.state.spent
+            return _appending.pay(rows, head, fact, priced, statement=statement, may_wait=may_wait)
+
+        return decide
 
     def keep(self, receipt: Receipt, answer: str) -> None:
         """Store the answer to a paid request durably, before it is shown; it is stored once."""
@@ -247,21 +237,11 @@ the owner
                 f"answer: it has more than {_LONGEST_ANSWER} characters, the most that a ledger "
                 "stores: charge without a request"
             )
-        with self._writing() as (rows, head):
-            if paid(rows, head, receipt).request is None:
-                raise InvalidArgument(
-                    f"charge {receipt.number} was made without a request id, under which answers "
-                    "are stored: charge with a Request"
-                )
-            if rows.under(answer_key(receipt.number)) is not None:
-                raise InvalidArgument(f"the answer to charge {receipt.number} is stored already")
-            _append(rows, head, StoredAnswer(receipt.number, answer))
+        self._writer.write(lambda rows, head: _appending.store_answer(rows, head, receipt, answer))
 
     def lock(self, receipt: Receipt) -> None:
         """Refuse every further charge until the owner unlocks: this computation failed."""
-        with self._writing() as (rows, head):
-            paid(rows, head, receipt)
-            _append(rows, head, Lock(receipt.number))
+        self._writer.write(lambda rows, head: _appending.lock(rows, head, receipt))
 
     def reserve(
         self, receipt: Receipt, loss: PrivacyLoss | Term, *, count: int, of: int, plan: str
@@ -274,24 +254,11 @@ the owner
         """
         wanted, most = _checks.size(count=count), _checks.size(of=of)
         digest, whole = _checks.text(plan=plan), loss_of(loss)
-        with self._writing() as (rows, head):
-            if paid(rows, head, receipt).loss != whole.for_unit(rows.opening(head).unit):
-                raise InvalidArgument(
-                    f"charge {receipt.number} paid for something else, not for {whole}: continue "
-                    "with the plan that it was made for"
-                )
-            last = last_reservation(rows, receipt.number)
-            block, first = (0, 0) if last is None else (last.block + 1, last.end)
-            if last is not None and (most, digest) != (last.of, last.plan):
-                raise InvalidArgument(
-                    f"charge {receipt.number} was made for another plan: continue with that one"
-                )
-            if first >= most:
-                raise SessionEnded(f"all {most} steps that charge {receipt.number} paid were taken")
-            taken = range(first, min(first + wanted, most))
-            steps = StepReservation(receipt.number, block, first, len(taken), most, digest)
-            _append(rows, head, steps)
-        return taken
+        return self._writer.write(
+            lambda rows, head: _appending.reserve(
+                rows, head, receipt, whole, count=wanted, of=most, plan=digest
+            )
+        )
 
     def reserved(self, receipt: Receipt) -> int:
         """The number of reserved steps, of those that this receipt paid."""
@@ -309,12 +276,9 @@ the owner
         ledger is no longer locked. An unlocked backup replaces its ledger.
         """
         fact = Unlock(_checks.text(reason=reason), _checks.text(by=by), bool(allow_repeat))
-        with self._writing() as (rows, head):
-            found = tuple(Entry.of(link) for link in failures(rows, head))
-            if not head.state.is_locked and not (allow_repeat and found):
-                raise LedgerError(f"{self._store.name} isn't locked")
-            _append(rows, head, fact)
-        return found
+        return self._writer.write(
+            lambda rows, head: _appending.unlock(rows, head, fact, self._store.name)
+        )
 
     def failed(self) -> tuple[Entry, ...]:
         """The charges whose questions failed and may not be asked again."""
@@ -337,19 +301,29 @@ the owner
     def spent(self) -> Balance:
         """The balance: the spent and the remaining part of the limit, by the filter that decides.
 
-        It reads the whole chain and verifies each digest; a `Receipt` carries a balance without
-        the total.
+        The first call reads the whole chain and verifies each digest; later ones read the entries
+        that are new since then. A `Receipt` carries a balance without the total.
         """
         with self._reading() as (rows, head):
-            terms, links = rows.opening(head), rows.links()
-            paid_for = [link.fact.loss for link in links if isinstance(link.fact, Charge)]
+            terms, total = rows.opening(head), self._total_at(rows, head)
         use = FilterUse(terms.filter, head.state.spent)
         try:
             reached = use.reached
         except LedgerDamaged as damage:
             raise LedgerDamaged(f"{self._store.name} is damaged: {damage}") from None
-        total = PrivacyLoss(tuple(pair for loss in paid_for for pair in loss.terms), terms.unit)
-        return Balance(use.limit, reached, use.left, head.state.charges, total)
+        return Balance(use.limit, reached, use.left, head.state.charges, total.for_unit(terms.unit))
+
+    def _total_at(self, rows: Transaction, head: Link) -> PrivacyLoss:
+        """The sum of all charges, from the sum at an earlier head if the chain still has it."""
+        until, total = self._total
+        if until is not None and (
+            until.number > head.number or rows.link(until.number).digest != until.digest
+        ):
+            until, total = None, PrivacyLoss()
+        new = [link.fact.loss for link in rows.links(until) if isinstance(link.fact, Charge)]
+        pairs = tuple(pair for loss in (total, *new) for pair in loss.terms)
+        self._total = AnchorMark.of(head), PrivacyLoss(pairs)
+        return self._total[1]
 
     def count_left(self, loss: PrivacyLoss | Term) -> int:
         """The number of further charges of this privacy loss that the filter admits."""
@@ -391,44 +365,21 @@ the owner
         stored privacy losses.
         """
         with self._reading() as (rows, _):
-            check_schema(rows.connection)
-            check_pages(rows.connection)
+            self._store.check(rows)
             links = [_chain.without_text(link) for link in rows.links()]
         _chain.verify(links)  # outside the transaction, since it may take long
 
     def _agree(self, declared: Opening) -> None:
         """Check the declared limit and unit; before the first charge, record the declared unit."""
-        with self._writing() as (rows, head):
-            recorded = rows.opening(head)
-            if recorded.filter.limit != declared.filter.limit:
-                raise LedgerDiffers(
-                    f"{self._store.name} was made with {recorded.filter.limit!r}, declared is "
-                    f"{declared.filter.limit!r}; the ledger decides: declare its limit"
-                )
-            if recorded.unit == declared.unit:
-                return
-            if head.state.charges:
-                raise LedgerDiffers(
-                    f"{self._store.name} protects {recorded.unit}, declared is {declared.unit}; "
-                    "it has charges, so the ledger decides: declare its unit and change"
-                )
-            _append(rows, head, replace(recorded, unit=declared.unit))
+        self._writer.write(
+            lambda rows, head: _appending.agree(rows, head, declared, self._store.name)
+        )
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Transaction, Link]]:
         anchored = self._anchored()
         with self._store.reading() as rows:
             yield rows, verified_head(rows, anchored)
-
-    @contextmanager
-    def _writing(self) -> Iterator[tuple[Transaction, Link]]:
-        anchored = self._anchored()
-        with self._store.writing() as rows:
-            yield rows, verified_head(rows, anchored)
-        if rows.written is not None:  # committed by now
-            log.info("%s: %s %d", self._store.name, rows.written.kind.value, rows.written.number)
-            if self._anchor is not None:
-                self._anchor.advance(AnchorMark.of(rows.written))
 
     def _anchored(self) -> AnchorMark | None:
         """The anchor's mark, read before the entries: the chain may grow in between."""
@@ -462,10 +413,6 @@ the owner
         chosen = terms.filter
         said = summary(chosen.limit, chosen.reached(state.spent), state.charges)
         return f"<Ledger {name}: {terms.unit!r}; {said}{'; LOCKED' * state.is_locked}>"
-
-
-def _append(rows: Transaction, head: Link, fact: Fact) -> None:
-    rows.append(head, fact, _chain.next_state(head, rows.opening(head), fact))
 
 
 def _reopened(path: Path, anchor: Path | None) -> Ledger:

@@ -1,20 +1,17 @@
-"""Transactions over a database, and the links that are read and written in them.
+"""What a store of a ledger does, and the links that are read and written in its transactions.
 
-A transaction uses the ledger's file alone: threads queue at the store, processes at the file. If
-it fails or is interrupted, it is rolled back before others continue. The connection stays open
-between transactions, as long as the path leads to the same file. A fork waits until no transaction
-is in progress, and its child opens a new connection.
+A `Store` gives transactions over one ledger's entries. They are the same on every database: rows of
+one table, each read with its digest checked against the row before.
 """
 
 import logging
-import os
 import threading
-import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, Protocol
 
 from sqlalchemy import (
     Column,
@@ -24,18 +21,16 @@ from sqlalchemy import (
     Select,
     Table,
     Text,
-    func,
+    bindparam,
     insert,
     select,
 )
 
-from discreet._ownership import process
-from discreet.errors import LedgerDamaged, LedgerError
-from discreet.ledger import _chain, _entries, _sqlite
-from discreet.ledger._database import Database, file_database, memory_database, put_away
+from discreet.errors import LedgerDamaged
+from discreet.ledger import _chain, _entries
+from discreet.ledger._anchor import AnchorMark
 from discreet.ledger._entries import ROOT, Row
-from discreet.ledger._facts import Backup, Fact, LedgerState, Link, Opening
-from discreet.ledger._turns import FileIdentity, check_locks, identity, turn
+from discreet.ledger._facts import Fact, LedgerState, Link, Opening
 
 log = logging.getLogger("discreet.ledger")
 log.addHandler(logging.NullHandler())
@@ -50,58 +45,74 @@ _table = Table(
     Column("body", Text),
     Column("digest", Text),
 )
+_LAST = select(_table).order_by(_table.c.number.desc()).limit(2)
+_PAIR = (
+    select(_table)
+    .where(_table.c.number.in_((bindparam("before"), bindparam("number"))))
+    .order_by(_table.c.number)
+)
+_FROM = select(_table).where(_table.c.number >= bindparam("first")).order_by(_table.c.number)
+_NUMBER_OF_KEY = select(_table.c.number).where(_table.c.key == bindparam("key"))
+_INSERT = insert(_table)
+_LONGEST_REMEMBERED = 10_000  # characters of a body
 
 
 class Transaction:
-    """The links of one ledger, inside one database transaction."""
+    """The links of one ledger, inside one database transaction.
+
+    What is appended is part of the ledger at once, and reaches the database by `flush`, all of it
+    in one statement.
+    """
 
     def __init__(self, connection: Connection) -> None:
         """Read and write through this connection."""
         self.connection = connection
-        self.written: Link | None = None
+        self.written: list[Link] = []
+        self._opening: tuple[tuple[int, str], Opening] | None = None
+        self._unflushed: dict[int, Row] = {}
+        self._unflushed_keys: dict[str, int] = {}
 
     def head(self) -> Link:
         """The last link, verified."""
-        number = self.connection.execute(select(func.max(_table.c.number))).scalar()
-        if number is None:
+        if self.written:
+            return self.written[-1]
+        last = list(self._read(_LAST))
+        if not last:
             raise LedgerDamaged("it has no entries")
-        return self.link(number)
+        return _verified(last[0].number, last[::-1])
 
     def link(self, number: int) -> Link:
         """The link of that number, verified against the digest before it."""
-        wanted = [number - 1, number] if number else [0]
-        pair = list(self._read(select(_table).where(_table.c.number.in_(wanted))))
-        if [row.number for row in pair] != wanted:
-            raise LedgerDamaged(f"entry {number} or the one before it is missing")
-        return _entries.read(pair[-1], pair[0].digest if number else ROOT)
+        if number in self._unflushed:
+            return self.written[number - self.written[-1].number - 1]
+        return _verified(number, list(self._read(_PAIR, before=number - 1, number=number)))
 
     def under(self, key: str) -> Link | None:
         """The link of that key, verified, if there is one."""
-        number = self.connection.execute(
-            select(_table.c.number).where(_table.c.key == key)
-        ).scalar()
+        number = self._number_of(key)
         return None if number is None else self.link(number)
 
     def has(self, key: str) -> bool:
         """Whether there is a link of that key."""
-        found = select(_table.c.number).where(_table.c.key == key)
-        return self.connection.execute(found).scalar() is not None
+        return self._number_of(key) is not None
 
     def opening(self, head: Link) -> Opening:
         """The opening in force, checked by its digest in the head."""
-        fact = self.link(head.state.opening).fact
-        if (
-            not isinstance(fact, Opening)
-            or _entries.opening_digest(fact) != head.state.opening_digest
-        ):
-            raise LedgerDamaged("the limit or unit in it is not the one it was charged under")
-        _chain.check_sums(head.state.spent, fact.filter)
-        return fact
+        named = head.state.opening, head.state.opening_digest
+        if self._opening is None or self._opening[0] != named:
+            fact = self.link(head.state.opening).fact
+            if not isinstance(fact, Opening) or _entries.opening_digest(fact) != named[1]:
+                raise LedgerDamaged("the limit or unit in it is not the one it was charged under")
+            self._opening = named, fact
+        opening = self._opening[1]
+        _chain.check_sums(head.state.spent, opening.filter)
+        return opening
 
-    def links(self) -> Iterator[Link]:
-        """Every link from the first, each verified against the one before."""
-        number, previous = 0, ROOT
-        for row in self._read(select(_table)):
+    def links(self, after: AnchorMark | None = None) -> Iterator[Link]:
+        """Every link from the first, or after this one, each verified against the one before."""
+        self.flush()
+        number, previous = (0, ROOT) if after is None else (after.number + 1, after.digest)
+        for row in self._read(_FROM, first=number):
             if row.number != number:
                 raise LedgerDamaged(f"entry {number} is missing")
             link = _entries.read(row, previous)
@@ -109,188 +120,92 @@ class Transaction:
             number, previous = number + 1, link.digest
 
     def start(self, opening: Opening) -> None:
-        """Write the first link."""
-        self._insert(_entries.write(0, _now(), opening, _chain.first_state(opening), previous=ROOT))
+        """Append the first link."""
+        self._append(_entries.write(0, _now(), opening, _chain.first_state(opening), previous=ROOT))
 
     def append(self, head: Link, fact: Fact, state: LedgerState) -> Link:
-        """The link after the head, written: the fact, and the state that follows from it."""
-        row = _entries.write(head.number + 1, _now(), fact, state, previous=head.digest)
-        self._insert(row)
-        self.written = _entries.read(row, head.digest)
-        return self.written
+        """The link after the head: the fact, and the state that follows from it."""
+        row, link = _entries.checked_row(head.number + 1, _now(), fact, state, previous=head.digest)
+        self._append(row)
+        self.written.append(link)
+        return link
 
-    def _read(self, query: Select[Any]) -> Iterator[Row]:  # Any: rows of a table as it is stored
-        for found in self.connection.execute(query.order_by(_table.c.number)):
+    def flush(self) -> None:
+        """Write to the database what was appended."""
+        rows = [
+            {column.name: getattr(row, column.name) for column in _table.columns}
+            for row in self._unflushed.values()
+        ]
+        if rows:
+            self.connection.execute(_INSERT, rows)
+        self._unflushed.clear()
+        self._unflushed_keys.clear()
+
+    def _append(self, row: Row) -> None:
+        self._unflushed[row.number] = row
+        self._unflushed_keys[row.key] = row.number
+
+    def _number_of(self, key: str) -> int | None:
+        if key in self._unflushed_keys:
+            return self._unflushed_keys[key]
+        return self.connection.execute(_NUMBER_OF_KEY, {"key": key}).scalar()
+
+    def _read(
+        self,
+        query: Select[Any],  # Any: rows of a table as it is stored
+        **values: int,
+    ) -> Iterator[Row]:
+        for found in self.connection.execute(query, values):
             yield Row(*found)
 
-    def _insert(self, row: Row) -> None:
-        values = {column.name: getattr(row, column.name) for column in _table.columns}
-        self.connection.execute(insert(_table).values(values))
 
+class Store(Protocol):
+    """The place of one ledger's entries: it gives transactions, one writer at a time.
 
-class Store:
-    """The transactions of one ledger; ``path`` is None for one in memory."""
+    ``turns`` is held by the thread whose transaction is in progress. ``path`` is the file; None if
+    there is none.
+    """
 
-    def __init__(self, database: Database, path: Path | None) -> None:
-        """Use this database; `open_file` and `in_memory` make stores."""
-        self.path = path
-        self.turns = threading.RLock()
-        self._identity: FileIdentity | None = None  # once connected, the file's
-        self._begin(database)
-        _Stores.add(self)
-
-    @staticmethod
-    def in_memory(opening: Opening) -> "Store":
-        """A new store that ends with this process."""
-        database = memory_database()
-        _start(database, opening)
-        return Store(database, None)
-
-    @staticmethod
-    def make_file(path: Path, opening: Opening) -> bool:
-        """Create a file with the first link; False if the path is taken."""
-        return _sqlite.make_file(path, lambda database: _start(database, opening))
-
-    @staticmethod
-    def open_file(path: Path) -> "Store":
-        """The store in an existing file, after a check that it is a ledger of this format."""
-        store = Store(file_database(path), path)
-        with store.reading() as rows:
-            _sqlite.check_schema(rows.connection)
-        return store
-
-    def copy_file(self, path: Path) -> bool:
-        """Write a verified copy, marked as one, to a new file; False if the path is taken."""
-        return _sqlite.make_file(path, self._copy)
-
-    def _copy(self, database: Database) -> None:
-        with (
-            self.reading() as rows,
-            _sqlite.plain_errors("the copy"),
-            database.connect() as connection,
-        ):
-            _sqlite.copy(rows.connection, connection)
-        with _sqlite.plain_errors("the copy"), database.connect() as connection:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            copied = Transaction(connection)
-            _sqlite.check_schema(connection)
-            _sqlite.check_pages(connection)
-            _chain.verify(copied.links())
-            head, fact = copied.head(), Backup()
-            copied.append(head, fact, _chain.next_state(head, copied.opening(head), fact))
-            connection.commit()
+    turns: threading.RLock
+    path: Path | None
 
     @property
     def name(self) -> str:
         """The name in error texts."""
-        return "the ledger in memory" if self.path is None else f"the ledger {self.path}"
+        ...
 
-    @contextmanager
-    def reading(self) -> Iterator[Transaction]:
+    def reading(self) -> AbstractContextManager[Transaction]:
         """A read transaction."""
-        with self._transaction("BEGIN") as rows:
-            yield rows
+        ...
 
-    @contextmanager
-    def writing(self) -> Iterator[Transaction]:
-        """A write transaction: everything appended is durable once the block ends, or nothing is.
+    def writing(self) -> AbstractContextManager[Transaction]:
+        """A write transaction: all that is appended is durable once the block ends, or nothing."""
+        ...
 
-        If another file is at the path by then, the entries went with the old file: an error.
-        """
-        with self._transaction("BEGIN IMMEDIATE") as rows:
-            yield rows
+    def check(self, rows: Transaction) -> None:
+        """Raise `LedgerDamaged` if the database is damaged, or its guards were altered."""
+        ...
 
-    @contextmanager
-    def _transaction(self, begin: str) -> Iterator[Transaction]:
-        with self.turns, self._turn(), _sqlite.plain_errors(self.name):
-            if self._database.in_transaction:  # an interruption stopped the handler below
-                self._database.abandon()
-            try:
-                with self._database.connect() as connection:
-                    connection.exec_driver_sql(begin)
-                    yield Transaction(connection)
-                    if not self._database.in_transaction:
-                        raise LedgerError(f"{self.name}: another use of it ended a transaction")
-                    connection.commit()
-                self._database.finish()
-            except BaseException:
-                self._database.abandon()
-                raise
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """A turn at the file, which must be the same file before and after."""
-        if self._process != process():
-            self._leave_parent()
-        if self.path is None:
-            yield
-            return
-        with turn(self.path, _sqlite.BUSY_SECONDS) as descriptor:
-            found = identity(descriptor, self.path)
-            if self._identity is None:
-                check_locks(self.path)
-                _sqlite.check_file(descriptor, self.path)
-                self._identity = found
-            elif self._identity != found:
-                raise LedgerError(
-                    f"{self.name} was replaced by another file since it was opened: check which "
-                    "file is right, then open that one"
-                )
-            yield
-            identity(descriptor, self.path)
-
-    def _leave_parent(self) -> None:
-        """Open a new connection in a child; its parent's connection is never closed here."""
-        if self.path is None:
-            raise LedgerError("a ledger in memory stays in its process: use a file to share one")
-        _Stores.left.append(self._database)
-        self._begin(file_database(self.path))
-
-    def _begin(self, database: Database) -> None:
-        self._database, self._process = database, process()
-        weakref.finalize(self, put_away, database, self.path, self._process).atexit = False
+    def copy_file(self, path: Path) -> bool:
+        """Write a verified copy, marked as one, to a new file; False if the path is taken."""
+        ...
 
 
-class _Stores:
-    """All stores of this process. A fork waits for their transactions, so that no child inherits an
-    unfinished one."""
-
-    making = threading.Lock()
-    every: ClassVar["weakref.WeakSet[Store]"] = weakref.WeakSet()
-    stopped: ClassVar[list[Store]] = []
-    left: ClassVar[list[Database]] = []
-
-    @classmethod
-    def add(cls, store: Store) -> None:
-        with cls.making:
-            cls.every.add(store)
-
-    @classmethod
-    def stop(cls) -> None:
-        cls.making.acquire()
-        cls.stopped[:] = cls.every
-        for store in cls.stopped:
-            store.turns.acquire()
-
-    @classmethod
-    def go_on(cls) -> None:
-        for store in cls.stopped:
-            store.turns.release()
-        cls.stopped.clear()
-        cls.making.release()
+def _verified(number: int, pair: list[Row]) -> Link:
+    """The link of this number, from its row and, unless it is the first, the row before it."""
+    if [row.number for row in pair] != ([number - 1, number] if number else [0]):
+        raise LedgerDamaged(f"entry {number} or the one before it is missing")
+    row, previous = pair[-1], pair[0].digest if number else ROOT
+    is_usual = type(row.number) is int and isinstance(row.body, str)
+    is_short = is_usual and len(row.body) <= _LONGEST_REMEMBERED
+    return (_remembered if is_short else _entries.read)(row, previous)
 
 
-os.register_at_fork(
-    before=_Stores.stop, after_in_parent=_Stores.go_on, after_in_child=_Stores.go_on
-)
-
-
-def _start(database: Database, opening: Opening) -> None:
-    with _sqlite.plain_errors("the new ledger"), database.connect() as connection:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        _sqlite.create_schema(connection)
-        Transaction(connection).start(opening)
-        connection.commit()
+@lru_cache(maxsize=64)
+def _remembered(row: Row, previous: str) -> Link:
+    """As `_entries.read`, which depends on nothing else: so a head is read once, and compared with
+    what is stored each time."""
+    return _entries.read(row, previous)
 
 
 def _now() -> datetime:

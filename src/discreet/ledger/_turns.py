@@ -25,7 +25,9 @@ from discreet.errors import LedgerError
 _SHORTEST, _LONGEST = 0.0002, 0.002  # seconds between two attempts to lock a file
 _SQLITE_BYTES = 0x40000000, 512  # the pending, reserved and shared locks: first byte, length
 _SQLITE_PENDING = 0x40000000, 1  # while it is held, no new reader starts
+_WAITING_BYTE = 0x40000000 + 512, 1  # shared by those who wait for their turn
 _BYTE_LOCK: int | None = getattr(fcntl, "F_OFD_SETLK", None) if sys.platform == "linux" else None
+_BYTE_LOCK_ASKED: int = getattr(fcntl, "F_OFD_GETLK", 0)
 LOCKS_FOR_SQLITE = _BYTE_LOCK is not None  # then SQLite must take no locks during a turn
 _DRAFT = re.compile(r"\.[0-9a-f]{16}\.ledger")  # the name under which a new ledger is built
 
@@ -84,6 +86,15 @@ def check_locks(path: Path) -> None:
             raise _no_locks(path, "a second lock was given")
 
 
+def is_awaited(descriptor: int) -> bool:
+    """Whether others wait for a turn at this file, which this descriptor has."""
+    asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, *_WAITING_BYTE, 0)
+    if not LOCKS_FOR_SQLITE:
+        return False
+    answer: bytes = fcntl.fcntl(descriptor, _BYTE_LOCK_ASKED, asked)
+    return bool(struct.unpack("hhqqi4x", answer)[0] != fcntl.F_UNLCK)
+
+
 def _opened(path: Path) -> io.FileIO:
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -100,6 +111,8 @@ def _opened(path: Path) -> io.FileIO:
 def _wait(descriptor: int, path: Path, seconds: float) -> None:
     end, pause = time.monotonic() + seconds, _SHORTEST
     while not _acquires(descriptor, path):
+        if LOCKS_FOR_SQLITE:
+            _lock_bytes(descriptor, path, _WAITING_BYTE, fcntl.F_RDLCK)
         if time.monotonic() > end:
             raise LedgerError(f"the ledger {path}: others used it for too long: try again")
         time.sleep(pause)
@@ -126,9 +139,11 @@ def _flock(descriptor: int, path: Path) -> bool:
     return True
 
 
-def _lock_bytes(descriptor: int, path: Path, region: tuple[int, int]) -> bool:
+def _lock_bytes(
+    descriptor: int, path: Path, region: tuple[int, int], kind: int = fcntl.F_WRLCK
+) -> bool:
     assert _BYTE_LOCK is not None
-    lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, *region, 0)
+    lock = struct.pack("hhqqi4x", kind, os.SEEK_SET, *region, 0)
     try:
         fcntl.fcntl(descriptor, _BYTE_LOCK, lock)
     except (BlockingIOError, PermissionError):  # another program reads

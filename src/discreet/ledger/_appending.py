@@ -1,0 +1,142 @@
+"""Decisions that append an entry: each reads the head of the chain, checks, and appends."""
+
+from dataclasses import replace
+
+from discreet._budget import Receipt
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument, LedgerDiffers, LedgerError, SessionEnded
+from discreet.ledger import _chain
+from discreet.ledger._decisions import (
+    PricedCharge,
+    check_open,
+    failures,
+    last_reservation,
+    paid,
+    receipt_of,
+    repeated,
+)
+from discreet.ledger._entries import answer_key, request_key
+from discreet.ledger._facts import (
+    Charge,
+    Fact,
+    Link,
+    Lock,
+    Opening,
+    StepReservation,
+    StoredAnswer,
+    Unlock,
+)
+from discreet.ledger._store import Transaction
+from discreet.ledger._views import Entry, FilterUse
+
+_QUICK = 0.005  # seconds; a price that takes longer is not computed inside a transaction
+
+
+def pay(
+    rows: Transaction,
+    head: Link,
+    fact: Charge,
+    priced: PricedCharge,
+    *,
+    statement: str | None,
+    may_wait: bool,
+) -> Receipt | PricedCharge | None:
+    """The receipt of this charge, or of the first charge under its request; or the price, if the
+    filter does not admit it; or None, if a price that takes long must be computed again and
+    ``may_wait`` allows to do so outside the transaction."""
+    opening, spent = rows.opening(head), head.state.spent
+    if fact.request is not None:
+        first = rows.under(request_key(fact.by, fact.request))
+        if first is not None:
+            use = FilterUse(opening.filter, spent)
+            return repeated(rows, first, fact.request, use, statement=statement)
+    check_open(rows, head, fact.purpose)
+    if not priced.fits(opening, spent):
+        if priced.seconds > _QUICK and may_wait:
+            return None
+        is_same = priced.opening.unit == opening.unit
+        priced = PricedCharge.of(opening, spent, priced.loss if is_same else fact.loss)
+    sums = priced.sums
+    if sums is None:
+        return priced
+    recorded = replace(fact, loss=priced.loss)
+    link = rows.append(head, recorded, _chain.charged(head.state, sums))
+    return receipt_of(link, recorded, FilterUse(opening.filter, sums), statement=statement)
+
+
+def store_answer(rows: Transaction, head: Link, receipt: Receipt, answer: str) -> None:
+    """Store the answer to a request that this receipt paid."""
+    if paid(rows, head, receipt).request is None:
+        raise InvalidArgument(
+            f"charge {receipt.number} was made without a request id, under which answers "
+            "are stored: charge with a Request"
+        )
+    if rows.under(answer_key(receipt.number)) is not None:
+        raise InvalidArgument(f"the answer to charge {receipt.number} is stored already")
+    _append(rows, head, StoredAnswer(receipt.number, answer))
+
+
+def lock(rows: Transaction, head: Link, receipt: Receipt) -> None:
+    """Lock the ledger: the computation that this receipt paid failed."""
+    paid(rows, head, receipt)
+    _append(rows, head, Lock(receipt.number))
+
+
+def unlock(rows: Transaction, head: Link, fact: Unlock, name: str) -> tuple[Entry, ...]:
+    """Unlock the ledger; the charges whose questions failed."""
+    found = tuple(Entry.of(link) for link in failures(rows, head))
+    if not head.state.is_locked and not (fact.allow_repeat and found):
+        raise LedgerError(f"{name} isn't locked")
+    _append(rows, head, fact)
+    return found
+
+
+def reserve(
+    rows: Transaction,
+    head: Link,
+    receipt: Receipt,
+    loss: PrivacyLoss,
+    *,
+    count: int,
+    of: int,
+    plan: str,
+) -> range:
+    """Reserve the next steps of the plan that this receipt paid."""
+    if paid(rows, head, receipt).loss != loss.for_unit(rows.opening(head).unit):
+        raise InvalidArgument(
+            f"charge {receipt.number} paid for something else, not for {loss}: continue "
+            "with the plan that it was made for"
+        )
+    last = last_reservation(rows, receipt.number)
+    block, first = (0, 0) if last is None else (last.block + 1, last.end)
+    if last is not None and (of, plan) != (last.of, last.plan):
+        raise InvalidArgument(
+            f"charge {receipt.number} was made for another plan: continue with that one"
+        )
+    if first >= of:
+        raise SessionEnded(f"all {of} steps that charge {receipt.number} paid were taken")
+    taken = range(first, min(first + count, of))
+    _append(rows, head, StepReservation(receipt.number, block, first, len(taken), of, plan))
+    return taken
+
+
+def agree(rows: Transaction, head: Link, declared: Opening, name: str) -> None:
+    """Check the declared limit and unit; before the first charge, record the declared unit."""
+    recorded = rows.opening(head)
+    if recorded.filter.limit != declared.filter.limit:
+        raise LedgerDiffers(
+            f"{name} was made with {recorded.filter.limit!r}, declared is "
+            f"{declared.filter.limit!r}; the ledger decides: declare its limit"
+        )
+    if recorded.unit == declared.unit:
+        return
+    if head.state.charges:
+        raise LedgerDiffers(
+            f"{name} protects {recorded.unit}, declared is {declared.unit}; "
+            "it has charges, so the ledger decides: declare its unit and change"
+        )
+    _append(rows, head, replace(recorded, unit=declared.unit))
+
+
+def _append(rows: Transaction, head: Link, fact: Fact) -> None:
+    rows.append(head, fact, _chain.next_state(head, rows.opening(head), fact))

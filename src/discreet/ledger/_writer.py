@@ -1,0 +1,196 @@
+"""Group commit: charges of many threads in one transaction, with one sync to the disk for all.
+
+A thread that writes puts its decision into a queue. The first one leads: it takes the decisions
+that wait, makes them one after another in one transaction, and commits. Nobody gets an outcome
+before that commit is durable. Then one of those who came meanwhile leads.
+
+If the transaction fails, each decision is made again in a transaction of its own, so that one of
+them fails alone. If its leader is interrupted, the others find out whether their entry was recorded
+before they decide again.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+from discreet._ownership import process
+from discreet.errors import DiscreetError, LedgerDamaged, LedgerError
+from discreet.ledger._anchor import Anchor, AnchorMark
+from discreet.ledger._decisions import verified_head
+from discreet.ledger._facts import Link
+from discreet.ledger._store import Store, Transaction, log
+
+_MOST = 64  # decisions in one transaction
+_PATIENCE = 1.0  # seconds without a group until a thread looks whether its leader is gone
+_LEADER = "leader"
+_PART, _PAUSE = 0.25, 0.0005  # of the last group's time, and seconds
+
+R = TypeVar("R")
+Decision = Callable[[Transaction, Link], R]
+
+
+class Writer:
+    """Makes the decisions of all threads that write to one ledger, in groups."""
+
+    def __init__(self, store: Store, anchor: Anchor | None) -> None:
+        """Write to this store, and move this anchor after each commit."""
+        self._store, self._anchor = store, anchor
+        self._begin()
+
+    def write(self, decide: Decision[R]) -> R:
+        """The outcome of the decision, made on the head of the chain, once it is durable.
+
+        ``decide`` appends at most one entry. Its errors are raised here, and record nothing.
+        """
+        if self._process != process():
+            self._begin()  # the threads that wait in its parent are not here
+        job = _Job(decide)
+        self._waiting.append(job)
+        try:
+            while not job.is_done:
+                if self._leader.setdefault(_LEADER, job) is job:
+                    self._lead(job)
+                else:
+                    self._wait(job)
+        finally:  # interrupted or not
+            self._resign(job)
+            with suppress(ValueError):
+                self._waiting.remove(job)
+            if not self._leader:
+                self._wake_next()
+        return job.result()
+
+    def _begin(self) -> None:
+        self._waiting: deque[_Job[Any]] = deque()
+        self._leader: dict[str, _Job[Any]] = {}  # whose `setdefault` no other thread can split
+        self._groups, self._process = 0, process()
+        self._size, self._seconds = 0, 0.0  # of the last group, with those who came meanwhile
+
+    def _wait(self, job: "_Job[Any]") -> None:
+        """Wait until a leader is done with this job, or leaves it to lead."""
+        groups, leader = self._groups, self._leader.get(_LEADER)
+        if leader is not None and leader.thread == job.thread:  # in a signal's handler
+            self._leader[_LEADER] = job
+            return
+        if job.woken.wait(_PATIENCE) or groups != self._groups:
+            job.woken.clear()
+            return
+        with self._store.turns:  # a leader that is still at work has it
+            if groups == self._groups and not job.is_done:
+                self._leader[_LEADER] = job  # the leader was interrupted, twice
+
+    def _lead(self, job: "_Job[Any]") -> None:
+        """Serve those who wait, the first of them first."""
+        if job not in self._waiting:  # its leader was interrupted, twice
+            self._waiting.append(job)
+        with self._store.turns:
+            self._gather()
+            start = time.monotonic()
+            self._groups += 1
+            jobs = [self._waiting.popleft() for _ in range(min(_MOST, len(self._waiting)))]
+            try:
+                self._serve(jobs)
+            finally:
+                self._waiting.extendleft(left for left in reversed(jobs) if not left.is_done)
+                self._resign(job)
+                self._size = len(jobs) + len(self._waiting)
+                self._seconds = time.monotonic() - start
+                for served in jobs:
+                    served.woken.set()
+
+    def _gather(self) -> None:
+        """Wait a little for those whom the last group served, if there were several: one sync for
+        all of them takes less time than two."""
+        end = time.monotonic() + _PART * self._seconds if self._size > 1 else 0.0
+        while len(self._waiting) < min(self._size, _MOST) and time.monotonic() < end:
+            time.sleep(_PAUSE)
+
+    def _resign(self, job: "_Job[Any]") -> None:
+        if self._leader.get(_LEADER) is job:
+            self._leader.pop(_LEADER, None)
+
+    def _wake_next(self) -> None:
+        with suppress(IndexError):
+            self._waiting[0].woken.set()
+
+    def _serve(self, jobs: "list[_Job[Any]]") -> None:
+        """Decide all jobs in one transaction; each by itself if that fails."""
+        rows = None
+        try:
+            mark = None if self._anchor is None else self._anchor.read()
+            with self._store.writing() as rows:
+                head = verified_head(rows, mark)
+                for job in jobs:
+                    job.decide(rows, head)
+                    head = rows.written[-1] if rows.written else head
+        except Exception as failure:  # noqa: BLE001  # raised in the threads that wait for it
+            if rows is None or len(jobs) == 1:
+                _fail(jobs, failure)
+                return
+            for job in jobs:
+                self._serve([job])
+            return
+        self._finish(jobs, rows.written)
+
+    def _finish(self, jobs: "list[_Job[Any]]", written: list[Link]) -> None:
+        """Give everybody the outcome; the entries are durable by now."""
+        for link in written:
+            log.info("%s: %s %d", self._store.name, link.kind.value, link.number)
+        if self._anchor is not None and written:
+            try:
+                self._anchor.advance(AnchorMark.of(written[-1]))
+            except LedgerError as failure:
+                _fail((job for job in jobs if job.link is not None), failure)
+        for job in jobs:
+            job.is_done = True
+
+
+class _Job(Generic[R]):
+    """A decision in the queue, and later its outcome or its error."""
+
+    def __init__(self, decision: Decision[R]) -> None:
+        self._decision = decision
+        self._outcome: list[R] = []
+        self._error: BaseException | None = None
+        self.link: Link | None = None  # what it appended, whether that was committed or not
+        self.woken, self.is_done, self.thread = threading.Event(), False, threading.get_ident()
+
+    def decide(self, rows: Transaction, head: Link) -> None:
+        """Decide on this head, unless an earlier transaction recorded the decision."""
+        if self.link is not None and _is_recorded(self.link, rows, head):
+            return
+        count = len(rows.written)
+        self.link, self._error = None, None
+        try:
+            self._outcome = [self._decision(rows, head)]
+        except LedgerDamaged:
+            raise
+        except DiscreetError as refusal:
+            if len(rows.written) > count:
+                raise
+            self._error = refusal
+        if len(rows.written) > count:
+            self.link = rows.written[-1]
+
+    def fail(self, error: BaseException) -> None:
+        """Let the decision end in this error."""
+        self._error, self.is_done = error, True
+
+    def result(self) -> R:
+        """The outcome; raises the error."""
+        if self._error is not None:
+            raise self._error
+        return self._outcome[0]
+
+
+def _is_recorded(link: Link, rows: Transaction, head: Link) -> bool:
+    return link.number <= head.number and rows.link(link.number).digest == link.digest
+
+
+def _fail(jobs: Iterable[_Job[Any]], failure: Exception) -> None:
+    """Let all jobs end in the same error: the first one in this, the others in copies of it."""
+    for number, job in enumerate(jobs):
+        job.fail(type(failure)(*failure.args).with_traceback(None) if number else failure)

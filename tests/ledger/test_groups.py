@@ -1,0 +1,283 @@
+"""Threads share transactions: nobody gets a receipt early, twice, or for another's failure."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from discreet._budget import Receipt, Request
+from discreet.accounting import Pure
+from discreet.errors import BudgetExceeded, LedgerError
+from discreet.ledger import Ledger, _writer
+from discreet.ledger._facts import Charge
+from discreet.ledger._store import Transaction
+from discreet.ledger._turns import LOCKS_FOR_SQLITE, is_awaited, turn
+from tests.ledger.kit import begun, charges, ended, made, pay, raced
+
+COUNT = 8
+
+
+class Interrupted(BaseException):
+    """Not an Exception, as KeyboardInterrupt isn't."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "x.ledger"
+
+
+def wait_until(is_true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not is_true():
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+def together(ledger: Ledger, acts: list[Callable[[], object]]) -> list[object]:
+    """The outcomes or errors of acts that wait for one another, so that they make one group."""
+    outcomes: list[object] = [None] * len(acts)
+
+    def run(number: int) -> None:
+        try:
+            outcomes[number] = acts[number]()
+        except BaseException as failure:  # noqa: BLE001  # the test looks at it
+            outcomes[number] = failure
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(len(acts))]
+    with ledger._store.turns:
+        for number, thread in enumerate(threads):
+            thread.start()
+            wait_until(lambda count=number + 1: len(ledger._writer._waiting) == count)  # type: ignore[misc]  # its default
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    return outcomes
+
+
+def payments(ledger: Ledger, count: int = COUNT, each: float = 0.01) -> list[Callable[[], object]]:
+    return [lambda: pay(ledger, Pure(each))] * count
+
+
+@contextmanager
+def counted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
+    commits, plain = [], Connection.commit
+
+    def commit(self: Connection) -> None:
+        plain(self)
+        commits.append(1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Connection, "commit", commit)
+        yield commits
+
+
+def numbers(outcomes: list[object]) -> list[int]:
+    return sorted(outcome.number for outcome in outcomes if isinstance(outcome, Receipt))
+
+
+def test_threads_share_a_commit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = made(path)
+    pay(ledger, Pure(0.01))
+    with counted(monkeypatch) as commits:
+        outcomes = together(ledger, payments(ledger))
+    assert len(commits) == 1
+    assert numbers(outcomes) == list(range(2, COUNT + 2))
+    found = {entry.number: entry.digest for entry in Ledger.open(path).history()}
+    for outcome in outcomes:
+        assert isinstance(outcome, Receipt)
+        assert found[outcome.number] == outcome.digest
+
+
+def test_no_receipt_comes_before_the_commit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = made(path)
+    pay(ledger, Pure(0.01))
+    plain, done, at_commit = Connection.commit, list[int](), list[int]()
+
+    def commit(self: Connection) -> None:
+        time.sleep(0.05)
+        at_commit.append(len(done))
+        plain(self)
+
+    def act() -> None:
+        pay(ledger, Pure(0.01))
+        done.append(1)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Connection, "commit", commit)
+        together(ledger, [act] * COUNT)
+    assert at_commit == [0]
+    assert len(done) == COUNT
+
+
+def test_a_group_stays_within_the_limit(path: Path) -> None:
+    ledger = made(path)
+    pay(ledger, Pure(0.5))
+    outcomes = together(ledger, payments(ledger, each=0.1))
+    assert len(numbers(outcomes)) == 5
+    assert sum(isinstance(outcome, BudgetExceeded) for outcome in outcomes) == COUNT - 5
+    assert charges(ledger) == 6
+
+
+def test_one_request_in_a_group_is_charged_once(path: Path) -> None:
+    ledger, request = made(path), Request("first", "body")
+    pay(ledger, Pure(0.01))
+    outcomes = together(ledger, [lambda: pay(ledger, Pure(0.1), request)] * COUNT)
+    assert len(numbers(outcomes)) == 1
+    assert charges(ledger) == 2
+
+
+def test_a_failure_is_one_decisions_own(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others are recorded, each once, and the log is whole."""
+    ledger, plain = made(path), Transaction.append
+    pay(ledger, Pure(0.01))
+
+    def append(self: Transaction, *arguments: Any) -> Any:  # Any: as they are
+        link = plain(self, *arguments)
+        if isinstance(link.fact, Charge) and link.fact.loss.terms == dear.terms:
+            raise ZeroDivisionError
+        return link
+
+    dear = 1 * Pure(0.125)
+    monkeypatch.setattr(Transaction, "append", append)
+    acts = payments(ledger)
+    acts.insert(3, lambda: pay(ledger, dear))
+    outcomes = together(ledger, acts)
+    assert isinstance(outcomes[3], ZeroDivisionError)
+    assert numbers(outcomes) == list(range(2, COUNT + 2))
+    monkeypatch.undo()
+    assert charges(ledger) == COUNT + 1
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+@pytest.mark.parametrize("error", [Interrupted, ZeroDivisionError])
+def test_the_others_find_out_what_was_recorded(
+    path: Path, monkeypatch: pytest.MonkeyPatch, error: type[BaseException], is_committed: bool
+) -> None:
+    """If a commit fails, or its leader is interrupted, before or after it was carried out."""
+    ledger, plain = made(path), Connection.commit
+    pay(ledger, Pure(0.01))
+
+    def commit(self: Connection) -> None:
+        monkeypatch.undo()
+        if is_committed:
+            plain(self)
+        raise error
+
+    monkeypatch.setattr(Connection, "commit", commit)
+    outcomes = together(ledger, payments(ledger))
+    failed = [outcome for outcome in outcomes if isinstance(outcome, error)]
+    assert len(failed) == (1 if error is Interrupted else 0)
+    received = numbers(outcomes)
+    assert len(set(received)) == COUNT - len(failed)
+    assert charges(ledger) == 1 + COUNT - (0 if is_committed else len(failed))
+
+
+def test_a_leader_that_is_gone_is_replaced(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was interrupted a second time, before it could resign."""
+    ledger = made(path)
+    monkeypatch.setattr(_writer, "_PATIENCE", 0.05)
+    gone: list[object] = []
+
+    def leave() -> None:
+        job = _writer._Job(lambda rows, head: gone.append(rows))
+        ledger._writer._leader[_writer._LEADER] = job
+
+    thread = threading.Thread(target=leave)
+    thread.start()
+    thread.join()
+    assert pay(ledger, Pure(0.01)).number == 1
+    assert pay(ledger, Pure(0.01)).number == 2
+    assert not gone
+
+
+def test_an_anchor_that_fails_fails_all_whose_entries_it_misses(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(path)
+    ledger = Ledger.open(path, anchor=path.with_name("anchor"))
+    pay(ledger, Pure(0.5))
+
+    def advance(*_: object) -> None:
+        raise LedgerError("the anchor can't be written")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("discreet.ledger._anchor.Anchor.advance", advance)
+        acts = payments(ledger, 3)
+        acts.insert(1, lambda: pay(ledger, Pure(0.75)))
+        outcomes = together(ledger, acts)
+    kinds = [type(outcome) for outcome in outcomes]
+    assert kinds == [LedgerError, BudgetExceeded, LedgerError, LedgerError]
+    assert len({id(outcome) for outcome in outcomes}) == 4  # an error belongs to one thread
+    assert charges(ledger) == 4
+
+
+FORK = """
+l = Ledger.open(path)
+threads = [
+    threading.Thread(target=lambda: l.charge(Pure(0.01), purpose="x", by="ana")) for _ in range(5)
+]
+with l._store.turns:
+    for thread in threads:
+        thread.start()
+    while len(l._writer._waiting) < 5:
+        time.sleep(0.001)
+    child = os.fork()
+    if not child:
+        count = len(l.history())
+        l.charge(Pure(0.01), purpose="child", by="ana")
+        os._exit(not 2 <= len(l.history()) <= 7)
+for thread in threads:
+    thread.join()
+assert os.waitpid(child, 0)[1] == 0
+print(len(l.history()))
+"""
+
+
+def test_a_child_makes_no_decision_of_its_parents_threads(path: Path) -> None:
+    ledger = made(path)
+    assert ended(begun(FORK, path)) == "7\n"
+    assert charges(ledger) == 6
+
+
+@pytest.mark.skipif(not LOCKS_FOR_SQLITE, reason="no open file description locks here")
+def test_who_has_the_file_learns_that_others_wait(path: Path) -> None:
+    made(path)
+
+    def other() -> None:
+        with turn(path, 60):
+            pass
+
+    with turn(path, 60) as descriptor:
+        assert not is_awaited(descriptor)
+        thread = threading.Thread(target=other)
+        thread.start()
+        wait_until(lambda: is_awaited(descriptor))
+    thread.join(60)
+    with turn(path, 60) as descriptor:
+        assert not is_awaited(descriptor)
+
+
+STEADY = """
+l = Ledger.open(path)
+wait()
+for _ in range(60):
+    l.charge(Pure(0.001), purpose=arguments[0], by="ana")
+"""
+
+
+def test_no_process_is_starved(path: Path) -> None:
+    """While all three charge as fast as they can, each gets its turn after few of the others'."""
+    ledger = made(path)
+    raced(STEADY, path, 3)
+    order = [entry.purpose for entry in ledger.history()][1:]
+    assert sorted(map(str, order)) == ["0"] * 60 + ["1"] * 60 + ["2"] * 60
+    for who in "012":
+        places = [place for place, found in enumerate(order) if found == who]
+        most = max(after - before for before, after in pairwise(places))
+        assert most < 30, f"{who} waited while the others charged {most} times"
