@@ -2,18 +2,23 @@
 
 The bare shape beside it does what any durable log must do: it inserts a row of the same size into a
 SQLite file with the same journal and the same syncs, 32 rows to a transaction for the threads and
-one for the lone charge. The two take turns, so that both meet the same disk.
+one for the lone charge. The two take turns, so that both meet the same disk. PostgreSQL is timed if
+``DISCREET_POSTGRES`` is the address of a database, such as ``postgresql://postgres@localhost/test``.
 """
 
 import os
+import secrets
 import sqlite3
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+
+from sqlalchemy import create_engine, make_url
 
 from benchmarks.tables import show, table
 from discreet import Limit, Unit
@@ -27,39 +32,99 @@ LOSS = 1 * Pure(0.001)
 _SCHEMA = "CREATE TABLE entries (number INTEGER PRIMARY KEY, body TEXT, digest TEXT UNIQUE)"
 
 
+@dataclass(frozen=True)
+class Figures:
+    """The medians of all rounds, of the ledger and of the bare shape; and the longest wait."""
+
+    rate: float
+    bare_rate: float
+    alone: float
+    bare_alone: float
+    wait: float
+    cpu: float  # seconds for one charge of the threads
+
+
 def main() -> None:
     """Print the rates, and on the last line those of the ledger."""
+    found = {}
     with tempfile.TemporaryDirectory() as folder:
-        ledger = Ledger.create(
-            Path(folder) / "x.ledger", unit=Unit("person"), limit=Limit(1_000, 1e-6)
-        )
         bare = Bare(Path(folder) / "bare.sqlite")
-        ledger.charge(LOSS, purpose="warm up", by="ana")
-        bare.insert(1)
-        rates, alone, waits, bare_rates, bare_alone = [], [], [], [], []
-        for _ in range(ROUNDS):
-            rate, wait = by_threads(lambda: charge(ledger))
-            rates.append(rate)
-            waits.append(wait)
-            bare_rates.append(1 / seconds(lambda: bare.insert(CLIENTS), EACH) * CLIENTS)
-            alone.append(seconds(lambda: charge(ledger), ALONE))
-            bare_alone.append(seconds(lambda: bare.insert(1), ALONE))
+        found["SQLite"] = measured(str(Path(folder) / "x.ledger"), bare.insert)
         bare.end()
-    rate, one = median(rates), median(alone)
-    beyond = one - median(bare_alone)
-    shown = table(f"{CLIENTS} threads", "charges a second", "bare shape", "goal", "met")
-    shown.add_row(
-        "SQLite", f"{rate:,.0f}", f"{median(bare_rates):,.0f}", f"{GOAL:,}", met(rate >= GOAL)
-    )
-    show(shown)
+    if address := os.environ.get("DISCREET_POSTGRES"):
+        found["PostgreSQL"] = in_postgres(address)
+    rates = table(f"{CLIENTS} threads", "charges a second", "bare shape", "goal", "met")
     times = table("milliseconds", "ledger", "bare shape", "difference", "goal", "met")
-    figures = (f"{1e3 * each:.1f}" for each in (one, median(bare_alone), beyond, GOAL_ALONE))
-    times.add_row("one alone, SQLite", *figures, met(beyond <= GOAL_ALONE))
-    longest = max(waits)
-    shown_wait, goal = f"{1e3 * longest:.0f}", f"{1e3 * GOAL_WAIT:.0f}"
-    times.add_row("longest wait, SQLite", shown_wait, "", "", goal, met(longest <= GOAL_WAIT))
+    for place, figures in found.items():
+        rate, bare_rate = f"{figures.rate:,.0f}", f"{figures.bare_rate:,.0f}"
+        rates.add_row(place, rate, bare_rate, f"{GOAL:,}", met(figures.rate >= GOAL))
+        beyond = figures.alone - figures.bare_alone
+        shown = (ms(each) for each in (figures.alone, figures.bare_alone, beyond, GOAL_ALONE))
+        times.add_row(f"one alone, {place}", *shown, met(beyond <= GOAL_ALONE))
+        is_met = met(figures.wait <= GOAL_WAIT)
+        times.add_row(f"longest wait, {place}", ms(figures.wait), "", "", ms(GOAL_WAIT), is_met)
+        times.add_row(f"CPU of one of {CLIENTS}, {place}", f"{1e3 * figures.cpu:.2f}")
+    show(rates)
     show(times)
-    print(f"ledger: charges per second = {rate:,.0f} (SQLite), one alone = {1e3 * one:.1f} ms")
+    each = ", ".join(f"{figures.rate:,.0f} ({place})" for place, figures in found.items())
+    print(f"ledger: charges per second = {each}, one alone = {ms(found['SQLite'].alone)} ms")
+
+
+def measured(address: str, insert: Callable[[int], None]) -> Figures:
+    """A new ledger at this address beside the bare shape, in turns."""
+    ledger = Ledger.create(address, unit=Unit("person"), limit=Limit(1_000, 1e-6))
+    charge(ledger)
+    insert(1)
+    rates, alone, waits, cpus, bare_rates, bare_alone = [], [], [], [], [], []
+    for _ in range(ROUNDS):
+        begin = time.process_time()
+        rate, wait = by_threads(lambda: charge(ledger))
+        cpus.append((time.process_time() - begin) / CLIENTS / EACH)
+        rates.append(rate)
+        waits.append(wait)
+        bare_rates.append(CLIENTS / seconds(lambda: insert(CLIENTS), EACH))
+        alone.append(seconds(lambda: charge(ledger), ALONE))
+        bare_alone.append(seconds(lambda: insert(1), ALONE))
+    return Figures(
+        median(rates),
+        median(bare_rates),
+        median(alone),
+        median(bare_alone),
+        max(waits),
+        median(cpus),
+    )
+
+
+def in_postgres(address: str) -> Figures:
+    """In new schemas of this database, which are removed afterwards."""
+    url = make_url(address).set(drivername="postgresql")
+    name = f"benchmark_{secrets.token_hex(6)}"
+    engine = create_engine(url.set(drivername="postgresql+psycopg"))
+    with engine.connect() as connection:
+
+        def insert(count: int) -> None:
+            connection.exec_driver_sql(f"SELECT turn FROM {name}_bare.head FOR UPDATE")  # noqa: S608  # a name made here
+            rows = [(BODY, os.urandom(32).hex()) for _ in range(count)]
+            connection.exec_driver_sql(
+                f"INSERT INTO {name}_bare.entries (body, digest) VALUES (%s, %s)",  # noqa: S608  # the same
+                rows,
+            )
+            connection.commit()
+
+        connection.exec_driver_sql(f"CREATE SCHEMA {name}_bare")
+        connection.exec_driver_sql(f"CREATE TABLE {name}_bare.head AS SELECT 0 AS turn")
+        connection.exec_driver_sql(
+            f"CREATE TABLE {name}_bare.entries (number serial PRIMARY KEY, body text, "
+            "digest text UNIQUE)"
+        )
+        connection.commit()
+        try:
+            ledger = url.update_query_dict({"ledger": name})
+            return measured(ledger.render_as_string(hide_password=False), insert)
+        finally:
+            for schema in (name, f"{name}_bare"):
+                connection.exec_driver_sql(f"DROP SCHEMA {schema} CASCADE")
+            connection.commit()
 
 
 class Bare:
@@ -85,7 +150,7 @@ class Bare:
 
 
 def charge(ledger: Ledger) -> None:
-    """One charge that always fits."""
+    """Make one charge, which always fits."""
     ledger.charge(LOSS, purpose="benchmark", by="ana")
 
 
@@ -114,6 +179,11 @@ def seconds(act: Callable[[], object], count: int) -> float:
     for _ in range(count):
         act()
     return (time.perf_counter() - begin) / count
+
+
+def ms(duration: float) -> str:
+    """A duration in milliseconds."""
+    return f"{1e3 * duration:.1f}"
 
 
 def met(is_met: object) -> str:

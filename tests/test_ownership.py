@@ -72,6 +72,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "ledger._database._Driver": "a connection that the stores of a process lend",
     "ledger._ledger.Ledger": "the right is in its file; a copy opens the file anew",
     "ledger._store.Transaction": "a view inside one transaction",
+    "ledger._postgres_store.PostgresStore": "connects anew in each process",
     "ledger._sqlite_store.SqliteStore": "connects anew in each process, or refuses to",
     "ledger._writer.Writer": "drops what waits in another process",
     "ledger._writer._Job": "a call in one thread, which waits for it",

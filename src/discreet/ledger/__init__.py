@@ -8,9 +8,10 @@ chain of entries, so that no crash, race or restart takes it over its limit. Rea
    `_entries`: their rows and digests; `_chain`: the rules from one entry to the next
 3. `_decisions`: whether a charge is admitted or repeated; `_appending`: each decision that appends
    an entry; `_writer`: decisions of many threads in one transaction
-4. `_store`: what a store does, and transactions over a database; `_sqlite_store`, `_sqlite` and
-   `_database`: one SQLite file; `_turns`: locks on that file; `_anchor`: the head of the chain,
-   stored elsewhere
+4. `_addresses`: paths and addresses of databases; `_store`: what a store does, and transactions
+   over a database; `_sqlite_store`, `_sqlite` and `_database`: one SQLite file; `_turns`: locks on
+   that file; `_postgres_store` and `_postgres`: a schema in PostgreSQL; `_anchor`: the head of the
+   chain, stored elsewhere
 5. `_receipts`: checks a receipt against its entry
 """
 

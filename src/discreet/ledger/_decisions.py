@@ -1,5 +1,6 @@
 """The decisions of a ledger: whether a charge is well formed, admitted, refused or repeated."""
 
+import secrets
 import time
 from dataclasses import dataclass
 
@@ -94,7 +95,7 @@ def charge_for(
         )
     exact, why, who = _storable(whole), _checks.text(purpose=purpose), _checks.text(by=by)
     digest = None if statement is None else text_digest(statement)
-    return Charge(exact, why, who, request, bool(is_insecure), digest)
+    return Charge(exact, why, who, request, bool(is_insecure), digest, secrets.token_hex(16))
 
 
 def loss_of(loss: PrivacyLoss | Term) -> PrivacyLoss:

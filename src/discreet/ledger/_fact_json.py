@@ -42,12 +42,13 @@ def fact_to_json(fact: Fact) -> dict[str, object]:
                 "shares": [[str(order), str(share)] for order, share in chosen.shares],
                 "squares": _squares_to_json(chosen.squares),
             }
-        case Charge(loss, purpose, by, request, is_insecure, statement):
+        case Charge(loss, purpose, by, request, is_insecure, statement, identity):
             asked = None if request is None else {"id": request.id, "body": request.body}
             paid = json.loads(loss.to_json())
             facts = {"purpose": purpose, "by": by, "is_insecure": is_insecure}
             stated = {} if statement is None else {"statement": statement}
-            return {"loss": paid, "request": asked, **facts, **stated}
+            named = {} if identity is None else {"id": identity}
+            return {"loss": paid, "request": asked, **facts, **stated, **named}
         case Unlock(reason, by, allow_repeat=False):
             return {"reason": reason, "by": by}
     return asdict(fact)
@@ -71,7 +72,8 @@ def fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
             purpose, by = _text(values["purpose"]), _text(values["by"])
             statement = _text(values["statement"]) if "statement" in values else None
             is_insecure = _truth(values["is_insecure"])
-            return Charge(loss, purpose, by, request, is_insecure, statement)
+            identity = _text(values["id"]) if "id" in values else None
+            return Charge(loss, purpose, by, request, is_insecure, statement, identity)
         case Kind.ANSWER:
             return _plain_fact(StoredAnswer, values)
         case Kind.LOCK:

@@ -31,7 +31,11 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A privacy loss that was paid; ``statement`` is the digest of the receipt's statement."""
+    """A privacy loss that was paid; ``statement`` is the digest of the receipt's statement.
+
+    ``id`` is random, so that no other charge has the same digest: if the outcome of a commit is not
+    known, the charge is looked up by it.
+    """
 
     loss: PrivacyLoss
     purpose: str
@@ -39,6 +43,7 @@ class Charge:
     request: Request | None
     is_insecure: bool
     statement: str | None = None
+    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from discreet.errors import (
     ReceiptDiffers,
 )
 from discreet.ledger import _appending, _chain
+from discreet.ledger._addresses import is_taken, make_store, named, open_store
 from discreet.ledger._anchor import Anchor, AnchorMark
 from discreet.ledger._decisions import (
     PricedCharge,
@@ -58,7 +59,8 @@ class Ledger:
 
     Any number of threads and processes may use one ledger, also across forks. Each transaction
     locks the inode of the file. Between transactions this one file holds everything. Make a ledger
-    by `create`, `open`, `open_or_create` or `in_memory`. In containers mount the folder, not the
+    by `create`, `open`, `open_or_create` or `in_memory`; with an address in place of a path it lies
+    in PostgreSQL, and a transaction locks its head row. In containers mount the folder, not the
     file, because the journal beside it is needed after a crash.
 
     >>> from discreet.accounting import Pure
@@ -99,17 +101,18 @@ the owner
     ) -> "Ledger":
         """A new ledger in a new file that only its owner can read; an existing file is refused.
 
+        In place of a path, ``postgresql://host/database?ledger=NAME`` makes it in PostgreSQL, and
+        so it does for `open`.
         The limit is a `Limit`, `RhoLimit`, `MuLimit` or `RenyiLimit`. The filter (by default
         `Filter.for_limit`) decides on all charges and never changes; a ledger mostly for training
         takes `Filter.for_training(limit)`.
         """
-        place = as_path(path)
-        if not SqliteStore.make_file(place, opening_for(unit, limit, filter)):
+        if not make_store(path, opening_for(unit, limit, filter)):
             raise InvalidArgument(
-                f"path = {str(place)!r} exists already: open it by Ledger.open, or give a new path"
+                f"path = {named(path)!r} exists already: open it by Ledger.open, or give a new path"
             )
-        log.info("made %s", place)
-        return Ledger.open(place)
+        log.info("made %s", named(path))
+        return Ledger.open(path)
 
     @staticmethod
     def open(
@@ -122,7 +125,7 @@ the owner
         makes the anchor. Without an anchor, an older copy in place of the file goes unnoticed, and
         its later charges are forgotten.
         """
-        store = SqliteStore.open_file(as_path(path))
+        store = open_store(path)
         mark = None if anchor is None else Anchor(as_path(anchor))
         if mark is not None and not os.path.exists(mark.path):  # noqa: PTH110  # never an OSError
             with store.reading() as rows:
@@ -139,12 +142,11 @@ the owner
         charge. Before that, the new unit is recorded.
         """
         opening = opening_for(unit, limit, None)
-        place = as_path(path)
-        if os.path.lexists(place) or not SqliteStore.make_file(place, opening):
-            ledger = Ledger(SqliteStore.open_file(place))
+        if is_taken(path) or not make_store(path, opening):
+            ledger = Ledger(open_store(path))
             ledger._agree(opening)
             return ledger
-        return Ledger.open(place)
+        return Ledger.open(path)
 
     @staticmethod
     def in_memory(
@@ -399,12 +401,12 @@ the owner
 
     def __reduce__(self) -> tuple[object, ...]:
         """Another process opens the same file."""
-        if self.path is None:
+        if self._store.address is None:
             raise LedgerError("a ledger in memory can't be copied: use a file to share one")
-        return _reopened, (self.path, None if self._anchor is None else self._anchor.path)
+        return _reopened, (self._store.address, None if self._anchor is None else self._anchor.path)
 
     def __repr__(self) -> str:
-        name = "in memory" if self.path is None else str(self.path)
+        name = self._store.name.removeprefix("the ledger ")
         try:
             with self._reading() as (rows, head):
                 terms, state = rows.opening(head), head.state
@@ -415,5 +417,5 @@ the owner
         return f"<Ledger {name}: {terms.unit!r}; {said}{'; LOCKED' * state.is_locked}>"
 
 
-def _reopened(path: Path, anchor: Path | None) -> Ledger:
+def _reopened(path: str, anchor: Path | None) -> Ledger:
     return Ledger.open(path, anchor=anchor)

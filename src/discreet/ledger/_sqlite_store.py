@@ -58,6 +58,15 @@ class SqliteStore:
             _sqlite.check_schema(rows.connection)
         return store
 
+    @property
+    def address(self) -> str | None:
+        """The text that opens the ledger again; None for one in memory."""
+        return None if self.path is None else str(self.path)
+
+    def is_passing(self, failure: Exception) -> bool:  # noqa: ARG002  # as `Store` says
+        """Whether the transaction may succeed if it is tried again: never, since it waited."""
+        return False
+
     def check(self, rows: Transaction) -> None:
         """Raise `LedgerDamaged` if the file is damaged, or its guards were altered."""
         _sqlite.check_schema(rows.connection)
@@ -74,16 +83,7 @@ class SqliteStore:
             database.connect() as connection,
         ):
             _sqlite.copy(rows.connection, connection)
-        with _sqlite.plain_errors("the copy"), database.connect() as connection:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            copied = Transaction(connection)
-            _sqlite.check_schema(connection)
-            _sqlite.check_pages(connection)
-            _chain.verify(copied.links())
-            head, fact = copied.head(), Backup()
-            copied.append(head, fact, _chain.next_state(head, copied.opening(head), fact))
-            copied.flush()
-            connection.commit()
+        finish_copy(database)
 
     @property
     def name(self) -> str:
@@ -193,6 +193,20 @@ class _Stores:
 os.register_at_fork(
     before=_Stores.stop, after_in_parent=_Stores.go_on, after_in_child=_Stores.go_on
 )
+
+
+def finish_copy(database: Database) -> None:
+    """Verify a copy, and mark it as one."""
+    with _sqlite.plain_errors("the copy"), database.connect() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        copied = Transaction(connection)
+        _sqlite.check_schema(connection)
+        _sqlite.check_pages(connection)
+        _chain.verify(copied.links())
+        head, fact = copied.head(), Backup()
+        copied.append(head, fact, _chain.next_state(head, copied.opening(head), fact))
+        copied.flush()
+        connection.commit()
 
 
 def _start(database: Database, opening: Opening) -> None:

@@ -119,6 +119,15 @@ class Transaction:
             yield link
             number, previous = number + 1, link.digest
 
+    def rows(self) -> Iterator[Row]:
+        """Every row from the first, as it is stored."""
+        return self._read(_FROM, first=0)
+
+    def insert(self, rows: list[Row]) -> None:
+        """Write these rows to the database as they are."""
+        values = [{name: getattr(row, name) for name in _table.c.keys()} for row in rows]  # noqa: SIM118  # columns
+        self.connection.execute(_INSERT, values)
+
     def start(self, opening: Opening) -> None:
         """Append the first link."""
         self._append(_entries.write(0, _now(), opening, _chain.first_state(opening), previous=ROOT))
@@ -132,12 +141,8 @@ class Transaction:
 
     def flush(self) -> None:
         """Write to the database what was appended."""
-        rows = [
-            {column.name: getattr(row, column.name) for column in _table.columns}
-            for row in self._unflushed.values()
-        ]
-        if rows:
-            self.connection.execute(_INSERT, rows)
+        if self._unflushed:
+            self.insert(list(self._unflushed.values()))
         self._unflushed.clear()
         self._unflushed_keys.clear()
 
@@ -170,6 +175,11 @@ class Store(Protocol):
     path: Path | None
 
     @property
+    def address(self) -> str | None:
+        """The text that opens the ledger again; None for one in memory."""
+        ...
+
+    @property
     def name(self) -> str:
         """The name in error texts."""
         ...
@@ -180,6 +190,10 @@ class Store(Protocol):
 
     def writing(self) -> AbstractContextManager[Transaction]:
         """A write transaction: all that is appended is durable once the block ends, or nothing."""
+        ...
+
+    def is_passing(self, failure: Exception) -> bool:
+        """Whether a transaction that failed in this way may succeed if it is tried again."""
         ...
 
     def check(self, rows: Transaction) -> None:

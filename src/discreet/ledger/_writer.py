@@ -20,9 +20,10 @@ from discreet._ownership import process
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerError
 from discreet.ledger._anchor import Anchor, AnchorMark
 from discreet.ledger._decisions import verified_head
-from discreet.ledger._facts import Link
+from discreet.ledger._facts import Link, StepReservation
 from discreet.ledger._store import Store, Transaction, log
 
+_PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds before a failure that may pass is tried again
 _MOST = 64  # decisions in one transaction
 _PATIENCE = 1.0  # seconds without a group until a thread looks whether its leader is gone
 _LEADER = "leader"
@@ -116,7 +117,7 @@ class Writer:
         with suppress(IndexError):
             self._waiting[0].woken.set()
 
-    def _serve(self, jobs: "list[_Job[Any]]") -> None:
+    def _serve(self, jobs: "list[_Job[Any]]", pauses: tuple[float, ...] = _PAUSES) -> None:
         """Decide all jobs in one transaction; each by itself if that fails."""
         rows = None
         try:
@@ -127,6 +128,10 @@ class Writer:
                     job.decide(rows, head)
                     head = rows.written[-1] if rows.written else head
         except Exception as failure:  # noqa: BLE001  # raised in the threads that wait for it
+            if pauses and self._store.is_passing(failure):
+                time.sleep(pauses[0])
+                self._serve(jobs, pauses[1:])
+                return
             if rows is None or len(jobs) == 1:
                 _fail(jobs, failure)
                 return
@@ -187,6 +192,10 @@ class _Job(Generic[R]):
 
 
 def _is_recorded(link: Link, rows: Transaction, head: Link) -> bool:
+    """Whether this link is in the chain. Steps count as not recorded, and the next ones are taken:
+    two processes may reserve the same ones, and only charges have an id of their own."""
+    if isinstance(link.fact, StepReservation):
+        return False
     return link.number <= head.number and rows.link(link.number).digest == link.digest
 
 

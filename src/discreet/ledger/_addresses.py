@@ -1,0 +1,62 @@
+"""Addresses of ledgers: the path of a file, or a database with the name of the ledger in it."""
+
+import os
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from discreet.errors import InvalidArgument
+from discreet.ledger import _postgres
+from discreet.ledger._facts import Opening
+from discreet.ledger._postgres_store import PostgresStore
+from discreet.ledger._sqlite import as_path
+from discreet.ledger._sqlite_store import SqliteStore
+from discreet.ledger._store import Store
+
+Address = str | os.PathLike[str]
+_SCHEMES = ("postgresql://", "postgres://")
+
+
+def make_store(address: Address, opening: Opening) -> bool:
+    """Make a ledger with the first link at this address; False if it is taken."""
+    found = _parsed(address)
+    if isinstance(found, Path):
+        return SqliteStore.make_file(found, opening)
+    return PostgresStore.make(*found, opening)
+
+
+def open_store(address: Address) -> Store:
+    """The store at this address."""
+    found = _parsed(address)
+    if isinstance(found, Path):
+        return SqliteStore.open_file(found)
+    return PostgresStore.open(*found)
+
+
+def is_taken(address: Address) -> bool:
+    """Whether a file is at this address; False for a database, which is asked later."""
+    found = _parsed(address)
+    return isinstance(found, Path) and os.path.lexists(found)
+
+
+def named(address: Address) -> str:
+    """The address as it may be shown, without a password."""
+    found = _parsed(address)
+    return str(found) if isinstance(found, Path) else PostgresStore(*found).name
+
+
+def _parsed(address: Address) -> Path | tuple[URL, str]:
+    if not (isinstance(address, str) and address.startswith(_SCHEMES)):
+        return as_path(address)
+    try:
+        url = make_url(address)
+    except (ArgumentError, ValueError):
+        raise InvalidArgument("path: this address of a database can't be read") from None
+    name = url.query.get("ledger")
+    if not isinstance(name, str) or not _postgres.NAME.fullmatch(name):
+        raise InvalidArgument(
+            "path: end the database's address by ?ledger=NAME, with a name of at most 51 "
+            "small letters, digits and _ that begins with a letter"
+        )
+    return url.difference_update_query(["ledger"]), name

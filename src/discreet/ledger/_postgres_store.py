@@ -1,0 +1,229 @@
+"""The store of a ledger in PostgreSQL: a schema of its own, whose one head row gives the turn.
+
+A transaction that writes locks the head row first, so that several servers write one after another.
+The database refuses changes by triggers, and needs no rights but to read, to insert and to lock.
+Failures that pass, such as a restart of the server, are tried again; whether a commit was carried
+out before the connection was lost is then read from the chain.
+"""
+
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+from sqlalchemy import (
+    URL,
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    MetaData,
+    Table,
+    create_engine,
+    select,
+    text,
+)
+from sqlalchemy.exc import NoSuchModuleError
+from sqlalchemy.pool import QueuePool
+
+from discreet._ownership import process
+from discreet.errors import LedgerDamaged, LedgerError
+from discreet.ledger import _sqlite
+from discreet.ledger._database import Database
+from discreet.ledger._fact_json import FORMAT
+from discreet.ledger._facts import Opening
+from discreet.ledger._postgres import GUARDS, SCHEMA, SETTINGS, is_passing, plain_errors
+from discreet.ledger._sqlite_store import finish_copy
+from discreet.ledger._store import Transaction
+
+_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_head = Table("head", MetaData(), Column("turn", Integer), Column("format", Integer))
+_TURN = select(_head.c.turn).with_for_update()
+_FORMAT = select(_head.c.format)
+_SCHEMA_ID = text("SELECT to_regnamespace(:name)::text")
+_CONNECT_SECONDS = 10
+_OPTIONS = " ".join(
+    f"-c {setting}"
+    for setting in (
+        "synchronous_commit=on",
+        "lock_timeout=60s",
+        "idle_in_transaction_session_timeout=60s",  # a client that hangs is not waited for
+    )
+)
+_CHUNK = 1000  # rows that a backup holds in memory
+
+
+class PostgresStore:
+    """The transactions of one ledger in one schema of a database."""
+
+    def __init__(self, url: URL, schema: str) -> None:
+        """Use this schema; `make` creates it and `open` checks it."""
+        self.path: Path | None = None
+        self.turns = threading.RLock()
+        self._url, self._schema = url, schema
+        self._begin()
+
+    @staticmethod
+    def make(url: URL, schema: str, opening: Opening) -> bool:
+        """Create the schema with the first link; False if there is one of this name."""
+        store = PostgresStore(url, schema)
+        try:
+            with plain_errors(store.name), store._connect() as connection:
+                if connection.execute(_SCHEMA_ID, {"name": schema}).scalar() is not None:
+                    return False
+                for statement in SCHEMA:
+                    connection.exec_driver_sql(statement.format(schema=schema, format=FORMAT))
+                rows = Transaction(connection)
+                rows.start(opening)
+                rows.flush()
+                connection.commit()
+        except LedgerError as failure:
+            if getattr(failure.__cause__, "sqlstate", None) in ("42P06", "23505"):
+                return False
+            raise
+        finally:
+            store._engine.dispose()
+        return True
+
+    @staticmethod
+    def open(url: URL, schema: str) -> "PostgresStore":
+        """The store in an existing schema, after a check that it is durable and of this format."""
+        store = PostgresStore(url, schema)
+        with store.reading() as rows:
+            query = text("SELECT to_regclass(:name)::text")
+            found = rows.connection.execute(query, {"name": f"{schema}.head"})
+            if found.scalar() is None:
+                raise LedgerError(f"{store.name} is not there: make one by Ledger.create")
+            _check_format(rows.connection, store.name)
+            _check_durable(rows.connection, store.name)
+            store._check_guards(rows)
+        return store
+
+    @property
+    def name(self) -> str:
+        """The name in error texts, without a password."""
+        shown = self._url.set(drivername="postgresql").render_as_string(hide_password=True)
+        return f"the ledger {self._schema} in {shown}"
+
+    @property
+    def address(self) -> str:
+        """The text that opens the ledger again."""
+        url = self._url.set(drivername="postgresql").update_query_dict({"ledger": self._schema})
+        return url.render_as_string(hide_password=False)
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """A read transaction, on one snapshot."""
+        with self.turns, plain_errors(self.name), self._connect() as connection:
+            connection.exec_driver_sql(_SNAPSHOT)
+            yield Transaction(connection)
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """A write transaction: all that is appended is durable once the block ends, or nothing."""
+        with self.turns, plain_errors(self.name), self._connect() as connection:
+            if connection.execute(_TURN).scalars().all() != [0]:
+                raise LedgerDamaged("its head row is missing")
+            rows = Transaction(connection)
+            yield rows
+            rows.flush()
+            connection.commit()
+
+    def is_passing(self, failure: Exception) -> bool:
+        """Whether the same transaction may succeed if it is tried again."""
+        return is_passing(failure)
+
+    def check(self, rows: Transaction) -> None:
+        """Raise `LedgerDamaged` if the guards against changes were altered."""
+        self._check_guards(rows)
+
+    def copy_file(self, path: Path) -> bool:
+        """Write a verified copy, marked as one, to a new file; False if the path is taken."""
+        return _sqlite.make_file(path, self._copy)
+
+    def _copy(self, database: Database) -> None:
+        with (
+            self.reading() as rows,
+            _sqlite.plain_errors("the copy"),
+            database.connect() as connection,
+        ):
+            self._check_guards(rows)
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            _sqlite.create_schema(connection)
+            copied, left = Transaction(connection), rows.rows()
+            while chunk := list(islice(left, _CHUNK)):
+                copied.insert(chunk)
+            connection.commit()
+        finish_copy(database)
+
+    def _check_guards(self, rows: Transaction) -> None:
+        guards = [
+            tuple(row) for row in rows.connection.execute(text(GUARDS), {"schema": self._schema})
+        ]
+        expected = [
+            ("entries_follow", "A", 7, "follow"),
+            ("entries_stay", "A", 58, "stay"),
+            ("head_stays", "A", 58, "stay"),
+        ]
+        if [guard[:4] for guard in guards] != expected:
+            raise LedgerDamaged("the guards against changes were altered")
+        for *_, name, source in guards:
+            if not any(source in s.format(schema=self._schema, format=FORMAT) for s in SCHEMA):
+                raise LedgerDamaged(f"its guard {name} was altered")
+
+    @contextmanager
+    def _connect(self) -> Iterator[Connection]:
+        if self._process != process():  # the parent's connections stay as they are
+            _left.append(self._engine)
+            self._begin()
+        with self._engine.connect() as plain:
+            yield plain.execution_options(schema_translate_map={None: self._schema})
+
+    def _begin(self) -> None:
+        self._engine, self._process = _engine(self._url), process()
+        weakref.finalize(self, _put_away, self._engine, self._process).atexit = False
+
+
+_left: list[Engine] = []  # of a parent: never closed here
+
+
+def _put_away(engine: Engine, owner: object) -> None:
+    if owner == process():
+        engine.dispose()
+    else:
+        _left.append(engine)
+
+
+def _check_format(connection: Connection, name: str) -> None:
+    found = connection.execute(_FORMAT).scalar()
+    if found != FORMAT:
+        raise LedgerError(
+            f"{name} is of format {found}, and this version of discreet reads format {FORMAT}: use "
+            "the version of discreet that made the ledger"
+        )
+
+
+def _check_durable(connection: Connection, name: str) -> None:
+    for setting, wanted in SETTINGS.items():
+        found = connection.exec_driver_sql(f"SHOW {setting}").scalar()
+        if found != wanted:
+            raise LedgerError(
+                f"{name}: its server has {setting} = {found}, so that charges could be lost or "
+                f"forgotten: set it to {wanted}"
+            )
+
+
+def _engine(url: URL) -> Engine:
+    try:
+        return create_engine(
+            url.set(drivername="postgresql+psycopg"),
+            poolclass=QueuePool,
+            hide_parameters=True,
+            connect_args={"options": _OPTIONS, "connect_timeout": _CONNECT_SECONDS},
+        )
+    except (ModuleNotFoundError, NoSuchModuleError) as mistake:
+        raise LedgerError(
+            "a ledger in PostgreSQL needs psycopg: pip install 'discreet[postgres]'"
+        ) from mistake
