@@ -16,7 +16,7 @@ import struct
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +47,8 @@ def turn(path: Path, seconds: float) -> Iterator[int]:
     Raises `LedgerError` if others hold it for longer than ``seconds``, or if its file system has no
     such locks.
     """
-    with _opened(path) as file:  # an object, so that Ctrl-C at any point closes it
+    with ExitStack() as stack:
+        file = _opened(path, stack)
         _wait(file.fileno(), path, seconds)
         yield file.fileno()
 
@@ -79,7 +80,8 @@ def identity(descriptor: int, path: Path) -> FileIdentity:
 def check_locks(path: Path) -> None:
     """Raise `LedgerError` if the locks on this file, which this process holds, don't exclude
     others."""
-    with _opened(path) as other:
+    with ExitStack() as stack:
+        other = _opened(path, stack)
         if _flock(other.fileno(), path) or (
             LOCKS_FOR_SQLITE and _lock_bytes(other.fileno(), path, _SQLITE_BYTES)
         ):
@@ -95,11 +97,12 @@ def is_awaited(descriptor: int) -> bool:
     return bool(struct.unpack("hhqqi4x", answer)[0] != fcntl.F_UNLCK)
 
 
-def _opened(path: Path) -> io.FileIO:
+def _opened(path: Path, stack: ExitStack) -> io.FileIO:
+    """Open the file, and let the stack close it, also if Ctrl-C comes at once."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise LedgerError(f"{path} is no file: give the path of a ledger's file")
-        return io.FileIO(path, "r+")
+        return stack.enter_context(io.FileIO(path, "r+"))
     except FileNotFoundError as mistake:
         raise LedgerError(
             f"there is no ledger at {path}, or it can't be opened: make one by Ledger.create"
