@@ -4,6 +4,7 @@ A new rule needs an entry in `CASES`; `test_each_function_with_a_rule_has_a_case
 """
 
 import itertools
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -288,6 +289,12 @@ _ROW_WISE: tuple[Function, ...] = (
     *(torch.maximum, torch.minimum, torch.pow, Tensor.pow),
 )
 
+
+def _name(function: Callable[..., Any]) -> str:  # Any: any arguments
+    """Its text without its address, which differs between processes."""
+    return re.sub(" at 0x[0-9a-f]+", "", repr(function))
+
+
 CASES: dict[str, Make] = {
     "linear": lambda: double(nn.Linear(4, 3), 5, 4),
     "linear in time": lambda: double(nn.Linear(4, 3), 5, 7, 4),
@@ -386,11 +393,11 @@ CASES: dict[str, Make] = {
     "transposed convolution": lambda: double(nn.ConvTranspose1d(2, 3, 2), 5, 2, 4),
     "transposed convolution, plane": lambda: double(nn.ConvTranspose2d(2, 3, 2), 5, 2, 3, 3),
     "transposed convolution, volume": lambda: double(nn.ConvTranspose3d(2, 3, 2), 5, 2, 2, 2, 2),
-    **{f"by rows: {f!r}": by_row(f) for f in _ROW_WISE},
+    **{f"by rows: {_name(f)}": by_row(f) for f in _ROW_WISE},
     "by rows: where": calling(lambda data, weight: torch.where(data > 1, data, weight), 3),
     "by rows: stack": calling(lambda x, weight: torch.stack([x, weight.expand(len(x), -1)], 1), 3),
     **{
-        f"by a square: {f!r}": by_square(f)
+        f"by a square: {_name(f)}": by_square(f)
         for f in (torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.mm, Tensor.mm)
     },
     "by batches: bmm": by_batch(torch.bmm),
