@@ -102,7 +102,7 @@ def private_lines(
 ) -> tuple[SeparatingLine, ...]:
     """The line after each step of one private run. Raises `ImportError` without PyTorch."""
     from discreet.train import plan  # they load PyTorch
-    from discreet.train.examples.watched import private_steps
+    from discreet.train.examples._watched import private_steps
 
     made = plan(
         multiplier=noise, delta=DELTA, records=len(points), batch=batch, steps=steps, clip=clip

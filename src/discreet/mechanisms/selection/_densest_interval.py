@@ -82,8 +82,9 @@ class DensestInterval:
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
         """One `accounting.BoundedRange`; raises unless the rows have one column on this grid."""
-        apart = tables_of(bounded.unit) * part_on(bounded, self.grid).per_unit
-        return PrivacyLoss.of(BoundedRange(self.rate * apart), unit=bounded.unit)
+        rows = part_on(bounded, self.grid).per_unit
+        apart = BoundedRange(self.rate * rows * tables_of(bounded.unit))
+        return PrivacyLoss.of(apart, unit=bounded.unit)
 
     def sample(self, value: Rows, bits: Bits) -> float:
         """The lower end of the chosen interval, in the units of the column."""
