@@ -240,5 +240,5 @@ def test_pages_show_the_pictures_that_they_draw() -> None:
     drawn = set(re.findall(r'savefig\("(\w+\.png)"', page))
     assert drawn == set(re.findall(r"\]\(pictures/(\w+\.png)\)", page))
     explorer = (docs / "explorer.md").read_text(encoding="utf-8")
-    photographed = set(re.findall(r"\]\(pictures/(\w+\.png)\)", explorer))
+    photographed = set(re.findall(r"\]\(pictures/([\w-]+\.png)\)", explorer))
     assert drawn | photographed == {file.name for file in (docs / "pictures").iterdir()}
