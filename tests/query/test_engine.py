@@ -150,12 +150,20 @@ def test_a_text_that_is_used_again_is_the_one_that_would_be_made() -> None:
     assert _text.cache_info().hits
 
 
-def test_ibis_keeps_its_options() -> None:
+def test_each_step_is_a_query_of_its_own_and_ibis_keeps_its_options(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Options belong to all threads, and to processes that are forked meanwhile."""
     table = ibis.table({"x": "int64"}, name="source")
     expression = table.mutate(y=table.x + 1).filter(lambda rows: rows.y > 2)
     before = ibis.to_sql(expression, dialect="duckdb")
+    changed: list[object] = []
+    monkeypatch.setattr(
+        type(ibis.options.sql), "__setattr__", lambda _, *set_: changed.append(set_)
+    )
     with _engine.opened() as own:
         assert own.statement(expression).text.count("SELECT") > before.count("SELECT")
+    assert changed == []
     assert ibis.to_sql(expression, dialect="duckdb") == before
 
 

@@ -5,11 +5,11 @@ that is removed at the end.
 """
 
 import tempfile
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from types import FunctionType, SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -41,7 +41,6 @@ FUNCTIONS = {
     ),
 }
 _DEFINITIONS = ";".join(f"CREATE TEMPORARY MACRO {name} AS {FUNCTIONS[name]}" for name in FUNCTIONS)
-_MERGING = threading.Lock()  # of Ibis' option, which all threads share
 _SOURCE = "source"
 _TEXTS = 64
 _BATCH = 1 << 17
@@ -130,20 +129,21 @@ def _without_rows(node: ops.Node, changed: dict[str, Any] | None) -> ops.Node:  
 def _text(operation: ops.Relation, _constants: tuple[str, ...]) -> str:
     """The SQL of an expression of public facts. Ibis takes most of a small question's time for it,
     so texts are reused. The written constants are part of what is looked up: 0.0 equals -0.0."""
-    with _MERGING, _each_step_by_itself():
-        return str(ibis.to_sql(operation.to_expr(), dialect="duckdb", pretty=False))
+    return str(_compiler().to_sqlglot(operation.to_expr()).sql("duckdb"))
 
 
-@contextmanager
-def _each_step_by_itself() -> Iterator[None]:
-    """Let Ibis write each step as a query of its own. Merging them takes it a third of the time of
-    a new question, and DuckDB merges them as well."""
-    merges = ibis.options.sql.fuse_selects
-    ibis.options.sql.fuse_selects = False
-    try:
-        yield
-    finally:
-        ibis.options.sql.fuse_selects = merges
+@cache
+def _compiler() -> Any:  # Any: Ibis' own, which has no types
+    """Ibis' compiler for DuckDB, which writes each step as a query of its own. Merging them takes
+    Ibis a third of the time of a new question, and DuckDB merges them as well. Ibis' own option for
+    that belongs to the whole process, so only this copy of its method reads another value."""
+    from ibis.backends.sql.compilers import base, duckdb  # all dialects, which take a while
+
+    plain = base.SQLGlotCompiler.translate
+    options = SimpleNamespace(sql=SimpleNamespace(fuse_selects=False))
+    translate = FunctionType(plain.__code__, vars(base) | {"options": options})
+    translate.__kwdefaults__ = plain.__kwdefaults__
+    return type("EachStepByItself", (duckdb.DuckDBCompiler,), {"translate": translate})()
 
 
 def define_functions(connection: Any) -> None:  # Any: DuckDB's own
