@@ -21,9 +21,10 @@ from discreet.mechanisms import Bounded, DiscreteLaplace, Part, Sensitivity, Tog
 from discreet.mechanisms.tuning import PoissonRuns, Scored, Tuning
 from discreet.query import Caps, Column, Declaration
 from discreet.query._aggregates import AggregateFunction
+from discreet.query._expressions import Aggregate, ColumnRef
 from discreet.query._plan import plan
 from discreet.query._price import Noise, QuestionPrice, price_plan
-from discreet.query._query import Aggregate, ColumnRef, Query
+from discreet.query._query import Query
 from tests.mechanisms.kit import PERSON
 from tests.mechanisms.registry import CASES
 

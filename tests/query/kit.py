@@ -27,8 +27,7 @@ from discreet.query import (
 )
 from discreet.query._aggregates import ESTIMATORS, AggregateFunction
 from discreet.query._duckdb import define_functions
-from discreet.query._post_processing import completed, measure, with_sets
-from discreet.query._query import (
+from discreet.query._expressions import (
     Aggregate,
     Arithmetic,
     Both,
@@ -39,21 +38,18 @@ from discreet.query._query import (
     Condition,
     Either,
     FunctionCall,
-    GroupKey,
     Holds,
     IsNull,
     Literal,
     Membership,
     Negation,
     Operator,
-    Output,
-    PostProcessing,
-    Query,
     Relation,
     Scalar,
-    SortKey,
     Truth,
 )
+from discreet.query._post_processing import completed, measure, with_sets
+from discreet.query._query import GroupKey, Output, PostProcessing, Query, SortKey
 from discreet.query._scalar_rules import ScalarFunction
 
 SCHEMA = pa.schema(

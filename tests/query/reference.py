@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from discreet.query._query import (
+from discreet.query._expressions import (
     Arithmetic,
     Both,
     Case,

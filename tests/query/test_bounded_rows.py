@@ -21,7 +21,7 @@ from discreet.mechanisms import Door, release_through
 from discreet.mechanisms.quantiles import Quantile
 from discreet.query import Caps, Column, Declaration, Query, Table, _compiled_plan, _engine, _plan
 from discreet.query._aggregates import AggregateFunction
-from discreet.query._query import Aggregate, ColumnRef
+from discreet.query._expressions import Aggregate, ColumnRef
 from discreet.query._source import source_of
 from tests.query import chosen
 from tests.query.kit import without_noise

@@ -17,7 +17,7 @@ from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration, Query, _bounding, _engine, _plan
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._compiling import Compiler
-from discreet.query._query import Aggregate
+from discreet.query._expressions import Aggregate
 from discreet.query._source import source_of
 from tests.query import chosen
 from tests.query.chosen import PARTS, A, B, C, Group, Id, Numbers, P

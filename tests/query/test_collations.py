@@ -30,7 +30,7 @@ from discreet.query import (
     release_question,
 )
 from discreet.query._aggregates import AggregateFunction
-from discreet.query._query import (
+from discreet.query._expressions import (
     Aggregate,
     ColumnRef,
     Comparison,

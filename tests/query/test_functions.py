@@ -20,10 +20,8 @@ from discreet.errors import QueryRefused
 from discreet.query import Caps, Column, Declaration, _engine
 from discreet.query._columns import ColumnType
 from discreet.query._compiling import Compiler
-from discreet.query._functions import FUNCTIONS
-from discreet.query._inference import infer
-from discreet.query._numbering import comparable
-from discreet.query._query import (
+from discreet.query._expression_text import scalar_text
+from discreet.query._expressions import (
     Arithmetic,
     Both,
     Branch,
@@ -43,8 +41,10 @@ from discreet.query._query import (
     Scalar,
     Truth,
     parts_of,
-    scalar_text,
 )
+from discreet.query._functions import FUNCTIONS
+from discreet.query._inference import infer
+from discreet.query._numbering import comparable
 from discreet.query._scalar_rules import ScalarFunction
 from discreet.query._stages import combined
 from tests.query import reference

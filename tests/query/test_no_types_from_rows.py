@@ -31,7 +31,8 @@ from discreet.query import (
     release_question,
 )
 from discreet.query._aggregates import AggregateFunction
-from discreet.query._query import Aggregate, ColumnRef, Query
+from discreet.query._expressions import Aggregate, ColumnRef
+from discreet.query._query import Query
 from tests.query.kit import without_noise
 
 FACTS = {

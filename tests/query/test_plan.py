@@ -13,15 +13,9 @@ from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument, QueryRefused
 from discreet.query import Caps, Column, Declaration, Noise, Query, QuestionPrice
 from discreet.query._aggregates import AggregateFunction
+from discreet.query._expressions import Aggregate, Arithmetic, ColumnRef, Literal, Operator
 from discreet.query._plan import Plan, plan, sensitivity
 from discreet.query._price import price_plan
-from discreet.query._query import (
-    Aggregate,
-    Arithmetic,
-    ColumnRef,
-    Literal,
-    Operator,
-)
 
 GROUPS = 3
 COLUMNS = {

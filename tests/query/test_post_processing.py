@@ -28,9 +28,7 @@ from discreet.query import (
 from discreet.query._assembly import columns
 from discreet.query._enclosed import Enclosed, points
 from discreet.query._evaluation import evaluate
-from discreet.query._frame import ColumnExpression, UnnamedAggregate
-from discreet.query._post_processing import measure
-from discreet.query._query import (
+from discreet.query._expressions import (
     Aggregate,
     Arithmetic,
     Branch,
@@ -43,6 +41,8 @@ from discreet.query._query import (
     Relation,
     Scalar,
 )
+from discreet.query._frame import ColumnExpression, UnnamedAggregate
+from discreet.query._post_processing import measure
 from discreet.query._scalar_rules import ScalarFunction
 from tests.query.kit import without_noise
 

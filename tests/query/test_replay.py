@@ -29,7 +29,7 @@ from discreet.query import (
 )
 from discreet.query import _plan as plan
 from discreet.query._aggregates import AggregateFunction
-from discreet.query._query import Aggregate, ColumnRef
+from discreet.query._expressions import Aggregate, ColumnRef
 from tests.query.kit import QUERIES, ROWS, TABLES, arrow, asking, declarations, without_noise
 
 PRICE = QuestionPrice(1)

@@ -26,8 +26,8 @@ from discreet.query import (
 )
 from discreet.query._aggregates import ESTIMATORS
 from discreet.query._estimates import Estimates, NoisySum, SumKind
+from discreet.query._expressions import Aggregate, ColumnRef
 from discreet.query._grid import SumGrid
-from discreet.query._query import Aggregate, ColumnRef
 from tests.query.kit import arrow, asking, declarations, without_noise
 from tests.query.test_replay import neighbours
 

@@ -26,8 +26,9 @@ from discreet.query import (
 )
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._csv_reader import read_lines
+from discreet.query._expressions import Aggregate, ColumnRef, IsNull
 from discreet.query._proposed import propose_types
-from discreet.query._query import Aggregate, ColumnRef, IsNull, Query
+from discreet.query._query import Query
 from discreet.query._source import CsvFile
 from tests.query.kit import without_noise
 

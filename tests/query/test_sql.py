@@ -13,7 +13,8 @@ from discreet._unit import Unit
 from discreet.errors import QueryRefused
 from discreet.query import Caps, Column, Declaration, Query
 from discreet.query._aggregates import AggregateFunction
-from discreet.query._query import (
+from discreet.query._expression_text import scalar_text
+from discreet.query._expressions import (
     Aggregate,
     Arithmetic,
     ColumnRef,
@@ -27,7 +28,6 @@ from discreet.query._query import (
     Operator,
     Relation,
     Scalar,
-    scalar_text,
 )
 from discreet.query._sql_words import REFUSED_WORDS, RESERVED
 from tests.query.wages import DAY, WAGES, parse, where

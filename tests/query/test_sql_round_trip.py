@@ -19,10 +19,8 @@ from discreet.query import Caps, Column, Declaration, Query
 from discreet.query._aggregate_functions import aggregate
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._columns import ColumnType
-from discreet.query._frame import col
-from discreet.query._inference import infer
-from discreet.query._plan import plan
-from discreet.query._query import (
+from discreet.query._expression_text import condition_text, scalar_text
+from discreet.query._expressions import (
     Aggregate,
     Arithmetic,
     Both,
@@ -38,9 +36,10 @@ from discreet.query._query import (
     Operator,
     Relation,
     Scalar,
-    condition_text,
-    scalar_text,
 )
+from discreet.query._frame import col
+from discreet.query._inference import infer
+from discreet.query._plan import plan
 from discreet.query._sql import plan_sql
 from discreet.query._sql_words import RESERVED
 from tests.query.test_functions import FACTS, of_type

@@ -32,8 +32,7 @@ from discreet.query import (
 )
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._compiling import Compiler
-from discreet.query._plan import plan
-from discreet.query._query import (
+from discreet.query._expressions import (
     Aggregate,
     Arithmetic,
     ColumnRef,
@@ -41,10 +40,11 @@ from discreet.query._query import (
     Literal,
     Membership,
     Operator,
-    Query,
     Relation,
     Scalar,
 )
+from discreet.query._plan import plan
+from discreet.query._query import Query
 from discreet.query._scalar_rules import ScalarFacts
 from tests.query.kit import asking, without_noise
 

@@ -4,7 +4,9 @@ import datetime
 
 from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration
-from discreet.query._query import Condition, Query, quoted
+from discreet.query._expression_text import quoted
+from discreet.query._expressions import Condition
+from discreet.query._query import Query
 from discreet.query._sql import plan_sql
 
 DAY = datetime.date(2020, 1, 31)

@@ -264,7 +264,7 @@ def tables(*, file: FileOption = _FILE) -> None:
 
 def _report(proposal: "Proposal") -> None:
     """Show what was written, what is missing, and what to do next, on one screen."""
-    from discreet.query._query import quoted
+    from discreet.query._expression_text import quoted
 
     _describe(proposal.table, is_short=True)
     for names, why in _alike(proposal.left_out):

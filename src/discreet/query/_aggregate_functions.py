@@ -4,13 +4,13 @@ from discreet import _checks
 from discreet._exact import Number
 from discreet.errors import InvalidArgument
 from discreet.query._aggregates import ESTIMATORS, AggregateFunction
+from discreet.query._expressions import Measure
 from discreet.query._frame import (
     ColumnExpression,
     UnnamedAggregate,
     described,
     expression_of,
 )
-from discreet.query._query import Measure
 
 
 def count(value: ColumnExpression | str | None = None) -> UnnamedAggregate:

@@ -17,6 +17,7 @@ from discreet.query._empty_groups import can_be_null
 from discreet.query._enclosed import Enclosed, enclosed, points
 from discreet.query._estimates import Estimates, Numbers
 from discreet.query._evaluation import evaluate
+from discreet.query._expressions import Aggregate, Measure, Scalar
 from discreet.query._forecast import law, level_noise, linear_sources
 from discreet.query._inference import infer
 from discreet.query._intervals import Reals
@@ -31,7 +32,7 @@ from discreet.query._outputs import (
 from discreet.query._post_processing import is_positive, measure, measures_in
 from discreet.query._price import PricedPlan
 from discreet.query._quantile_order import in_order, of_one_value
-from discreet.query._query import Aggregate, Measure, Scalar, column_names
+from discreet.query._query import column_names
 from discreet.query._totals import GroupingLevel, TotalKey, grouping_levels, groups_of_keys
 
 _ARROW = {

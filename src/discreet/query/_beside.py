@@ -9,8 +9,8 @@ from discreet._frozen import FrozenMapping
 from discreet.errors import InvalidArgument, QueryRefused
 from discreet.query._declaration import Declaration
 from discreet.query._derived import Catalog, declaration_of, joined_names
+from discreet.query._expressions import Aggregate, ColumnRef, Condition
 from discreet.query._public_table import PublicTable
-from discreet.query._query import Aggregate, ColumnRef, Condition
 from discreet.query._related import RelationSource
 from discreet.query._relation import (
     Joined,

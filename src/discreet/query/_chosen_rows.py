@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.query._columns import KeyValue
-from discreet.query._intervals import Reals
-from discreet.query._query import (
+from discreet.query._expressions import (
     Both,
     Branch,
     Case,
@@ -25,12 +24,12 @@ from discreet.query._query import (
     Literal,
     Membership,
     Negation,
-    PostProcessing,
     Relation,
     Scalar,
-    SortKey,
     Truth,
 )
+from discreet.query._intervals import Reals
+from discreet.query._query import PostProcessing, SortKey
 from discreet.query._scalar_rules import ScalarFunction
 
 _RELATIONS: dict[Relation, Callable[[Any, Any], Any]] = {  # Any: comparable values

@@ -20,12 +20,7 @@ from discreet.query._columns import Column, ColumnType, KeyValue
 from discreet.query._conversion import ENGINE_TYPES, beyond, clamped, converted, outcomes
 from discreet.query._declaration import Declaration
 from discreet.query._engine import valid_text
-from discreet.query._functions import FUNCTIONS
-from discreet.query._grid import SumGrid
-from discreet.query._inference import column_of, infer
-from discreet.query._numbering import comparable
-from discreet.query._plan import ColumnOutcome, SumOf, ValueOutcome
-from discreet.query._query import (
+from discreet.query._expressions import (
     Arithmetic,
     Both,
     Branch,
@@ -46,6 +41,11 @@ from discreet.query._query import (
     Scalar,
     Truth,
 )
+from discreet.query._functions import FUNCTIONS
+from discreet.query._grid import SumGrid
+from discreet.query._inference import column_of, infer
+from discreet.query._numbering import comparable
+from discreet.query._plan import ColumnOutcome, SumOf, ValueOutcome
 from discreet.query._scalar_rules import NUMERIC, TEXTS, Parameter, ScalarFacts
 from discreet.query._stages import StagedValue, Stages, combined, constant_term
 
@@ -239,7 +239,7 @@ class Compiler:
                 self.scalar(left),
                 self.scalar(right),
             )
-        number = cast(Fraction, right.value)
+        number = cast("Fraction", right.value)
         return combined(
             lambda value: ibis.ifelse(
                 value.isnull(), ibis.null("boolean"), _of_whole(value, relation, number)

@@ -31,10 +31,12 @@ from discreet._unit import Unit
 from discreet.errors import InvalidArgument, QueryRefused
 from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType, KeyValue
 from discreet.query._declaration import Declaration
+from discreet.query._expression_text import quoted, scalar_text
+from discreet.query._expressions import ColumnRef, Literal, Scalar
 from discreet.query._inference import can_be_unknown, column_of, infer
 from discreet.query._keys import keys_of
 from discreet.query._per_unit import column_of_total
-from discreet.query._query import ColumnRef, FromText, Literal, Scalar, quoted, scalar_text
+from discreet.query._query import FromText
 from discreet.query._relation import (
     MOST_TABLES,
     Joined,

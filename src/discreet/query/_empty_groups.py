@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from discreet.query._aggregates import ESTIMATORS, AggregateFunction
 from discreet.query._declaration import Declaration
+from discreet.query._expressions import Aggregate
 from discreet.query._inference import infer
 from discreet.query._intervals import Reals
-from discreet.query._query import Aggregate
 
 _SPARE = 2.0**-9  # of the range: grids round bounds inwards
 _NEVER = {

@@ -18,14 +18,7 @@ import numpy.typing as npt
 from discreet.query._chosen_rows import AnswerRows, decided
 from discreet.query._columns import KeyValue
 from discreet.query._enclosed import Enclosed, chosen, enclosed, hull, outward, points
-from discreet.query._output_functions import (
-    CASTS_OF_NUMBERS,
-    ONE_NUMBER,
-    SEVERAL_NUMBERS,
-    coalesced,
-)
-from discreet.query._post_processing import measures_in
-from discreet.query._query import (
+from discreet.query._expressions import (
     Arithmetic,
     Both,
     Branch,
@@ -44,6 +37,13 @@ from discreet.query._query import (
     Scalar,
     Truth,
 )
+from discreet.query._output_functions import (
+    CASTS_OF_NUMBERS,
+    ONE_NUMBER,
+    SEVERAL_NUMBERS,
+    coalesced,
+)
+from discreet.query._post_processing import measures_in
 from discreet.query._scalar_rules import ScalarFunction
 
 Truths = npt.NDArray[np.bool_]

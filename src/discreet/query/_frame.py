@@ -15,8 +15,8 @@ from discreet._exact import Number, fraction, is_number, shown
 from discreet.errors import InvalidArgument
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._columns import ColumnType
-from discreet.query._functions import FUNCTIONS
-from discreet.query._query import (
+from discreet.query._expression_text import condition_text, scalar_text
+from discreet.query._expressions import (
     Aggregate,
     Arithmetic,
     Both,
@@ -27,7 +27,6 @@ from discreet.query._query import (
     Condition,
     Either,
     FunctionCall,
-    GroupKey,
     Holds,
     IsNull,
     Literal,
@@ -38,10 +37,10 @@ from discreet.query._query import (
     Relation,
     Scalar,
     Truth,
-    condition_text,
     is_decimal,
-    scalar_text,
 )
+from discreet.query._functions import FUNCTIONS
+from discreet.query._query import GroupKey
 from discreet.query._scalar_rules import ScalarFunction
 
 _NO_TRUTH = (

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any, ParamSpec
 
 from discreet.errors import InvalidArgument, QueryRefused
+from discreet.query._expressions import Both, ColumnRef, Measure
 from discreet.query._frame import (
     ColumnExpression,
     ConditionExpression,
@@ -23,7 +24,7 @@ from discreet.query._post_processing import (
     measures_in,
     with_sets,
 )
-from discreet.query._query import Both, ColumnRef, Measure, Output, PostProcessing, Query, SortKey
+from discreet.query._query import Output, PostProcessing, Query, SortKey
 
 _P = ParamSpec("_P")
 

@@ -1,7 +1,7 @@
 """The scalar functions: one row for each, with all that the rest of the package knows of it.
 
 The rows stand in `_number_functions`, `_text_functions` and `_date_functions`. Arithmetic,
-comparisons and CASE are classes of their own in `_query`.
+comparisons and CASE are classes of their own in `_expressions`.
 """
 
 from discreet.query._date_functions import DATE_RULES

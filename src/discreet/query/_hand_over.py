@@ -21,12 +21,14 @@ from discreet.query._compiled_plan import CompiledStatements, prepare, prepare_r
 from discreet.query._compiling import Compiler
 from discreet.query._declaration import Declaration
 from discreet.query._engine import Engine
+from discreet.query._expression_text import quoted
+from discreet.query._expressions import ColumnRef
 from discreet.query._grid import SumGrid
 from discreet.query._inference import column_of
 from discreet.query._plan import Plan, value_grid
 from discreet.query._private_keys import refuse_private_keys
 from discreet.query._public_facts import facts_text
-from discreet.query._query import ColumnRef, columns_used, quoted
+from discreet.query._query import columns_used
 from discreet.query._source import TableSource, check_schema
 from discreet.query._stages import StagedValue, combined
 

@@ -13,18 +13,18 @@ from discreet.errors import InvalidArgument, QueryRefused
 from discreet.query._answer import Answer
 from discreet.query._columns import ColumnType
 from discreet.query._declaration import Declaration
-from discreet.query._inference import column_of
-from discreet.query._query import (
+from discreet.query._expressions import (
     Branch,
     Case,
     ColumnRef,
     Comparison,
     FunctionCall,
-    GroupKey,
     Literal,
     Relation,
     is_decimal,
 )
+from discreet.query._inference import column_of
+from discreet.query._query import GroupKey
 from discreet.query._scalar_rules import ScalarFunction
 
 USUAL = 20  # bins

@@ -16,8 +16,8 @@ from discreet.errors import QueryRefused
 from discreet.query._aggregates import LISTED, AggregateFunction
 from discreet.query._columns import Column, ColumnType
 from discreet.query._declaration import Declaration
-from discreet.query._functions import FUNCTIONS
-from discreet.query._query import (
+from discreet.query._expression_text import scalar_text
+from discreet.query._expressions import (
     Arithmetic,
     Both,
     Case,
@@ -33,14 +33,13 @@ from discreet.query._query import (
     Membership,
     Negation,
     Operator,
-    Query,
     Relation,
     Scalar,
     Truth,
-    column_names,
     parts_of,
-    scalar_text,
 )
+from discreet.query._functions import FUNCTIONS
+from discreet.query._query import Query, column_names
 from discreet.query._scalar_rules import (
     LARGEST,
     WHOLE,

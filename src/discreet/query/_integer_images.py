@@ -14,8 +14,8 @@ import numpy as np
 from discreet.noise._arrays import IndexArray
 from discreet.query._columns import ColumnType
 from discreet.query._declaration import Declaration
+from discreet.query._expressions import Arithmetic, FunctionCall, Literal, Operator, Scalar
 from discreet.query._inference import infer
-from discreet.query._query import Arithmetic, FunctionCall, Literal, Operator, Scalar
 from discreet.query._scalar_rules import ScalarFunction
 
 _SAME = {ScalarFunction.FLOOR, ScalarFunction.CEIL}  # of whole numbers

@@ -14,18 +14,11 @@ from discreet.errors import QueryRefused
 from discreet.query._columns import ColumnType, KeyValue
 from discreet.query._date_functions import days_between
 from discreet.query._declaration import Declaration
+from discreet.query._expression_text import scalar_text
+from discreet.query._expressions import Case, ColumnRef, FunctionCall, Literal, Scalar, columns_in
 from discreet.query._functions import FUNCTIONS
 from discreet.query._inference import column_of, infer
 from discreet.query._integer_images import integer_image
-from discreet.query._query import (
-    Case,
-    ColumnRef,
-    FunctionCall,
-    Literal,
-    Scalar,
-    columns_in,
-    scalar_text,
-)
 from discreet.query._scalar_rules import ScalarFacts, ScalarFunction
 
 MOST_KEYS = 1_000_000

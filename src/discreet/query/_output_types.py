@@ -11,10 +11,8 @@ from fractions import Fraction
 from discreet.errors import QueryRefused
 from discreet.query._columns import ColumnType
 from discreet.query._declaration import Declaration
-from discreet.query._functions import FUNCTIONS
-from discreet.query._inference import infer
-from discreet.query._output_functions import CASTS_OF_NUMBERS, LISTED, NUMBERS_OF_NUMBERS
-from discreet.query._query import (
+from discreet.query._expression_text import condition_text, scalar_text
+from discreet.query._expressions import (
     Arithmetic,
     Both,
     Case,
@@ -33,9 +31,10 @@ from discreet.query._query import (
     Relation,
     Scalar,
     Truth,
-    condition_text,
-    scalar_text,
 )
+from discreet.query._functions import FUNCTIONS
+from discreet.query._inference import infer
+from discreet.query._output_functions import CASTS_OF_NUMBERS, LISTED, NUMBERS_OF_NUMBERS
 from discreet.query._scalar_rules import ScalarFunction
 
 _CLOSED = (

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.noise._sums import pair_half_width, sum_half_width
+from discreet.query._expressions import Arithmetic, FunctionCall, Literal, Measure, Operator, Scalar
 from discreet.query._post_processing import measures_in
-from discreet.query._query import Arithmetic, FunctionCall, Literal, Measure, Operator, Scalar
 from discreet.query._summed_noise import AdditiveNoise, SummedNoise
 
 _SAFE = 1 + 1e-9

@@ -20,10 +20,11 @@ from discreet.query._columns import Column, ColumnType
 from discreet.query._compiling import Compiler
 from discreet.query._conversion import clamped
 from discreet.query._declaration import Declaration
+from discreet.query._expression_text import aggregate_text
+from discreet.query._expressions import Aggregate
 from discreet.query._grid import SumGrid
 from discreet.query._inference import infer
 from discreet.query._plan import total_grid
-from discreet.query._query import Aggregate, aggregate_text
 from discreet.query._scalar_rules import ScalarFacts
 from discreet.query._stages import StagedValue, combined, constant_term
 

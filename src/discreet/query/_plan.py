@@ -21,22 +21,14 @@ from discreet.query._aggregates import ESTIMATORS
 from discreet.query._columns import Caps, ColumnType, KeyValue
 from discreet.query._declaration import Declaration
 from discreet.query._estimates import SumKind
+from discreet.query._expression_text import scalar_text
+from discreet.query._expressions import Aggregate, Branch, Case, IsNull, Negation, Scalar
 from discreet.query._grid import SumGrid
 from discreet.query._inference import check, infer
 from discreet.query._keys import MOST_KEYS, public_keys
 from discreet.query._post_processing import check_post_processing
 from discreet.query._public_facts import facts_text
-from discreet.query._query import (
-    Aggregate,
-    Branch,
-    Case,
-    IsNull,
-    Negation,
-    Query,
-    Scalar,
-    columns_used,
-    scalar_text,
-)
+from discreet.query._query import Query, columns_used
 from discreet.query._scalar_rules import ScalarFacts
 
 _WORD_BITS = 60  # of a unit's total in a group

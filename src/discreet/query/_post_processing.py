@@ -12,25 +12,21 @@ from discreet.errors import QueryRefused
 from discreet.query._aggregates import ESTIMATORS, AggregateFunction
 from discreet.query._declaration import Declaration
 from discreet.query._estimates import SumKind
-from discreet.query._inference import infer
-from discreet.query._keys import public_keys
-from discreet.query._output_types import OutputTypes
-from discreet.query._query import (
+from discreet.query._expression_text import aggregate_text, scalar_text
+from discreet.query._expressions import (
     Aggregate,
     Arithmetic,
     ColumnRef,
     Condition,
-    GroupKey,
     Literal,
     Measure,
-    PostProcessing,
-    Query,
     Scalar,
-    SortKey,
-    aggregate_text,
     parts_of,
-    scalar_text,
 )
+from discreet.query._inference import infer
+from discreet.query._keys import public_keys
+from discreet.query._output_types import OutputTypes
+from discreet.query._query import GroupKey, PostProcessing, Query, SortKey
 
 MOST_SETS = 64
 _LARGEST_PLACE = 2**62

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from discreet.query._aggregates import ESTIMATORS
 from discreet.query._estimates import Estimates, half_of
-from discreet.query._query import Aggregate
+from discreet.query._expressions import Aggregate
 
 
 def of_one_value(aggregate: Aggregate, others: Sequence[Aggregate]) -> list[Aggregate]:

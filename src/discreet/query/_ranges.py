@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 from discreet.query._aggregates import ESTIMATORS, AggregateFunction
 from discreet.query._declaration import Declaration
+from discreet.query._expressions import Aggregate
 from discreet.query._inference import infer
-from discreet.query._query import Aggregate
 
 _SPARE = 1 - 2.0**-9  # grids round bounds inwards
 

@@ -36,11 +36,11 @@ from discreet.query._conversion import (
 from discreet.query._declaration import Declaration
 from discreet.query._derived import Catalog, declaration_of, joined_names
 from discreet.query._engine import Engine
+from discreet.query._expressions import ColumnRef, Condition, Scalar, columns_in
 from discreet.query._numbering import comparable
 from discreet.query._per_unit import addend_of_unit, total
 from discreet.query._public_facts import facts_text
 from discreet.query._public_table import PublicTable
-from discreet.query._query import ColumnRef, Condition, Scalar, columns_in
 from discreet.query._relation import (
     Joined,
     JoinStep,

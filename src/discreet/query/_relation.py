@@ -8,16 +8,8 @@ computes its rows.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from discreet.query._query import (
-    Aggregate,
-    ColumnRef,
-    Condition,
-    Scalar,
-    aggregate_text,
-    condition_text,
-    quoted,
-    scalar_text,
-)
+from discreet.query._expression_text import aggregate_text, condition_text, quoted, scalar_text
+from discreet.query._expressions import Aggregate, ColumnRef, Condition, Scalar
 
 MOST_TABLES = 8  # in one relation, counted as often as they are named
 

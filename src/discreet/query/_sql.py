@@ -16,25 +16,20 @@ from discreet.errors import QueryRefused
 from discreet.query._aggregates import LISTED
 from discreet.query._declaration import Declaration
 from discreet.query._derived import Catalog
-from discreet.query._functions import FUNCTIONS
-from discreet.query._plan import Plan, plan
-from discreet.query._post_processing import completed, has_key, measure, with_sets
-from discreet.query._query import (
+from discreet.query._expressions import (
     Aggregate,
     Both,
     Case,
     ColumnRef,
-    FromText,
     FunctionCall,
-    GroupKey,
     Measure,
-    Output,
-    PostProcessing,
-    Query,
     Scalar,
-    column_names,
     columns_in,
 )
+from discreet.query._functions import FUNCTIONS
+from discreet.query._plan import Plan, plan
+from discreet.query._post_processing import completed, has_key, measure, with_sets
+from discreet.query._query import FromText, GroupKey, Output, PostProcessing, Query, column_names
 from discreet.query._relation import NamedRows, TableRef, tables_of
 from discreet.query._scalar_rules import Form
 from discreet.query._sql_after import measuring, read_clauses

@@ -6,8 +6,9 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from discreet.query._expressions import Aggregate, Measure, Scalar
 from discreet.query._post_processing import measure
-from discreet.query._query import Aggregate, Measure, Output, PostProcessing, Query, Scalar, SortKey
+from discreet.query._query import Output, PostProcessing, Query, SortKey
 from discreet.query._sql_leaves import TreeReader, read_number
 from discreet.query._sql_values import bare, read_condition, read_scalar
 

@@ -8,8 +8,8 @@ from sqlglot import exp
 
 from discreet.errors import InvalidArgument
 from discreet.query._aggregates import ESTIMATORS, SPELLINGS, AggregateFunction
+from discreet.query._expressions import Aggregate, Scalar
 from discreet.query._levels import level_names
-from discreet.query._query import Aggregate, Scalar
 from discreet.query._sql_leaves import TreeReader, are_id, own_name, read_number
 from discreet.query._sql_values import bare, read_scalar
 

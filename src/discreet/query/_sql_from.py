@@ -14,7 +14,7 @@ from discreet._unit import Unit
 from discreet.errors import QueryRefused
 from discreet.query._aggregates import SPELLINGS
 from discreet.query._derived import Catalog, declaration_of, joined_names
-from discreet.query._query import Both, ColumnRef, Condition, Scalar, parts_of
+from discreet.query._expressions import Both, ColumnRef, Condition, Scalar, parts_of
 from discreet.query._relation import (
     Joined,
     JoinStep,

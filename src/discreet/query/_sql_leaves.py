@@ -12,8 +12,8 @@ from sqlglot import exp
 from discreet.errors import QueryRefused
 from discreet.query._aggregates import SPELLINGS
 from discreet.query._declaration import Declaration
+from discreet.query._expressions import Condition, Literal, Measure, Scalar
 from discreet.query._inference import column_of
-from discreet.query._query import Condition, Literal, Measure, Scalar
 from discreet.query._relation import NamedRows
 from discreet.query._sql_text import SqlText
 

@@ -6,8 +6,8 @@ from sqlglot import exp
 
 from discreet.errors import QueryRefused
 from discreet.query._aggregates import SPELLINGS
+from discreet.query._expressions import Aggregate, Scalar
 from discreet.query._per_unit import OF_UNITS
-from discreet.query._query import Aggregate, Scalar
 from discreet.query._sql_leaves import TreeReader, are_id, id_place, own_name
 from discreet.query._sql_values import bare
 

@@ -13,9 +13,7 @@ from sqlglot import exp
 
 from discreet.query._aggregates import SPELLINGS
 from discreet.query._columns import ColumnType
-from discreet.query._functions import CALLS, CASTS, FUNCTIONS
-from discreet.query._inference import NOT_IN_ROWS, infer
-from discreet.query._query import (
+from discreet.query._expressions import (
     Arithmetic,
     Both,
     Branch,
@@ -36,6 +34,8 @@ from discreet.query._query import (
     Truth,
     parts_of,
 )
+from discreet.query._functions import CALLS, CASTS, FUNCTIONS
+from discreet.query._inference import NOT_IN_ROWS, infer
 from discreet.query._scalar_rules import ScalarFunction
 from discreet.query._sql_leaves import (
     NO_VALUE,

@@ -25,12 +25,13 @@ from discreet.query._bounding import CUT_BINS, PLACE, TIMES
 from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType
 from discreet.query._compiled_plan import prepare, prepare_units
 from discreet.query._declaration import Declaration
+from discreet.query._expressions import Aggregate
 from discreet.query._grid import SumGrid
 from discreet.query._hand_over import TableRows
 from discreet.query._plan import plan
 from discreet.query._price import check_scale
 from discreet.query._public_facts import facts_text
-from discreet.query._query import Aggregate, Query
+from discreet.query._query import Query
 from discreet.query._source import TableSource
 
 _ENOUGH = Fraction(95, 100)  # of the units have at most the suggested number of rows

@@ -19,10 +19,11 @@ from discreet.errors import BudgetExceeded, InvalidArgument, NoBound
 from discreet.mechanisms.quantiles import QuantileIntervals
 from discreet.query._admission import admits_all, count_together
 from discreet.query._answer import Answer
+from discreet.query._expressions import Aggregate
 from discreet.query._forecast import Forecast
 from discreet.query._price import Noise, PartMechanism, QuestionPrice
 from discreet.query._private_keys import refuse_private_keys
-from discreet.query._query import Aggregate, PostProcessing, Query
+from discreet.query._query import PostProcessing, Query
 from discreet.query._question import Question
 from discreet.query._table import Table
 
