@@ -14,8 +14,9 @@ from discreet.errors import InvalidArgument, QueryRefused
 from discreet.query import Caps, Column, Declaration, Noise, Query, QuestionPrice
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._expressions import Aggregate, Arithmetic, ColumnRef, Literal, Operator
-from discreet.query._plan import Plan, plan, sensitivity
+from discreet.query._plan import Plan, plan
 from discreet.query._price import price_plan
+from discreet.query._sums import sensitivity
 
 GROUPS = 3
 COLUMNS = {

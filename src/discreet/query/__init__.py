@@ -11,8 +11,8 @@ through `discreet.mechanisms._release`. Read the files in this order:
    tables: `_relation` (joins and unions as values), `_derived` (their declaration, and why they are
    private), `_per_unit`, `_public_table`, `_beside`
 3. what it means and costs: `_inference` (types and bounds), `_keys` and
-   `_integer_images` (the groups that can occur), `_plan` (sums, sensitivity), `_price`,
-   and `_public_facts` for receipts
+   `_integer_images` (the groups that can occur), `_plan`, `_sums` (with their sensitivity),
+   `_sum_grids`, `_price`, and `_public_facts` for receipts
 4. how it runs: `_source` (rows), `_related` (those of several tables), `_linked` (those under keys
    of units), `_conversion`, `_compiling`, `_bounding`; `_compiled_plan` is the whole, `_engine` the
    role of an engine, `_duckdb` the one there is; `_private_keys` for groups that come from the rows

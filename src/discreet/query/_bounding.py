@@ -25,9 +25,10 @@ from discreet.query._conversion import clamped, id_of
 from discreet.query._engine import as_bytes, quotient
 from discreet.query._keys import keys_of
 from discreet.query._numbering import comparable, in_memory, placed
-from discreet.query._plan import Counted, Plan
+from discreet.query._plan import Plan
 from discreet.query._private_keys import most_of_one_unit, with_private_keys
 from discreet.query._stages import StagedValue, combined
+from discreet.query._sums import Counted
 
 RowValue = Callable[[Compiler], StagedValue]
 """The expression of a value in each row."""

@@ -27,7 +27,7 @@ from discreet.query._bounding import (
 )
 from discreet.query._compiling import Compiler
 from discreet.query._engine import Engine
-from discreet.query._plan import ColumnOutcome, Plan, RowsOf
+from discreet.query._plan import Plan, RowsOf
 from discreet.query._private_keys import (
     keys_of_places,
     most_of_one_unit,
@@ -37,6 +37,7 @@ from discreet.query._private_keys import (
 from discreet.query._query import columns_used
 from discreet.query._source import TableSource, arrow_schema, id_columns
 from discreet.query._statement import Statement
+from discreet.query._sums import ColumnOutcome
 
 _MOST_KNOWN = 256
 _LARGEST_FACTS = 1 << 16  # bytes

@@ -45,9 +45,9 @@ from discreet.query._functions import FUNCTIONS
 from discreet.query._grid import SumGrid
 from discreet.query._inference import column_of, infer
 from discreet.query._numbering import comparable
-from discreet.query._plan import ColumnOutcome, SumOf, ValueOutcome
 from discreet.query._scalar_rules import NUMERIC, TEXTS, Parameter, ScalarFacts
 from discreet.query._stages import StagedValue, Stages, combined, constant_term
+from discreet.query._sums import ColumnOutcome, SumOf, ValueOutcome
 
 _ARITHMETIC: dict[Operator, Callable[[Any, Any], Any]] = {
     Operator.ADD: operator.add,

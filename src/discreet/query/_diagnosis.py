@@ -34,11 +34,12 @@ from discreet.query import _engine
 from discreet.query._bounding import CUT_BINS, KEPT, PLACE, TIMES
 from discreet.query._compiled_plan import CompiledPlan, CompiledStatements, prepare, prepare_cuts
 from discreet.query._intervals import ShareLaw
-from discreet.query._plan import ColumnOutcome, Plan, SumOf, ValueOutcome, sensitivity
+from discreet.query._plan import Plan
 from discreet.query._price import check_scale
 from discreet.query._public_facts import facts_text
 from discreet.query._query import FromText, Query, columns_used
 from discreet.query._source import ComputedSource, TableSource, check_schema
+from discreet.query._sums import ColumnOutcome, SumOf, ValueOutcome, sensitivity
 
 LEAST_RISK = Fraction(1, 10**30)
 

@@ -15,13 +15,14 @@ from discreet.query._estimates import NoisySum, NoisySums
 from discreet.query._expression_text import condition_text
 from discreet.query._expressions import Aggregate, Measure
 from discreet.query._outputs import linear_form, linear_half_width, linear_stddev
-from discreet.query._plan import Plan, SumOf
+from discreet.query._plan import Plan
 from discreet.query._post_processing import after_in_words, measure
 from discreet.query._price import Noise, PricedPlan
 from discreet.query._private_keys import hidden_in_words
 from discreet.query._query import columns_used
 from discreet.query._ranges import answer_range, is_useless
 from discreet.query._summed_noise import AdditiveNoise, summed
+from discreet.query._sums import SumOf
 from discreet.query._totals import groups_in_each, sets_in_words
 
 _SIZES = (100, 1_000, 10_000)

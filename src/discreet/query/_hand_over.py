@@ -25,12 +25,13 @@ from discreet.query._expression_text import quoted
 from discreet.query._expressions import ColumnRef
 from discreet.query._grid import SumGrid
 from discreet.query._inference import column_of
-from discreet.query._plan import Plan, value_grid
+from discreet.query._plan import Plan
 from discreet.query._private_keys import refuse_private_keys
 from discreet.query._public_facts import facts_text
 from discreet.query._query import columns_used
 from discreet.query._source import TableSource, check_schema
 from discreet.query._stages import StagedValue, combined
+from discreet.query._sum_grids import value_grid
 
 _BASIS = "bounded by discreet.query, from the declared caps and bounds"
 

@@ -39,11 +39,12 @@ from discreet.query._expression_text import quoted
 from discreet.query._expressions import Aggregate, ColumnRef
 from discreet.query._inference import column_of
 from discreet.query._intervals import ShareLaw
-from discreet.query._plan import ColumnOutcome, Plan, SumOf, ValueOutcome, sensitivity
+from discreet.query._plan import Plan
 from discreet.query._price import check_scale
 from discreet.query._public_facts import facts_text
 from discreet.query._query import Query, columns_used
 from discreet.query._source import TableSource, check_schema
+from discreet.query._sums import ColumnOutcome, SumOf, ValueOutcome, sensitivity
 
 _LOST, _VALUES = "lost", "values"
 

@@ -24,9 +24,9 @@ from discreet.query._expression_text import aggregate_text
 from discreet.query._expressions import Aggregate
 from discreet.query._grid import SumGrid
 from discreet.query._inference import infer
-from discreet.query._plan import total_grid
 from discreet.query._scalar_rules import ScalarFacts
 from discreet.query._stages import StagedValue, combined, constant_term
+from discreet.query._sum_grids import total_grid
 
 _COUNT, _SUM, _AVG = AggregateFunction.COUNT, AggregateFunction.SUM, AggregateFunction.AVG
 _LEAST, _MOST = AggregateFunction.MIN, AggregateFunction.MAX

@@ -32,7 +32,8 @@ from discreet.query._columns import ColumnType, KeyValue
 from discreet.query._engine import as_bytes, short_text, valid_text
 from discreet.query._inference import infer
 from discreet.query._keys import public_keys, without_keys
-from discreet.query._plan import Counted, Plan
+from discreet.query._plan import Plan
+from discreet.query._sums import Counted
 
 _PLACE = "place"
 
