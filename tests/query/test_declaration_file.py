@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from discreet._budget import AnyLimit, Limit, MuLimit, RhoLimit
 from discreet._unit import Change, Unit
 from discreet.errors import DeclarationError, InvalidArgument
-from discreet.query import _declaration_file, _located_toml
+from discreet.query import _declaration_file, _declared_columns, _located_toml
 from discreet.query._columns import Caps, Column, ColumnType
 from discreet.query._declaration_edit import Setting, added, save
-from discreet.query._declaration_file import FileFormat, read_text
+from discreet.query._declaration_file import read_text
+from discreet.query._declared_files import FileFormat
 from discreet.query._source import CsvFile, ParquetFile
 
 ROOT = Path(__file__).parents[2]
@@ -332,7 +333,7 @@ def test_every_setting_is_documented() -> None:
     settings = {
         *_declaration_file.TABLE,
         *_declaration_file.LEDGER,
-        *(key for keys in _declaration_file.COLUMN.values() for key in keys),
+        *(key for keys in _declared_columns.COLUMN.values() for key in keys),
     }
     words = settings | {kind.value for kind in ColumnType} | {form.value for form in FileFormat}
     assert [word for word in sorted(words) if f"`{word}`" not in page] == []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from discreet.cli._proposal import Proposal
     from discreet.query import Column
     from discreet.query._declaration_edit import Setting
-    from discreet.query._declaration_file import TableFile
+    from discreet.query._declared_files import TableFile
     from discreet.query._located_toml import Keys
 
 _FILE = Path("discreet.toml")

@@ -13,7 +13,7 @@ from discreet.errors import BudgetExceeded
 if TYPE_CHECKING:
     from discreet.accounting import PrivacyLoss
     from discreet.query import Diagnosis, Question, QuestionPrice
-    from discreet.query._declaration_file import TableFile
+    from discreet.query._declared_files import TableFile
 
 
 def check_both(

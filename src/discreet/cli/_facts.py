@@ -13,7 +13,7 @@ from discreet.errors import InvalidArgument
 from discreet.query._columns import MOST_DECIMALS, Column, ColumnType
 from discreet.query._date_format import check_date_format
 from discreet.query._declaration_edit import Setting
-from discreet.query._declaration_file import whole_range
+from discreet.query._declared_columns import whole_range
 from discreet.query._located_toml import Keys, did_you_mean
 
 _KINDS = {kind.value: kind for kind in ColumnType}

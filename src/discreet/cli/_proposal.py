@@ -13,14 +13,12 @@ from discreet.cli._facts import ColumnOptions, kind_of, mistake, settings
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query._columns import Column, ColumnType
 from discreet.query._declaration_edit import Setting, added
-from discreet.query._declaration_file import (
-    CAPS,
-    TABLE,
+from discreet.query._declaration_file import CAPS, TABLE, read_text
+from discreet.query._declared_files import (
     FileFormat,
     TableFile,
     format_of,
     is_delimiter,
-    read_text,
     usual_delimiter,
 )
 from discreet.query._located_toml import Keys, did_you_mean, text_of

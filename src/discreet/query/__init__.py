@@ -4,7 +4,8 @@ An owner declares what is public of a table. An analyst asks in SQL or Python. T
 a closed value, the value a plan, the plan one statement for the engine, and its sums come out
 through `discreet.mechanisms._release`. Read the files in this order:
 
-1. what is public: `_columns`, `_declaration`, `_declaration_file` (discreet.toml)
+1. what is public: `_columns`, `_declaration`, and discreet.toml: `_declaration_file`,
+   `_declared_files`, `_declared_columns`
 2. what can be asked: `_aggregates`, `_expressions`, `_expression_text`, `_query`; from Python
    `_frame`, `_frame_after`; from SQL `_sql_text`, `_sql`, `_sql_from`, `_sql_per_unit`,
    `_sql_grouping`, `_sql_aggregates`, `_sql_after`, `_sql_values`, `_sql_leaves`; of several

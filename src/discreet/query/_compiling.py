@@ -239,7 +239,7 @@ class Compiler:
                 self.scalar(left),
                 self.scalar(right),
             )
-        number = cast("Fraction", right.value)
+        number = cast(Fraction, right.value)
         return combined(
             lambda value: ibis.ifelse(
                 value.isnull(), ibis.null("boolean"), _of_whole(value, relation, number)

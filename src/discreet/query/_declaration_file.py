@@ -4,33 +4,33 @@ It may be written by hand, so each error names the line, the value there, and wh
 number means exactly the decimal that is written.
 """
 
-import datetime
-import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
-from enum import Enum
-from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from discreet._budget import AnyLimit, Limit, MuLimit, RhoLimit
-from discreet._exact import fraction
 from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument
-from discreet.ledger import Ledger
-from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType, KeyValue, fits
+from discreet.query._columns import ONE_ROW, Caps
 from discreet.query._declaration import Declaration, linked_declaration
 from discreet.query._located_toml import TomlEntry, did_you_mean, dotted, load, parse
 
 if TYPE_CHECKING:
-    from discreet.query._linked import LinkedSource
     from discreet.query._public_table import PublicTable
-    from discreet.query._source import CsvFile, ParquetFile
     from discreet.query._table import Table
 
-T = TypeVar("T")
+from discreet.query._declared_columns import column_of, made_at
+from discreet.query._declared_files import (
+    FileFormat,
+    PublicFile,
+    TableFile,
+    format_of,
+    is_delimiter,
+    usual_delimiter,
+)
 
 CAPS = ("rows", "groups", "rows_per_group")
 TABLE = (
@@ -48,119 +48,8 @@ TABLE = (
 PUBLIC = ("source", "format", "delimiter", "columns")
 THROUGH = ("table", "on")
 LEDGER = ("path", "epsilon", "delta", "rho", "mu")
-COLUMN = {
-    ColumnType.BOOLEAN: ("type", "null"),
-    ColumnType.DATE: ("type", "lower", "upper", "format", "zone", "keys", "null"),
-    ColumnType.INTEGER: ("type", "lower", "upper", "keys", "null"),
-    ColumnType.NUMBER: ("type", "lower", "upper", "decimals", "null"),
-    ColumnType.TEXT: ("type", "keys", "null"),
-}
-LONGEST_RANGE = 1_000_000
-
-_VALUE_OF = {
-    ColumnType.BOOLEAN: "true or false",
-    ColumnType.DATE: "a day without quotes, such as 1987-05-01",
-    ColumnType.INTEGER: "a whole number of 64 bits",
-    ColumnType.NUMBER: "a finite number",
-    ColumnType.TEXT: "a text, in quotes",
-}
 _ABOVE_ZERO = "a finite number above 0"
 _BELOW_ONE = "a number from 0 up to, but not including, 1"
-
-
-class FileFormat(Enum):
-    """The format of a table's file."""
-
-    PARQUET = "parquet"
-    CSV = "csv"
-
-
-_SUFFIXES = {
-    ".parquet": FileFormat.PARQUET,
-    ".pq": FileFormat.PARQUET,
-    ".csv": FileFormat.CSV,
-    ".tsv": FileFormat.CSV,
-    ".txt": FileFormat.CSV,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class TableFile:
-    """One declared table: its public facts, the file of its rows, and its ledger."""
-
-    declaration: Declaration
-    source: Path
-    format: FileFormat
-    delimiter: str
-    ledger: Path
-    limit: AnyLimit
-    others: "DeclaredFiles" = field(default_factory=dict, compare=False, repr=False)
-    links: "TableFile | None" = field(default=None, compare=False, repr=False)
-
-    @property
-    def rows(self) -> "ParquetFile | CsvFile | LinkedSource":
-        """The source of the rows; nothing is read yet."""
-        from discreet.query._source import CsvFile, ParquetFile
-
-        is_parquet = self.format is FileFormat.PARQUET
-        own = ParquetFile(self.source) if is_parquet else CsvFile(self.source, self.delimiter)
-        facts = self.declaration
-        if self.links is None or facts.through is None:
-            return own
-        from discreet.query._linked import LinkedSource
-
-        return LinkedSource(own, self.links.rows, facts.unit, facts.through)
-
-    def open_ledger(self) -> Ledger:
-        """The ledger, created if there is none; refused if it differs from the declaration."""
-        return Ledger.open_or_create(self.ledger, unit=self.declaration.unit, limit=self.limit)
-
-    def table(self) -> "Table":
-        """The table to ask; its ledger is opened when a question is first paid."""
-        from discreet.query._beside import Beside
-        from discreet.query._table import Table
-
-        ledger = LedgerFile(self.ledger.resolve(), self.declaration.unit, self.limit)
-        makers = {name: other.table for name, other in self.others.items()}
-        public = [name for name, other in self.others.items() if isinstance(other, PublicFile)]
-        beside = Beside(makers, public)
-        return Table.declared(self.rows, self.declaration, ledger, beside)
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerFile:
-    """Opens the ledger of this file, or creates it. Equal ones open the same ledger."""
-
-    path: Path
-    unit: Unit
-    limit: AnyLimit
-
-    def __call__(self) -> Ledger:
-        """The ledger; refused if it differs from the declaration."""
-        return Ledger.open_or_create(self.path, unit=self.unit, limit=self.limit)
-
-
-@dataclass(frozen=True, slots=True)
-class PublicFile:
-    """A file that is declared as public: with these columns, or with all that it has."""
-
-    name: str
-    source: Path
-    format: FileFormat
-    delimiter: str
-    columns: Mapping[str, Column] | None
-
-    def table(self) -> "PublicTable":
-        """The table, read now."""
-        from discreet.query._public_table import PublicTable
-        from discreet.query._source import CsvFile, ParquetFile
-
-        is_parquet = self.format is FileFormat.PARQUET
-        source = ParquetFile(self.source) if is_parquet else CsvFile(self.source, self.delimiter)
-        return PublicTable(source, name=self.name, columns=self.columns)
-
-
-DeclaredFiles = Mapping[str, TableFile | PublicFile]
 
 
 class Tables(Mapping[str, "Table"]):
@@ -280,7 +169,7 @@ def _linked(
     if (made.ledger.resolve(), made.limit) != (links.ledger.resolve(), links.limit):
         raise given["ledger"].mistake(f"give the ledger of {name}, with the same limit")
     on, rows = _pairs(way["on"]), facts.caps.rows
-    linked = _made(
+    linked = made_at(
         given["through"],
         lambda: linked_declaration(facts.name, facts.columns, links.declaration, on=on, rows=rows),
     )
@@ -311,23 +200,8 @@ def _public(name: str, entry: TomlEntry) -> PublicFile:
     form = _format(given, source)
     columns = None
     if "columns" in given:
-        columns = {one: _column(column) for one, column in given["columns"].inner().items()}
+        columns = {one: column_of(column) for one, column in given["columns"].inner().items()}
     return PublicFile(name, source, form, _delimiter(given, source, form), columns)
-
-
-def format_of(source: Path) -> FileFormat | None:
-    """The format by the ending of a file's name, or None."""
-    return _SUFFIXES.get(source.suffix.lower())
-
-
-def usual_delimiter(source: Path) -> str:
-    """The delimiter of a CSV file that declares none."""
-    return "\t" if source.suffix.lower() == ".tsv" else ","
-
-
-def is_delimiter(text: str) -> bool:
-    """Whether the text can be a delimiter: one character, but no quote and no line end."""
-    return len(text) == 1 and text not in '"\r\n\0'
 
 
 def _table(name: str, entry: TomlEntry) -> TableFile:
@@ -371,8 +245,8 @@ def _delimiter(given: Mapping[str, TomlEntry], source: Path, form: FileFormat) -
 def _declaration(name: str, entry: TomlEntry, given: Mapping[str, TomlEntry]) -> Declaration:
     unit = _unit(entry, given)
     caps = _caps(entry, given, unit)
-    columns = {name: _column(column) for name, column in given["columns"].inner().items()}
-    return _made(given["columns"], lambda: Declaration(name, unit, caps, columns))
+    columns = {name: column_of(column) for name, column in given["columns"].inner().items()}
+    return made_at(given["columns"], lambda: Declaration(name, unit, caps, columns))
 
 
 def _unit(entry: TomlEntry, given: Mapping[str, TomlEntry]) -> Unit:
@@ -385,7 +259,7 @@ def _unit(entry: TomlEntry, given: Mapping[str, TomlEntry]) -> Unit:
     if "change" in given:
         change = Change(given["change"].choice(*(change.value for change in Change)))
     if "unit" in given:
-        return _made(given["unit"], lambda: Unit(_id_columns(given["unit"]), change))
+        return made_at(given["unit"], lambda: Unit(_id_columns(given["unit"]), change))
     if given["row"].value is not True:
         raise given["row"].mistake("give true, or leave it out and name the id column as unit")
     return Unit.ROW.with_change(change)
@@ -440,87 +314,6 @@ def _delta(given: Mapping[str, TomlEntry]) -> int | Decimal:
     if not 0 <= delta < 1:
         raise given["delta"].mistake(f"give {_BELOW_ONE}")
     return delta
-
-
-def _column(entry: TomlEntry) -> Column:
-    every = tuple(dict.fromkeys(key for keys in COLUMN.values() for key in keys))
-    given = entry.settings(*every)
-    if "type" not in given:
-        raise entry.missing("type", f"one of {', '.join(kind.value for kind in ColumnType)}")
-    kind = ColumnType(given["type"].choice(*(kind.value for kind in ColumnType)))
-    for key, setting in given.items():
-        if key not in COLUMN[kind]:
-            allowed = ", ".join(COLUMN[kind])
-            raise setting.mistake(f"a column of type {kind.value} has no {key}, only {allowed}")
-    lower, upper = (_bound(given.get(name), kind) for name in ("lower", "upper"))
-    both = (False, True) if kind is ColumnType.BOOLEAN else None
-    at = given.get("lower", given.get("upper", entry))
-    column = _made(at, lambda: Column(kind, lower, upper, both))
-    if form := given.get("format"):
-        text = form.text("the format of the days, such as %d/%m/%Y")
-        column = _made(form, lambda: replace(column, format=text))
-    if decimals := given.get("decimals"):
-        count = decimals.whole()
-        column = _made(decimals, lambda: replace(column, decimals=count))
-    if zone := given.get("zone"):
-        name = zone.text("a time zone, such as Europe/Berlin")
-        column = _made(zone, lambda: replace(column, zone=name))
-    if keys := given.get("keys"):
-        column = _made(keys, lambda: replace(column, keys=_keys(keys, kind)))
-    if null := given.get("null"):
-        column = _made(null, lambda: replace(column, null=_value(null, kind)))
-    return column
-
-
-def _bound(entry: TomlEntry | None, kind: ColumnType) -> Fraction | datetime.date | None:
-    if entry is None:
-        return None
-    if kind is not ColumnType.DATE:
-        return fraction(entry.number())
-    if isinstance(entry.value, datetime.date) and fits(kind, entry.value):
-        return entry.value
-    raise entry.mistake(f"give {_VALUE_OF[kind]}")
-
-
-def _keys(entry: TomlEntry, kind: ColumnType) -> tuple[KeyValue, ...]:
-    if kind is ColumnType.INTEGER and isinstance(entry.value, str):
-        keys = whole_range(entry.value)
-        if keys is None:
-            raise entry.mistake(
-                'give a list, such as [1980, 1981], or a range, such as "1980..1987"'
-                f" (of {LONGEST_RANGE:,} keys at most)"
-            )
-        return tuple(keys)
-    if not isinstance(entry.value, list):
-        raise entry.mistake("give a list of all the values that GROUP BY may show")
-    for value in entry.value:
-        if not fits(kind, value):
-            raise entry.mistake(f"each must be {_VALUE_OF[kind]}")
-    return tuple(sorted(entry.value))
-
-
-def whole_range(text: str) -> range | None:
-    """The whole numbers of ``"1980..1987"``, both ends among them."""
-    ends = re.fullmatch(r"\s*(-?\d{1,19})\s*\.\.\s*(-?\d{1,19})\s*", text, re.ASCII)
-    if ends is None:
-        return None
-    keys = range(int(ends[1]), int(ends[2]) + 1)
-    return keys if 0 < len(keys) <= LONGEST_RANGE else None
-
-
-def _value(entry: TomlEntry, kind: ColumnType) -> KeyValue | Fraction:
-    if kind is ColumnType.NUMBER:
-        return fraction(entry.number())
-    if isinstance(entry.value, KeyValue) and fits(kind, entry.value):
-        return entry.value
-    raise entry.mistake(f"give {_VALUE_OF[kind]}")
-
-
-def _made(entry: TomlEntry, make: Callable[[], T]) -> T:
-    try:
-        return make()
-    except InvalidArgument as error:
-        raise entry.error(f"{dotted(entry.keys)}: {error}") from None
 
 
 def _check_one_ledger_each(

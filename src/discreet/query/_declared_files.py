@@ -1,0 +1,129 @@
+"""The files that a declaration names: of tables with their ledgers, and of public tables."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from discreet._budget import AnyLimit
+from discreet._unit import Unit
+from discreet.ledger import Ledger
+from discreet.query._columns import Column
+from discreet.query._declaration import Declaration
+
+if TYPE_CHECKING:
+    from discreet.query._linked import LinkedSource
+    from discreet.query._public_table import PublicTable
+    from discreet.query._source import CsvFile, ParquetFile
+    from discreet.query._table import Table
+
+
+class FileFormat(Enum):
+    """The format of a table's file."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+
+
+_SUFFIXES = {
+    ".parquet": FileFormat.PARQUET,
+    ".pq": FileFormat.PARQUET,
+    ".csv": FileFormat.CSV,
+    ".tsv": FileFormat.CSV,
+    ".txt": FileFormat.CSV,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """One declared table: its public facts, the file of its rows, and its ledger."""
+
+    declaration: Declaration
+    source: Path
+    format: FileFormat
+    delimiter: str
+    ledger: Path
+    limit: AnyLimit
+    others: "DeclaredFiles" = field(default_factory=dict, compare=False, repr=False)
+    links: "TableFile | None" = field(default=None, compare=False, repr=False)
+
+    @property
+    def rows(self) -> "ParquetFile | CsvFile | LinkedSource":
+        """The source of the rows; nothing is read yet."""
+        from discreet.query._source import CsvFile, ParquetFile
+
+        is_parquet = self.format is FileFormat.PARQUET
+        own = ParquetFile(self.source) if is_parquet else CsvFile(self.source, self.delimiter)
+        facts = self.declaration
+        if self.links is None or facts.through is None:
+            return own
+        from discreet.query._linked import LinkedSource
+
+        return LinkedSource(own, self.links.rows, facts.unit, facts.through)
+
+    def open_ledger(self) -> Ledger:
+        """The ledger, created if there is none; refused if it differs from the declaration."""
+        return Ledger.open_or_create(self.ledger, unit=self.declaration.unit, limit=self.limit)
+
+    def table(self) -> "Table":
+        """The table to ask; its ledger is opened when a question is first paid."""
+        from discreet.query._beside import Beside
+        from discreet.query._table import Table
+
+        ledger = LedgerFile(self.ledger.resolve(), self.declaration.unit, self.limit)
+        makers = {name: other.table for name, other in self.others.items()}
+        public = [name for name, other in self.others.items() if isinstance(other, PublicFile)]
+        beside = Beside(makers, public)
+        return Table.declared(self.rows, self.declaration, ledger, beside)
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFile:
+    """Opens the ledger of this file, or creates it. Equal ones open the same ledger."""
+
+    path: Path
+    unit: Unit
+    limit: AnyLimit
+
+    def __call__(self) -> Ledger:
+        """The ledger; refused if it differs from the declaration."""
+        return Ledger.open_or_create(self.path, unit=self.unit, limit=self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicFile:
+    """A file that is declared as public: with these columns, or with all that it has."""
+
+    name: str
+    source: Path
+    format: FileFormat
+    delimiter: str
+    columns: Mapping[str, Column] | None
+
+    def table(self) -> "PublicTable":
+        """The table, read now."""
+        from discreet.query._public_table import PublicTable
+        from discreet.query._source import CsvFile, ParquetFile
+
+        is_parquet = self.format is FileFormat.PARQUET
+        source = ParquetFile(self.source) if is_parquet else CsvFile(self.source, self.delimiter)
+        return PublicTable(source, name=self.name, columns=self.columns)
+
+
+DeclaredFiles = Mapping[str, TableFile | PublicFile]
+
+
+def format_of(source: Path) -> FileFormat | None:
+    """The format by the ending of a file's name, or None."""
+    return _SUFFIXES.get(source.suffix.lower())
+
+
+def usual_delimiter(source: Path) -> str:
+    """The delimiter of a CSV file that declares none."""
+    return "\t" if source.suffix.lower() == ".tsv" else ","
+
+
+def is_delimiter(text: str) -> bool:
+    """Whether the text can be a delimiter: one character, but no quote and no line end."""
+    return len(text) == 1 and text not in '"\r\n\0'
