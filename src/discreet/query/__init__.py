@@ -7,10 +7,10 @@ through `discreet.mechanisms._release`. Read the files in this order:
 1. what is public: `_columns`, `_declaration`, and discreet.toml: `_declaration_file`,
    `_declared_files`, `_declared_columns`
 2. what can be asked: `_aggregates`, `_expressions`, `_expression_text`, `_query`; from Python
-   `_frame`, `_frame_after`; from SQL `_sql_text`, `_sql`, `_sql_from`, `_sql_per_unit`,
-   `_sql_grouping`, `_sql_aggregates`, `_sql_after`, `_sql_values`, `_sql_leaves`; of several
-   tables: `_relation` (joins and unions as values), `_derived` (their declaration, and why they are
-   private), `_per_unit`, `_public_table`, `_beside`
+   `_frame`, `_frame_after`; from SQL `_sql_tokens`, `_sql_text`, `_sql`, `_sql_from`,
+   `_sql_per_unit`, `_sql_grouping`, `_sql_aggregates`, `_sql_after`, `_sql_values`, `_sql_leaves`;
+   of several tables: `_relation` (joins and unions as values), `_derived` (their declaration, and
+   why they are private), `_per_unit`, `_public_table`, `_beside`
 3. what it means and costs: `_inference` (types and bounds), `_keys` and
    `_integer_images` (the groups that can occur), `_plan`, `_sums` (with their sensitivity),
    `_sum_grids`, `_price`, and `_public_facts` for receipts

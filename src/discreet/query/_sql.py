@@ -37,7 +37,8 @@ from discreet.query._sql_aggregates import names_of_levels, read_aggregate, read
 from discreet.query._sql_from import FromReader
 from discreet.query._sql_grouping import Grouping, read_grouping
 from discreet.query._sql_leaves import TreeReader, is_aggregate, matching_columns, own_name
-from discreet.query._sql_text import check_size, read
+from discreet.query._sql_text import read
+from discreet.query._sql_tokens import check_size
 from discreet.query._sql_values import (
     ADVICE,
     GROUPING_CALLS,

@@ -34,7 +34,8 @@ from discreet.query._sql_leaves import (
     read_column,
 )
 from discreet.query._sql_per_unit import read_per_unit
-from discreet.query._sql_text import MAX_TOKENS, SqlText
+from discreet.query._sql_text import SqlText
+from discreet.query._sql_tokens import MAX_TOKENS
 from discreet.query._sql_words import FORM
 
 _ROWS_ONLY = (

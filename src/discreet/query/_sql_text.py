@@ -1,118 +1,32 @@
 """Reads an SQL text by sqlglot, within limits, and refuses what sqlglot would pass over.
 
-sqlglot splits the text and parses it. Its tokens must cover the text, but for blanks and comments,
-and its tree, written as SQL again, must have the same tokens. So no part of a text is ignored. The
-words of `KEYWORDS` are all that the tokenizer knows: any other word is a name.
+`_sql_tokens` splits the text, and sqlglot parses the tokens. The tree, written as SQL again, must
+have the same tokens. So no part of a text is ignored.
 """
 
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from sqlglot import ErrorLevel, Generator, Parser, Token, Tokenizer, TokenType, exp
-from sqlglot.errors import ParseError, TokenError
+from sqlglot import ErrorLevel, Generator, Parser, Token, TokenType, exp
+from sqlglot.errors import ParseError
 
 from discreet import _checks
 from discreet.errors import QueryRefused
-from discreet.query._aggregates import SPELLINGS
-from discreet.query._functions import CALLS
+from discreet.query._sql_tokens import (
+    CLOSING,
+    LOST,
+    OPENING,
+    check_characters,
+    check_limits,
+    check_places,
+    refused_at,
+    tokens_of,
+)
 from discreet.query._sql_words import (
-    A_TABLE,
     FORM,
-    KEYWORDS,
-    MAX_NESTING,
-    NO_FUNCTION,
-    NO_LIST,
-    NO_SUBQUERY,
     ONE_QUESTION,
-    OPENERS,
-    PAIRS,
-    READ_ONLY,
-    REFUSED_CALLS,
-    REFUSED_SIGNS,
-    REFUSED_WORDS,
-    SPECIAL_CALLS,
-    USE_IS_NULL,
 )
-
-MAX_CHARACTERS = 10_000
-MAX_TOKENS = 1_000
-MAX_OPERATORS = 100  # a chain of them is a tree of that depth, which is walked by recursion
-
-_SIGNS = {
-    "!=": TokenType.NEQ,
-    "(": TokenType.L_PAREN,
-    ")": TokenType.R_PAREN,
-    "%": TokenType.MOD,
-    "*": TokenType.STAR,
-    "+": TokenType.PLUS,
-    ",": TokenType.COMMA,
-    "-": TokenType.DASH,
-    ".": TokenType.DOT,
-    "/": TokenType.SLASH,
-    ";": TokenType.SEMICOLON,
-    "<": TokenType.LT,
-    "<=": TokenType.LTE,
-    "<>": TokenType.NEQ,
-    "=": TokenType.EQ,
-    ">": TokenType.GT,
-    ">=": TokenType.GTE,
-    "[": TokenType.L_BRACKET,
-    "]": TokenType.R_BRACKET,
-    "||": TokenType.DPIPE,
-}
-_WORDS = {word: TokenType[word] for word in KEYWORDS - {"AS", *(first for first, _ in PAIRS)}} | {
-    "AS": TokenType.ALIAS
-}
-_PAIRS = {words: TokenType[kind] for words, kind in PAIRS.items()}
-_CONSTANTS = {TokenType.FALSE, TokenType.NULL, TokenType.NUMBER, TokenType.STRING, TokenType.TRUE}
-_VALUE_ENDS = {*_CONSTANTS, TokenType.END, TokenType.IDENTIFIER, TokenType.R_PAREN}
-_AFTER_NOT = {TokenType.BETWEEN, TokenType.IN, TokenType.LIKE, TokenType.NULL}
-_BEFORE_NULL = {TokenType.ELSE, TokenType.IS, TokenType.THEN}
-_TABLES = {TokenType.IDENTIFIER, TokenType.L_PAREN}
-_BEFORE_SELECT = {  # R_PAREN of WITH
-    *(None, TokenType.ALL, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.UNION)
-}
-_BEFORE_QUERY = {  # before its parenthesis
-    *(TokenType.ALIAS, TokenType.ALL, TokenType.FROM, TokenType.JOIN, TokenType.L_PAREN)
-}
-_BEFORE_LIST = {TokenType.COMMA, TokenType.L_PAREN}  # of levels
-_OPERATORS = {
-    TokenType[name]
-    for name in ("AND", "DASH", "DPIPE", "MOD", "OR", "PLUS", "SLASH", "STAR", "WHEN")
-}
-_OPENING = {TokenType.CASE, TokenType.L_BRACKET, TokenType.L_PAREN}
-_CLOSING = {TokenType.END, TokenType.R_BRACKET, TokenType.R_PAREN}
-_FUNCTIONS = {*SPELLINGS, *CALLS, *SPECIAL_CALLS}
-_CLAUSES = {
-    TokenType[name] for name in ("GROUP_BY", "HAVING", "LIMIT", "OFFSET", "ORDER_BY", "WHERE")
-}
-_PREFIXES = {TokenType.DASH, TokenType.NOT, TokenType.PLUS}
-
-_BLANKS = re.compile(r"(?:\s|--[^\n\r]*+|/\*(?:[^*/]|\*(?!/)|/(?!\*))*+\*/)*+")
-_NAME = re.compile(r"[^\W\d]\w*+")
-_NUMBER = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?![\w.])")
-_EXPONENTS = re.compile(  # what may hold the letters of a number, and numbers with exponents
-    r"""'(?:[^']|'')*+'|"(?:[^"]|"")*+"|--[^\n\r]*+|/\*.*?\*/|[^\W\d]\w*+"""
-    r"|(?P<number>(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)[eE][+-]?[0-9]++(?![\w.]))|[0-9]++",
-    re.DOTALL,
-)
-
-_LOST = f"this is not expected here, or something is missing beside it; {FORM}"
-_EMPTY = "there is nothing in these parentheses"
-_NO_NAME = "a name stands bare or in double quotes"
-_NO_NUMBER = "a number is written 12, 1.5 or 1e3"
-_NO_SIGN = "this sign has no meaning here"
-_NO_TEXT = "a text is written '...' and means each of its characters; '' in it is one quote"
-
-
-class _Tokenizer(Tokenizer):
-    KEYWORDS = dict.fromkeys(REFUSED_SIGNS, TokenType.UNKNOWN) | _WORDS | _SIGNS
-    SINGLE_TOKENS = dict.fromkeys(Tokenizer.SINGLE_TOKENS, TokenType.UNKNOWN) | {
-        sign: kind for sign, kind in _SIGNS.items() if len(sign) == 1
-    }
 
 
 class _Parser(Parser):
@@ -213,7 +127,7 @@ class SqlText:
         if not covered and node.parent is not None:
             return self.refused(node.parent, why)
         first, last = _balanced(self.tokens, *covered) if covered else (0, -1)
-        return _refused(self.text, self.tokens[first].start, self.tokens[last].end + 1, why)
+        return refused_at(self.text, self.tokens[first].start, self.tokens[last].end + 1, why)
 
     def is_quoted(self, name: exp.Identifier) -> bool:
         """Whether a name stands in double quotes."""
@@ -223,7 +137,7 @@ class SqlText:
         """Refuse a text of which sqlglot dropped, added or moved tokens, as it does with trailing
         commas, a BETWEEN without AND, and clauses in another order. All nodes must be listed."""
         try:
-            written = _tokens(_Generator().generate(self.select))
+            written = tokens_of(_Generator().generate(self.select))
         except Exception:  # noqa: BLE001  # sqlglot may fail in any way
             raise QueryRefused(f"the text can't be read; {FORM}") from None
         ours, theirs = list(_fixed(self.tokens)), list(_fixed(written))
@@ -234,7 +148,7 @@ class SqlText:
         if first is None and _negations(self.tokens) != _negations(written):
             first = 0
         if first is not None:
-            raise _refused(self.text, ours[first].start, ours[first].end + 1, _LOST)
+            raise refused_at(self.text, ours[first].start, ours[first].end + 1, LOST)
 
     def _covered(self, node: exp.Expr) -> tuple[int, int] | None:
         """The places of the node's first and last token, as far as sqlglot records them."""
@@ -252,199 +166,14 @@ class SqlText:
 def read(text: str) -> SqlText:
     """The tree of a text that is one SELECT statement; `QueryRefused` with a place otherwise."""
     if isinstance(text, str):
-        _check_characters(text)
+        check_characters(text)
     _checks.text(sql=text)
-    tokens = _tokens(text)
+    tokens = tokens_of(text)
     if not tokens:
         raise QueryRefused(f"the text is empty; {FORM}")
-    _check_places(text, tokens)
-    _check_limits(tokens)
+    check_places(text, tokens)
+    check_limits(tokens)
     return SqlText(_parsed(text, tokens), text, tokens)
-
-
-def check_size(text: str) -> None:
-    """Refuse a text that is longer or more deeply nested than `read` allows."""
-    _check_characters(text)
-    _check_limits(_tokens(text))
-
-
-def _check_characters(text: str) -> None:
-    if len(text) > MAX_CHARACTERS:
-        raise QueryRefused(
-            f"the text has {len(text)} characters; a query has at most {MAX_CHARACTERS}"
-        )
-    for place, character in enumerate(text):
-        if unicodedata.category(character) in ("Cc", "Cs") and character not in "\t\n\r":
-            raise _refused(text, place, place + 1, "control characters are not read")
-
-
-def _refused(text: str, start: int, end: int, why: str) -> QueryRefused:
-    line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
-    return QueryRefused(f"`{_shown(text[start:end])}` (line {line}, column {column}): {why}")
-
-
-def _shown(part: str) -> str:
-    short = part if len(part) <= 60 else f"{part[:50]} ..."
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in " ".join(short.split()))
-
-
-# --- tokens ---
-
-
-def _tokens(text: str) -> list[Token]:
-    """sqlglot's tokens, each of a listed kind, with only blanks and comments between them. The
-    column of a token is the number of its first character."""
-    tokenizer = _Tokenizer()
-    try:
-        tokenizer.tokenize(_without_exponents(text))
-        end_of_text = len(text)
-    except TokenError:  # a quote has no end; the tokens before it are there
-        end_of_text = None
-    end = 0
-    found: list[Token] = []
-    for token in tokenizer.tokens:
-        _check_blanks(text, end, token.start)
-        found.append(_joined(text, token, found))
-        end = token.end + 1
-    _check_blanks(text, end, end_of_text)
-    while found and found[-1].token_type is TokenType.SEMICOLON:
-        found.pop()
-    if found and found[0].text.upper() not in {"SELECT", "WITH", *REFUSED_WORDS}:
-        raise _refused(text, found[0].start, found[0].end + 1, READ_ONLY)
-    for token, after in zip(found, [*found[1:], None], strict=False):
-        _classify(text, token, after)
-    return found
-
-
-def _without_exponents(text: str) -> str:
-    """The text with other digits for each exponent, since sqlglot reads 1e5+1 as one number.
-    Places, quotes and comments stay the same, and `_joined` takes numbers from the text itself."""
-    return _EXPONENTS.sub(lambda found: "0" * len(found[0]) if found["number"] else found[0], text)
-
-
-def _check_blanks(text: str, start: int, end: int | None) -> None:
-    """Refuse anything but blanks and standard comments: sqlglot takes more for a comment, and one
-    without an end for a whole one."""
-    blank = _BLANKS.match(text, start, len(text) if end is None else end)
-    stop = blank.end() if blank else start
-    if stop != end:
-        sign = (
-            text[stop : stop + 2]
-            if text[stop : stop + 2] in REFUSED_SIGNS
-            else text[stop : stop + 1]
-        )
-        raise _refused(text, stop, stop + len(sign), REFUSED_SIGNS.get(sign, _NO_SIGN))
-
-
-def _joined(text: str, token: Token, found: list[Token]) -> Token:
-    """The token, which takes up the one before it where they are .5 or two words that are one."""
-    kind, start = token.token_type, token.start
-    before = text[found[-1].start : found[-1].end + 1].upper() if found else ""
-    if kind is TokenType.NUMBER and before == "." and found[-1].end + 1 == start:
-        start = found.pop().start
-    elif kind is TokenType.VAR and (before, token.text.upper()) in _PAIRS:
-        kind, start = _PAIRS[before, token.text.upper()], found.pop().start
-    is_quoted = kind in (TokenType.IDENTIFIER, TokenType.STRING)
-    written = token.text if is_quoted else text[start : token.end + 1]
-    return Token(kind, written, col=start, start=start, end=token.end)
-
-
-def _classify(text: str, token: Token, after: Token | None) -> None:
-    """Refuse a token without a meaning; make words names, except calls and the DATE of a day."""
-    kind, written = token.token_type, token.text
-    word = written.upper() if written.isascii() else written  # the upper case of the long s is S
-    is_word = kind is TokenType.VAR or (kind in _WORDS.values() and word not in _WORDS)
-    is_before_text = after is not None and after.token_type is TokenType.STRING
-    is_prefix = is_word and is_before_text and after is not None and after.start == token.end + 1
-    is_name = is_word or kind is TokenType.IDENTIFIER
-    is_called = is_name and after is not None and after.token_type is TokenType.L_PAREN
-    number = _NUMBER.match(text, token.start)
-    for applies, why in (
-        (kind is TokenType.UNKNOWN, REFUSED_SIGNS.get(written, _NO_SIGN)),
-        (is_called and is_word and word in REFUSED_CALLS, REFUSED_CALLS.get(word)),
-        (is_word and word in REFUSED_WORDS, REFUSED_WORDS.get(word)),
-        (is_called and not (is_word and word in _FUNCTIONS | OPENERS), NO_FUNCTION),
-        (is_word and not _NAME.fullmatch(written), REFUSED_SIGNS.get(written[:1], _NO_SIGN)),
-        (kind is TokenType.NATIONAL_STRING or (is_prefix and word != "DATE"), _NO_TEXT),
-        (kind is TokenType.NUMBER and not (number and number.end() == token.end + 1), _NO_NUMBER),
-        (kind is TokenType.IDENTIFIER and not written, REFUSED_SIGNS['"']),
-    ):
-        if applies:
-            end = after.end if is_called and after is not None else token.end
-            raise _refused(text, token.start, end + 1, str(why))
-    if is_word and word == "DATE" and is_before_text:
-        token.token_type = TokenType.DATE
-    elif is_called and word in OPENERS:
-        token.token_type = TokenType[word]
-    elif is_word and not is_called:
-        token.token_type = TokenType.IDENTIFIER
-
-
-def _check_places(text: str, found: Sequence[Token]) -> None:
-    """Refuse more than one SELECT, a compared NULL, and a NOT that negates nothing."""
-    kinds = [None, None, *(token.token_type for token in found), None]
-    has_sets = False  # in which () is a total over all groups
-    for token, earlier, before, kind, next_kind in zip(
-        found, kinds, kinds[1:], kinds[2:], kinds[3:], strict=False
-    ):
-        is_after_value = before in _VALUE_ENDS
-        is_tested = before in _BEFORE_NULL or (
-            before is TokenType.NOT and (earlier is TokenType.IS or earlier in _VALUE_ENDS)
-        )
-        is_extract = earlier is TokenType.L_PAREN and before is TokenType.IDENTIFIER
-        is_list = before in (TokenType.IN, TokenType.VAR, TokenType.OVER) or has_sets
-        has_sets |= kind is TokenType.GROUPING_SETS
-        is_query = before in _BEFORE_SELECT and (
-            before is not TokenType.L_PAREN or earlier in _BEFORE_QUERY
-        )
-        is_empty = kind is TokenType.L_PAREN and next_kind is TokenType.R_PAREN and not is_list
-        negates = next_kind in _AFTER_NOT
-        for applies, why in (
-            (kind is TokenType.SELECT and not is_query, NO_SUBQUERY),
-            (is_empty, _EMPTY),
-            (kind is TokenType.L_BRACKET and before not in _BEFORE_LIST, NO_LIST),
-            (kind is TokenType.FROM and next_kind not in _TABLES and not is_extract, A_TABLE),
-            (kind is TokenType.SEMICOLON, ONE_QUESTION),
-            (kind is TokenType.NULL and not is_tested, USE_IS_NULL),
-            (kind is TokenType.NOT and is_after_value and not negates, _LOST),
-            (kind is TokenType.ALIAS and next_kind not in _TABLES, _NO_NAME),
-            (kind in _CLAUSES and next_kind is None, _LOST),
-        ):
-            if applies:
-                raise _refused(text, token.start, token.end + 1, why)
-
-
-def _check_limits(found: Sequence[Token]) -> None:
-    operators = sum(token.token_type in _OPERATORS for token in found)
-    for name, number, most, advice in (
-        ("words and signs", len(found), MAX_TOKENS, "ask for less at a time"),
-        (
-            "AND, OR, WHEN, + - * / % ||",
-            operators,
-            MAX_OPERATORS,
-            "compare with many values by IN (...)",
-        ),
-        ("nested parentheses and NOT", _nesting(found), MAX_NESTING, "write it flatter"),
-    ):
-        if number > most:
-            raise QueryRefused(f"the query has {number} {name}; it may have {most}: {advice}")
-
-
-def _nesting(found: Iterable[Token]) -> int:
-    """The largest number of parentheses, CASE and prefixes that are open at one place."""
-    deepest, prefixes, opened = 0, 0, [0]
-    for token in found:
-        if token.token_type in _PREFIXES:
-            prefixes += 1
-        elif token.token_type in _OPENING:
-            opened.append(opened[-1] + prefixes + 1)
-            prefixes = 0
-        else:
-            if token.token_type in _CLOSING and len(opened) > 1:
-                opened.pop()
-            prefixes = 0
-        deepest = max(deepest, opened[-1] + prefixes)
-    return deepest
 
 
 # --- the tree ---
@@ -456,7 +185,7 @@ def _parsed(text: str, found: list[Token]) -> exp.Select:
     except ParseError as error:
         start = error.errors[0].get("col")
         at = next((token for token in found if token.col == start), found[-1])
-        raise _refused(text, at.start, at.end + 1, _LOST) from None
+        raise refused_at(text, at.start, at.end + 1, LOST) from None
     except Exception:  # noqa: BLE001  # the parser may fail in any way
         raise QueryRefused(f"the text can't be read; {FORM}") from None
     if isinstance(select, exp.Union):
@@ -501,4 +230,4 @@ def _balanced(found: Sequence[Token], first: int, last: int) -> tuple[int, int]:
 
 def _opened(part: Sequence[Token]) -> int:
     kinds = [token.token_type for token in part]
-    return sum((kind in _OPENING) - (kind in _CLOSING) for kind in kinds)
+    return sum((kind in OPENING) - (kind in CLOSING) for kind in kinds)

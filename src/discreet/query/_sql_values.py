@@ -46,7 +46,7 @@ from discreet.query._sql_leaves import (
     read_day,
     read_literal,
 )
-from discreet.query._sql_text import MAX_TOKENS
+from discreet.query._sql_tokens import MAX_TOKENS
 from discreet.query._sql_words import A_TABLE, NO_LIST, WINDOWS
 
 GROUPING_CALLS = {"GROUPING", "GROUPING_ID"}
