@@ -130,7 +130,8 @@ SELECT SUM(*) FROM wages  | `*` (line 1, column 12): this is no value
 SELECT COUNT() FROM wages  | `COUNT()` (line 1, column 8): COUNT takes one value, or COUNT a *
 SELECT COUNT(wage, year) FROM wages  | COUNT takes one value, or COUNT a *
 SELECT SUM(wage, year) FROM wages  | `SUM(wage, year)` (line 1, column 8): SUM takes one value
-SELECT SUM(wage) FILTER (WHERE in_union) FROM wages  | all rows that meet WHERE
+SELECT SUM(wage) FILTER (WHERE in_union) FROM wages  | write SUM(CASE WHEN x > 1 THEN y END)
+SELECT COUNT(*) FILTER (WHERE in_union) FROM wages  | COUNT(CASE WHEN x > 1 THEN 1 END)
 SELECT SUM(wage ORDER BY year) FROM wages  | takes its rows in no order
 SELECT SUM(wage) + place, COUNT(*) FROM wages GROUP BY place  | place is text: arithmetic
 SELECT SUM(wage) / 0 FROM wages  | (SUM(wage) / 0): this divides by 0
@@ -140,6 +141,7 @@ w COUNT(*) > 1  | `COUNT(*)` (line 1, column 34): an aggregate stands in SELECT,
 SELECT SUM(wage > 1) FROM wages  | such as CASE WHEN ... THEN 1 ELSE 0 END
 SELECT SUM(wage / 0) FROM wages  | only division by a number other than 0
 SELECT SUM(wage / year) FROM wages  | only division by a number other than 0
+SELECT AVG(wage / year) FROM wages  | SUM(wage) / SUM(year) is the ratio of the sums
 SELECT SUM(note) FROM wages  | it is text
 SELECT SUM(+wage) FROM wages  | `+` (line 1, column 12): this is not expected here
 SELECT wage FROM wages  | `wage` (line 1, column 8): a column in SELECT stands in GROUP BY too

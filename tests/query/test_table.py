@@ -18,7 +18,7 @@ import pytest
 
 import discreet as dp
 from discreet.errors import ComputationFailed, InvalidArgument, LedgerLocked, RequestReused
-from discreet.query import Question, Table, _plan
+from discreet.query import Question, Table, _answer, _plan
 from discreet.query._duckdb import DuckdbEngine
 from discreet.query._source import CsvFile
 from discreet.query._statement import Statement
@@ -412,3 +412,11 @@ def test_an_answer_states_its_caps_and_bounds() -> None:
     given = json.loads(answer.to_json())
     assert given["caps"] == {"rows": 8, "groups": 3, "rows_per_group": 8}
     assert given["bounds"] == {"wage": [0.0, 60.0]}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(-9.881e-324, "0"), (5e-324, "0"), (0.0, "0"), (1e-300, "1e-300"), (-0.25, "-0.25"), (0, "0")],
+)
+def test_the_end_of_an_open_range_is_shown_as_0(value: float, text: str) -> None:
+    assert _answer._figure(value) == text

@@ -3,6 +3,7 @@
 import datetime
 import io
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -260,6 +261,8 @@ def _figure(value: object) -> str:
         return "–"
     if isinstance(value, bool | str | datetime.date):
         return _key(value)
+    if isinstance(value, float) and abs(value) < sys.float_info.min:  # the end of an open range
+        return "0"
     return (
         f"{value:,}"
         if isinstance(value, int)

@@ -36,6 +36,7 @@ from discreet.query._expressions import (
     Relation,
     Scalar,
     Truth,
+    columns_in,
     parts_of,
 )
 from discreet.query._functions import FUNCTIONS
@@ -207,7 +208,7 @@ def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> ScalarFacts:
     if scalar.operator is Operator.DIVIDE and not _is_divisor(sides[1]):
         raise QueryRefused(
             f"{scalar_text(scalar)}: only division by a number other than 0 has a rule (and none "
-            "so small that floating point takes it for 0)"
+            f"so small that floating point takes it for 0){_ratio(scalar)}"
         )
     # 2. the range of the exact result
     lower, upper = _ends(
@@ -250,6 +251,14 @@ def _digits_of(side: ScalarFacts) -> int | None:
     if isinstance(side.constant, Fraction):
         return next((n for n in range(16) if 10**n % side.constant.denominator == 0), None)
     return side.decimals
+
+
+def _ratio(quotient: Arithmetic) -> str:
+    """The ratio of sums that can be asked in place of this quotient in each row."""
+    if not columns_in(quotient.right):
+        return ""
+    sums = (f"SUM({scalar_text(side)})" for side in (quotient.left, quotient.right))
+    return f"; {' / '.join(sums)} is the ratio of the sums"
 
 
 def _is_divisor(fact: ScalarFacts) -> bool:

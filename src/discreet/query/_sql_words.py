@@ -108,7 +108,7 @@ REFUSED_WORDS = _table(
 
 # names before a parenthesis that get their own advice
 REFUSED_CALLS = _table(
-    ("FILTER", "an aggregate is of all rows that meet WHERE; ask this one by itself"),
+    ("FILTER", "write SUM(CASE WHEN x > 1 THEN y END), or COUNT(CASE WHEN x > 1 THEN 1 END)"),
     ("MODE", 'there is table.mode("x", by="g", epsilon=1) in Python'),
     ("HISTOGRAM", _BINS),
     ("APPROX_TOP_K TOPK TOP_K", _LARGEST),
