@@ -223,3 +223,13 @@ def test_a_release_stored_in_a_ledger_reads_the_same() -> None:
     )
     assert len(payer.charges) == 1
     assert first.matrix.tolist() == again.matrix.tolist()
+
+
+def test_moments_are_shown_in_the_units_of_their_columns() -> None:
+    rows = people(wages(), WAGES)
+    facts = moments(rows)
+    read = Moments.of(released(facts, DiscreteLaplace.for_epsilon(100, facts), 1), rows)
+    first, *lines = repr(read).splitlines()
+    assert first == f"moments of about {read.count:,.0f} rows"
+    assert [line.split(":")[0] for line in lines] == list(WAGES)
+    assert lines[1].startswith(f"educ: mean {read.means[1]:.4g}, standard deviation ")

@@ -29,7 +29,7 @@ from discreet.mechanisms.statistics._layout import Columns, MomentIndex, MomentL
 from discreet.noise._arrays import FloatArray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Moments:
     """Released noisy moments, and the statistics that follow from them by post-processing.
 
@@ -134,6 +134,14 @@ class Moments:
         if column not in names:
             raise InvalidArgument(f"column {column!r}: give one of {names}")
         return names.index(column)
+
+    def __repr__(self) -> str:
+        deviations = np.sqrt(np.diag(self.covariance))
+        found = zip((name for name, _ in self.columns), self.means, deviations, strict=True)
+        lines = [
+            f"{name}: mean {mean:.4g}, standard deviation {sd:.4g}" for name, mean, sd in found
+        ]
+        return "\n".join([f"moments of about {max(self.count, 0.0):,.0f} rows", *lines])
 
     def _mean(self, i: int, confidence: Fraction) -> NoisyEstimate:
         """The mean of y. Its sum minus mean * count is noise, with the weights 1 and mean."""
