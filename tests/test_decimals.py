@@ -66,7 +66,7 @@ WHOLE = {
     "Fraction(-1)",
 }
 TEXTS = {
-    "ledger/_entries.py": {"Fraction"},
+    "ledger/_fact_json.py": {"Fraction"},
     "accounting/_expression.py": {"Fraction", "Decimal"},
     "accounting/_json.py": {"Fraction"},
     "cli/_options.py": {"Decimal"},
@@ -75,6 +75,7 @@ TEXTS = {
     "query/_sql_leaves.py": {"Fraction", "Decimal"},
 }
 FRACTIONS = {
+    "(distance / (2 * term.stddev ** 2)).as_integer_ratio()",
     "self.scale.as_integer_ratio()",
     "self.sigma.as_integer_ratio()",
     "sigma.as_integer_ratio()",
@@ -100,7 +101,7 @@ CHOICES = {  # any number near it is right
     "Fraction(min(each, most))",
     "math.ceil(summed_half_width([(SummedLaw(law, count), 1.0)], confidence))",
     "Fraction(least)",
-    "Fraction(brentq(lambda at: _tail(at, outside) - risk, 0.0, _FARTHEST) * _SAFE)",
+    "Fraction(reached * _SAFE)",
     "Fraction(math.exp(max(size, Fraction(-700))))",
     "Fraction(math.exp(max(upper, Fraction(-700))))",
     "Fraction(math.isqrt(math.floor(number * 2 ** 1100)))",
@@ -112,6 +113,8 @@ CHOICES = {  # any number near it is right
     "Fraction(1 / (1 + math.exp(drop / 2)))",
     "Fraction(times ** (-1 / 3))",
     "int(number ** 0.5)",
+    "int(points[-1].value > others + 0.5)",
+    "int(share > 0.5)",
     "math.floor(max(x, 0.5))",
     "np.floor(near + 0.5)",
     "np.floor(np.log2(np.maximum(wish / self.step, 1.0)))",
