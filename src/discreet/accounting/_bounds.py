@@ -50,9 +50,9 @@ class Bounds:
     # Whether some mechanism has exactly the dominating pairs, so that no theorem can improve
     # on what follows from them.
     is_attained: ClassVar[bool] = False
-    # Whether one pair dominates in both orders of the neighbours, exchanging P and Q mirrors its
-    # losses, and `renyi` is nowhere below its divergence; all apart from failures. Of a sum inside
-    # of a term that is the exact pair, not the one of `pairs`, which is found on a grid from above.
+    # Whether three facts hold, apart from failures: one pair dominates in both directions;
+    # exchanging its P and Q mirrors its losses; `renyi` is at least its divergence at each order.
+    # A term around a sum means the exact pair here. `pairs` bounds that pair from above, on a grid.
     is_mirrored: ClassVar[bool] = False
 
     def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
@@ -79,8 +79,8 @@ class Bounds:
         return Unknown(f"{self!r} is no Gaussian mechanism")
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:  # noqa: ARG002  # the same
-        """Dominating pairs of laws: one pair that serves both orders of the neighbours; or two,
-        for a unit that is removed (the laws with it and without it) and for one that is added.
+        """Dominating pairs of laws: one pair for both directions; or two pairs, for a unit that is
+        removed (the laws with it and without it) and for a unit that is added.
         From below, pairs that some mechanism with this term attains."""
         return Unknown(f"no dominating pair is known of {self!r}")
 

@@ -33,7 +33,7 @@ _FEW = 1 << 12
 
 
 def cloned(epsilon: Fraction, reports: int) -> Pair:
-    """A pair that dominates this number of shuffled reports, for both orders of the neighbours."""
+    """A pair that dominates this number of shuffled reports, for both directions."""
     if not epsilon:
         return nothing()
     parts = [_given(epsilon, count, weight) for count, weight in _clones(epsilon, reports)]

@@ -83,13 +83,18 @@ def attained(loss: Sum, delta: Fraction, tolerance: float) -> float:
     square = _bounds.mu_squared(loss)
     if not isinstance(square, Unknown):
         return gaussian_attained(square, delta)
-    orders = _pairs.pairs(loss, Side.LOWER)
-    if isinstance(orders, Unknown):
+    directions = _pairs.pairs(loss, Side.LOWER)
+    if isinstance(directions, Unknown):
         return 0.0
     if delta:
-        level = math.nextafter(float_below(delta), 1.0)
+        delta_above = math.nextafter(float_below(delta), 1.0)
         part = tolerance * SHARE_OF_ONE_SIDE
-        found = max(_distribution.epsilon(order, level, part, Side.LOWER) for order in orders)
+        found = max(
+            _distribution.epsilon(direction, delta_above, part, Side.LOWER)
+            for direction in directions
+        )
     else:
-        found = max(sum(count * highest(pair) for pair, count in order) for order in orders)
+        found = max(
+            sum(count * highest(pair) for pair, count in direction) for direction in directions
+        )
     return max(0.0, found * (1 - _LAST))

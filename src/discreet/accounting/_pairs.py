@@ -42,14 +42,14 @@ CurvePoint = tuple[Fraction, Fraction]  # an e^epsilon, and a delta there
 
 
 def pairs(loss: Sum, side: Side) -> list[CountedPairs] | Unknown:
-    """For each order of the neighbours, or once for both, the pairs of all terms, counted.
+    """The pairs of all terms with their counts: a list for each direction, or one for both.
 
     From above, the terms without pairs count together by the pair of their Renyi curve. From
     below they are left out: an attack may ignore them. `Unknown` if no term has a pair.
     """
     found, others, reason = _split(loss, side)
     if reason is None:
-        return _by_order(found)
+        return _by_direction(found)
     if not found:
         return reason
     if side is Side.UPPER:
@@ -57,22 +57,22 @@ def pairs(loss: Sum, side: Side) -> list[CountedPairs] | Unknown:
         if isinstance(converted, Unknown):
             return reason
         found.append(((converted,), 1))
-    return _by_order(found)
+    return _by_direction(found)
 
 
 def own_pairs(loss: Sum, side: Side) -> list[CountedPairs] | Unknown:
     """As `pairs`, but `Unknown` if any term has no pair of its own."""
     found, _, reason = _split(loss, side)
-    return _by_order(found) if reason is None else reason
+    return _by_direction(found) if reason is None else reason
 
 
 def whole_pairs(loss: Sum, side: Side) -> tuple[Pair, ...] | Unknown:
-    """One pair for the whole sum in either order of the neighbours, or one that serves both."""
-    orders = pairs(loss, side)
-    if isinstance(orders, Unknown):
-        return orders
+    """One pair for the whole sum in each direction, or one pair for both directions."""
+    directions = pairs(loss, side)
+    if isinstance(directions, Unknown):
+        return directions
     try:
-        return tuple(composed_pair(order, side) for order in orders)
+        return tuple(composed_pair(direction, side) for direction in directions)
     except NoBound as refusal:  # of pld: numbers that no grid holds
         return Unknown(str(refusal))
 
@@ -113,10 +113,12 @@ def _pairs_of(term: Bounds, side: Side) -> tuple[Pair, ...] | Unknown:
         return Unknown(str(refusal))
 
 
-def _by_order(known: Sequence[tuple[tuple[Pair, ...], int]]) -> list[CountedPairs]:
+def _by_direction(known: Sequence[tuple[tuple[Pair, ...], int]]) -> list[CountedPairs]:
     known = [(both, n) for both, n in known if not all(tells_nothing(pair) for pair in both)]
-    orders = max((len(both) for both, _ in known), default=1)
-    return [[(both[min(n, len(both) - 1)], count) for both, count in known] for n in range(orders)]
+    directions = max((len(both) for both, _ in known), default=1)
+    return [
+        [(both[min(n, len(both) - 1)], count) for both, count in known] for n in range(directions)
+    ]
 
 
 # Curves
@@ -138,7 +140,7 @@ class _Terms:
 
 
 def pair_of_curve(curve: Curve, failure: Fraction = Fraction(0)) -> Pair | Unknown:
-    """The pair that has the deltas of a Renyi curve, for both orders of the neighbours. The curve
+    """The pair that has the deltas of a Renyi curve, for both directions. The curve
     need not hold with the probability ``failure``."""
     with precision(_BITS):
         conversion = Conversion({order: curve(order) for order in ORDERS})
@@ -165,8 +167,8 @@ def _top(delta: Callable[[Fraction], Fraction]) -> Fraction | None:
 
 
 def pair_of_profile(delta: Callable[[Fraction], Fraction], top: Fraction) -> Pair:
-    """The pair of a bound on delta in both orders of the neighbours, from its values at epsilons
-    between 0 and the ``top``."""
+    """The pair of a bound on delta in both directions, from its values at epsilons between 0 and
+    the ``top``."""
     points, least = [], Fraction(1)
     with precision(_BITS):
         for number in range(_POINTS + 1 if top else 1):
@@ -177,7 +179,7 @@ def pair_of_profile(delta: Callable[[Fraction], Fraction], top: Fraction) -> Pai
 
 
 def pair_through(points: Sequence[CurvePoint]) -> Pair:
-    """The pair whose delta in both orders of the neighbours, as a function of e^epsilon, is the
+    """The pair whose delta in both directions, as a function of e^epsilon, is the
     lower hull of 1 at 0 and these points, whose e^epsilon rise from 1. It dominates all that have
     no larger delta at any point, since deltas are convex in e^epsilon."""
     exact = [_rational(point) for point in points]

@@ -136,8 +136,8 @@ def quick_delta(loss: Sum) -> Callable[[float], float] | Unknown:
 
 @dataclass(frozen=True, slots=True)
 class _Deltas:
-    """Bounds on delta from distributions, one for each order of the neighbours. From the epsilon
-    ``whole`` on, delta is ``spent``."""
+    """Bounds on delta from distributions, one for each direction. From the epsilon ``whole``
+    on, delta is ``spent``."""
 
     laws: tuple[ProfileLaw, ...]
     whole: float
@@ -146,10 +146,10 @@ class _Deltas:
     @staticmethod
     def of(loss: Sum, least: float, end: float) -> "_Deltas | Unknown":
         """Precise from epsilon 0 to the end, where delta is about ``least``."""
-        orders = _pairs.own_pairs(loss, Side.UPPER)
-        if isinstance(orders, Unknown):
-            return orders
-        laws = tuple(ProfileLaw.of(order, _levels(least), end / _POINTS) for order in orders)
+        directions = _pairs.own_pairs(loss, Side.UPPER)
+        if isinstance(directions, Unknown):
+            return directions
+        laws = tuple(ProfileLaw.of(each, _levels(least), end / _POINTS) for each in directions)
         basic = _bounds.approximate(loss)
         if isinstance(basic, Unknown):
             return _Deltas(laws, math.inf, 1.0)
@@ -160,7 +160,7 @@ class _Deltas:
     def delta(self, epsilon: float) -> float:
         if epsilon >= self.whole:
             return self.spent
-        worst = max if epsilon else min  # at 0, both orders have the same delta
+        worst = max if epsilon else min  # at 0, both directions have the same delta
         return worst(law.delta(math.nextafter(epsilon, 0.0)) for law in self.laws) * (1 + _LAST)
 
 

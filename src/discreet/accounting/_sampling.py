@@ -111,17 +111,17 @@ def exchanged(inner: Sequence[Pair], rate: Fraction, side: Side) -> tuple[Pair, 
     if side is Side.LOWER:
         below = min(rate, _NEARLY_ALL)
         return sampled(inner[0], below), reverse(sampled(reverse(inner[-1]), below))
-    both = serving_both(inner)
+    both = for_both_directions(inner)
     if isinstance(both, Unknown):
         return both
     return (symmetric(sampled(both, rate) if rate < _NEARLY_ALL else both),)
 
 
-def serving_both(orders: Sequence[Kind]) -> Kind | Unknown:
-    """The one entry that serves both orders of the neighbours."""
-    if len(orders) > 1:
+def for_both_directions(pairs: Sequence[Kind]) -> Kind | Unknown:
+    """The single pair, or other bound, that holds in both directions."""
+    if len(pairs) > 1:
         return Unknown("a replaced unit needs one pair that serves both orders of the neighbours")
-    return orders[0]
+    return pairs[0]
 
 
 # Numbers

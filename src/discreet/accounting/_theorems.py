@@ -138,29 +138,29 @@ def _basic_epsilon(loss: Sum, delta: Fraction) -> Fraction | Unknown:
     whole = _bounds.approximate(loss)
     if isinstance(whole, Unknown):
         return whole
-    epsilon, spent = whole
-    if spent > delta:
-        return Unknown(f"its deltas add up to {float_up(spent):g}, more than delta")
-    if spent == delta:
+    epsilon, deltas = whole
+    if deltas > delta:
+        return Unknown(f"its deltas add up to {float_up(deltas):g}, more than delta")
+    if deltas == delta:
         return epsilon
     with precision(_BITS):
         grown = ball(epsilon).exp()
-        lowered = grown - ball((delta - spent) / (1 - spent)) * (1 + grown)
+        lowered = grown - ball((delta - deltas) / (1 - deltas)) * (1 + grown)
         if not lowered > 1:
             return Fraction(0) if lowered <= 1 else epsilon
         return min(epsilon, upper_fraction(lowered.log()))
 
 
 def _basic_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
-    known = _bounds.approximate(loss)
-    if isinstance(known, Unknown):
-        return known
-    whole, spent = known
-    if whole <= epsilon or spent >= 1:
-        return min(Fraction(1), spent)
+    basic = _bounds.approximate(loss)
+    if isinstance(basic, Unknown):
+        return basic
+    whole, deltas = basic
+    if whole <= epsilon or deltas >= 1:
+        return min(Fraction(1), deltas)
     with precision(_BITS):  # (e^whole - e^epsilon) / (1 + e^whole), as numbers below 1
         rest = (1 - (ball(epsilon) - ball(whole)).exp()) / (1 + (-ball(whole)).exp())
-        return spent + (1 - spent) * upper_fraction(rest)
+        return deltas + (1 - deltas) * upper_fraction(rest)
 
 
 # Advanced composition
@@ -170,23 +170,23 @@ def _advanced_epsilon(loss: Sum, delta: Fraction) -> Fraction | Unknown:
     sums = _martingale(loss)
     if isinstance(sums, Unknown):
         return sums
-    drift, squares, spent = sums
-    if spent >= delta:
+    drift, squares, deltas = sums
+    if deltas >= delta:
         return _NEEDS_MORE
     with precision(_BITS):
-        return upper_fraction(drift + (-2 * squares * ball(delta - spent).log()).sqrt())
+        return upper_fraction(drift + (-2 * squares * ball(delta - deltas).log()).sqrt())
 
 
 def _advanced_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
     sums = _martingale(loss)
     if isinstance(sums, Unknown):
         return sums
-    drift, squares, spent = sums
+    drift, squares, deltas = sums
     with precision(_BITS):
         room = ball(epsilon) - drift
         if not (room > 0 and squares > 0):
             return Fraction(1)
-        return spent + upper_fraction((-room * room / (2 * squares)).exp())
+        return deltas + upper_fraction((-room * room / (2 * squares)).exp())
 
 
 def _martingale(loss: Sum) -> tuple[arb, arb, Fraction] | Unknown:
@@ -250,14 +250,15 @@ def distribution_epsilon(
     """An epsilon at this delta, rounded up. The tolerance is the relative error to aim at."""
     if delta == 0:
         return _NEEDS_DELTA
-    level, close = float_below(delta), tolerance * SHARE_OF_ONE_SIDE
-    orders = _pairs.pairs(loss, Side.UPPER)
-    if isinstance(orders, Unknown):
-        return orders
+    delta_below, close = float_below(delta), tolerance * SHARE_OF_ONE_SIDE
+    directions = _pairs.pairs(loss, Side.UPPER)
+    if isinstance(directions, Unknown):
+        return directions
     for part in _PARTS:  # an epsilon for a smaller delta is valid
         found = 0.0
-        for order in orders:
-            one = _distribution.epsilon(order, level * part, close, Side.UPPER, enough=found)
+        for direction in directions:
+            target = delta_below * part
+            one = _distribution.epsilon(direction, target, close, Side.UPPER, enough=found)
             found = max(found, one)
         if math.isfinite(found):
             break
@@ -267,12 +268,14 @@ def distribution_epsilon(
 
 
 def _distribution_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
-    level, close = float_below(epsilon), _TOLERANCE * SHARE_OF_ONE_SIDE
-    orders = _pairs.pairs(loss, Side.UPPER)
-    if isinstance(orders, Unknown):
-        return orders
-    worst = max if epsilon else min  # at 0, both orders have the same delta: total variation
-    found = worst(_distribution.delta(order, level, close, Side.UPPER) for order in orders)
+    epsilon_below, close = float_below(epsilon), _TOLERANCE * SHARE_OF_ONE_SIDE
+    directions = _pairs.pairs(loss, Side.UPPER)
+    if isinstance(directions, Unknown):
+        return directions
+    worst = max if epsilon else min  # at 0, both directions have the same delta: total variation
+    found = worst(
+        _distribution.delta(direction, epsilon_below, close, Side.UPPER) for direction in directions
+    )
     return min(Fraction(1), fraction(found) * (1 + fraction(_ROUNDING)))
 
 

@@ -80,7 +80,7 @@ class TradeOff:
 
     def _least(self, type_one: Floats) -> Floats:
         """The largest of the lines that each (epsilon, delta) puts below the errors (Wasserman and
-        Zhou 2010; Dong, Roth and Su 2022, Proposition 2.5), in both orders of the neighbours."""
+        Zhou 2010; Dong, Roth and Su 2022, Proposition 2.5), in both directions."""
         delta = np.array(self.deltas)[:, None]  # (epsilon, type I error)
         epsilon = np.array(self.epsilons)[:, None]
         power = np.where(delta > 0, np.nextafter(1 - delta, 0.0), 1.0)

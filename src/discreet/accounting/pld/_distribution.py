@@ -39,7 +39,7 @@ _REFINEMENTS = 4  # rounds in which an unknown delta is estimated
 _LARGEST_FLOAT = sys.float_info.max
 _TINY = 1e-300  # avoids a division by 0
 _FAR_OFF = 0.9  # an epsilon below this part of the tilt's is computed again at another tilt
-_COARSEST = 0.1  # tolerance if the other order of the neighbours has a larger epsilon
+_COARSEST = 0.1  # tolerance if the other direction has a larger epsilon
 _NEXT_TO_0 = 0.1  # standard deviations below which an epsilon may be 0
 _UNLIKE = 0.1  # relative distance from the tilt's epsilon that may mean rare, large losses
 _LOPSIDED = 0.4  # a sum whose bulk is below this part of its stddev has rare, large losses
@@ -60,7 +60,7 @@ def float_below(number: Fraction) -> float:
 def epsilon(
     pairs: CountedPairs, delta: float, tolerance: float, side: Side, *, enough: float = 0.0
 ) -> float:
-    """Bound from this side on the epsilon at this delta, for one order of the neighbours.
+    """Bound from this side on the epsilon at this delta, for one direction.
 
     If no bound can be computed, it is infinite from above and 0 from below. A result from above
     may be coarse if it is at most ``enough``.
@@ -85,7 +85,7 @@ def epsilon(
         return unknown
     tilt = tilt_for_delta(coarse, delta - infinite)
     try:
-        # 3. A coarse bound is enough where the other order of the neighbours has a larger epsilon.
+        # 3. A coarse bound is enough where the other direction has a larger epsilon.
         found = _coarse_epsilon(coarse, tilt, delta, enough=enough, finest=2 * tolerance)
         if found <= enough:
             return found
@@ -168,7 +168,7 @@ def _surely_infinite(pairs: CountedPairs) -> float:
 
 
 def delta(pairs: CountedPairs, epsilon: float, tolerance: float, side: Side) -> float:
-    """Bound from this side on the delta at this epsilon, for one order of the neighbours."""
+    """Bound from this side on the delta at this epsilon, for one direction."""
     if not pairs:
         return 0.0
     if len(pairs) == 1 and pairs[0][1] == 1:

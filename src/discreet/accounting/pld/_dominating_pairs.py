@@ -156,7 +156,7 @@ def one_of(pairs: Sequence[tuple[float, Pair]]) -> Pair:
 
 def symmetric(pair: Pair) -> Pair:
     """The pair whose losses above 0 are these, and those below 0 their mirror image: it dominates
-    where either order of the neighbours has this privacy profile from epsilon 0 up."""
+    where either direction has this privacy profile from epsilon 0 up."""
     atoms = pair.atoms
     above = atoms.loss > 0
     loss, p, q = atoms.loss[above], atoms.p[above], atoms.q[above]

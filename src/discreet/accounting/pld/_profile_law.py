@@ -28,7 +28,7 @@ _EVERYTHING = UncomposedPld(Side.UPPER, np.zeros(0), np.zeros(0), 1.0)  # its de
 
 @dataclass(frozen=True, slots=True)
 class ProfileLaw:
-    """Laws of one sum from above, for one order of the neighbours, each near its own epsilon."""
+    """Laws of one sum from above, for one direction, each near its own epsilon."""
 
     epsilons: tuple[float, ...]
     laws: tuple[Composition | UncomposedPld, ...]

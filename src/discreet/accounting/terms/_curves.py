@@ -124,8 +124,8 @@ def _change(**named: object) -> Change:
 
 @frozen
 class RenyiCurve(Term):
-    """Anything whose Renyi divergences are bounded by this curve, in both orders of the neighbours
-    (Mironov 2017); ``curve`` maps orders above 1 to divergences.
+    """Anything whose Renyi divergences are bounded by this curve, in both directions (Mironov
+    2017); ``curve`` maps orders above 1 to divergences.
 
     (order - 1) times the divergence is convex in the order, so between two orders its chord is a
     bound. Above the largest order nothing is known.
@@ -153,8 +153,8 @@ class RenyiCurve(Term):
 
 
 class _UpperPair(Term):
-    """A term with one dominating pair for both orders of the neighbours. No mechanism is known to
-    attain it."""
+    """A term with one dominating pair for both directions. No mechanism is known to attain
+    it."""
 
     __slots__ = ()
 
@@ -232,9 +232,9 @@ class ProfileCurve(_UpperPair):
 
 @frozen
 class LossDistribution(_UpperPair):
-    """Anything that one discrete privacy loss distribution dominates, in both orders of the
-    neighbours: ``losses`` maps losses ln(p/q) to their probabilities under P. The rest up to 1 is
-    the probability of an infinite loss.
+    """Anything that one discrete privacy loss distribution dominates, in both directions:
+    ``losses`` maps losses ln(p/q) to their probabilities under P. The rest up to 1 is the
+    probability of an infinite loss.
 
     Such a term composes a pessimistic distribution that was made elsewhere with other terms. `of`
     makes one from a privacy loss. ``change`` is the relation between neighbours; ``None`` means

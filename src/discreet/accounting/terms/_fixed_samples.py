@@ -24,8 +24,8 @@ from discreet.accounting._sampling import (
     amplified,
     amplified_parts,
     exchanged,
+    for_both_directions,
     revealed_draw,
-    serving_both,
 )
 from discreet.accounting.pld._dominating_pairs import Pair, Side, one_of
 from discreet.errors import InvalidArgument
@@ -70,7 +70,7 @@ class SampledWithoutReplacement(AroundLoss):
         return Fraction(self.sample, self.population)
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
-        """From above, one pair for both orders. Its losses above 0 are those of ((1 - rate) Q +
+        """From above, one pair for both directions. Its losses above 0 are those of ((1 - rate) Q +
         rate P, Q). From below, this pair and its reverse: a sum attains both if all units but one
         are alike (docs/proofs/terms.md)."""
         inner = whole_pairs(self.privacy_loss, side)
@@ -134,9 +134,9 @@ class SampledWithReplacement(Term):
     population: PositiveCount
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
-        """From above, one pair for both orders, as if the number of draws of the unit were revealed
-        (Balle, Barthe and Gaboardi 2018, Theorem 10). From below, the pair of an answer in which a
-        unit counts once, however often it was drawn."""
+        """From above, one pair for both directions, as if the number of draws of the unit were
+        revealed (Balle, Barthe and Gaboardi 2018, Theorem 10). From below, the pair of an answer in
+        which a unit counts once, however often it was drawn."""
         return _pairs(self, side)
 
     def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
@@ -241,8 +241,8 @@ def _weighted(drawn: _Drawn, side: Side) -> list[tuple[arb, Pair]] | Unknown:
     found: list[tuple[arb, Pair]] = []
     rest = drawn.rest
     for group, ways in drawn.groups:
-        orders = whole_pairs(group, side)
-        pair = orders if isinstance(orders, Unknown) else serving_both(orders)
+        both = whole_pairs(group, side)
+        pair = both if isinstance(both, Unknown) else for_both_directions(both)
         if not isinstance(pair, Unknown):
             found.append((ways, pair))
         elif found:

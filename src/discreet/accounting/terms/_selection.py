@@ -222,7 +222,7 @@ class Threshold(AroundLoss):
 
     @property
     def is_mirrored(self) -> bool:  # type: ignore[override]  # follows the noise
-        """Whether the noise is mirrored: the leak is the same in both orders."""
+        """Whether the noise is mirrored: the leak is the same in both directions."""
         return _bounds.is_mirrored(self.privacy_loss)
 
     def _with_leak(self, delta: Fraction) -> Fraction:

@@ -140,7 +140,7 @@ class _BestOfRuns(Term):
         return at_most_pure(self, order, best)
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
-        """From above, one pair for both orders of the neighbours: its delta is one run's delta,
+        """From above, one pair for both directions: its delta is one run's delta,
         moved and multiplied (as in Koskela, Redberg and Wang 2024)."""
         if side is Side.LOWER:
             return Unknown("no pair is known that the best of some runs attains")
