@@ -18,7 +18,7 @@ import discreet
 from discreet import _checks
 from discreet._budget import Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet.accounting import Filter, Gaussian, PrivacyLoss, Pure, Term, Zcdp, calibrate
-from discreet.accounting._prices import UNIT
+from discreet.accounting._filter_sums import UNIT
 from discreet.errors import DiscreetError, NoBound
 from tests.accounting.examples import KINDS
 

@@ -14,7 +14,7 @@ from discreet._budget import Limit
 from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure, Spent, Term
 from discreet.accounting._bounds import known
 from discreet.accounting._domination import chords, largest_square
-from discreet.accounting._prices import UNIT, Price, Way
+from discreet.accounting._filter_sums import UNIT, Counting, FilterCost
 from discreet.accounting._shares import Squares
 from tests.accounting.strategies import (
     SQUARES,
@@ -105,13 +105,13 @@ def test_beside_its_own_leak_a_charge_costs_its_own_square(limit: Limit) -> None
         assert term.square * Fraction(99, 100) <= square <= term.square * Fraction(11, 10)
 
 
-def mutated(filter_: Filter, change: Callable[[Way], Way]) -> Rule:
+def mutated(filter_: Filter, change: Callable[[Counting], Counting]) -> Rule:
     """The filter's rule with other prices."""
 
     def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
         assert isinstance(state, Spent)
         price = filter_.priced(loss)
-        return filter_.charged(state, Price(tuple(map(change, price.ways)), price.alone))
+        return filter_.charged(state, FilterCost(tuple(map(change, price.ways)), price.alone))
 
     return Rule(filter_.start, after, by_filter(filter_).admits)
 
@@ -132,8 +132,8 @@ def test_squares_at_half_their_price_are_unsound(limit: Limit) -> None:
     shares = Squares(limit.delta * Fraction(9, 10), Fraction(0), beside_leaks=True)
     filter_ = Filter(limit, limit.delta / 10, squares=shares)
 
-    def halved(way: Way) -> Way:
-        return Way(way.leak // 2, (way.sums[0], way.sums[1] // 2, *way.sums[2:]))
+    def halved(way: Counting) -> Counting:
+        return Counting(way.leak // 2, (way.sums[0], way.sums[1] // 2, *way.sums[2:]))
 
     menu = fitting(filter_, "0.8")
     rule = mutated(filter_, halved)

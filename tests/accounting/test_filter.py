@@ -25,7 +25,7 @@ from discreet.accounting import (
 )
 from discreet.accounting._bounds import known
 from discreet.accounting._domination import square_of_pure
-from discreet.accounting._prices import EXHAUSTED, LEAK_UNIT, SQUARES, UNIT
+from discreet.accounting._filter_sums import EXHAUSTED, LEAK_UNIT, SQUARES, UNIT
 from discreet.accounting._shares import Squares
 from discreet.errors import InvalidArgument, NoBound
 from tests.accounting import reference

@@ -25,7 +25,7 @@ from discreet.accounting import (
     Zcdp,
 )
 from discreet.accounting._analytic import gaussian_multiplier
-from discreet.accounting._prices import EXHAUSTED
+from discreet.accounting._filter_sums import EXHAUSTED
 from discreet.accounting._shares import Squares
 from discreet.errors import InvalidArgument
 from tests.accounting import reference

@@ -23,7 +23,7 @@ from discreet.accounting import (
 )
 from discreet.accounting._bounds import known
 from discreet.accounting._domination import largest_square, square_of_pure
-from discreet.accounting._prices import SquaresOfMu
+from discreet.accounting._filter_sums import MuSquaredSum
 from discreet.accounting._shares import Squares
 from tests.accounting import reference
 from tests.accounting.strategies import (
@@ -154,7 +154,7 @@ class TestSquares:
 
         def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
             assert isinstance(state, Fraction)
-            return state + known(SquaresOfMu(full, floor).cost(loss))
+            return state + known(MuSquaredSum(full, floor).cost(loss))
 
         rule = Rule(Fraction(0), after, lambda state: state <= full)  # type: ignore[operator]  # a fraction
         assert worst(rule, [bit], 0.05, 1) > 1.05 * 0.2

@@ -9,7 +9,7 @@ import pytest
 
 from discreet._budget import Limit
 from discreet.accounting import Filter, PrivacyLoss, Pure, Zcdp
-from discreet.accounting._prices import Price
+from discreet.accounting._filter_sums import FilterCost
 from discreet.errors import BudgetExceeded, DiscreetError, NoBound
 from discreet.ledger import Ledger, _sqlite
 from tests.ledger.kit import PERSON, charges, pay
@@ -97,7 +97,7 @@ def test_a_charge_without_a_bound_is_priced_once(
     other, fast, dear = Ledger.open(path), Filter.priced, 1 * Zcdp(0.25)
     tries: list[PrivacyLoss] = []
 
-    def slow(self: Filter, loss: PrivacyLoss) -> Price:
+    def slow(self: Filter, loss: PrivacyLoss) -> FilterCost:
         if loss.terms != dear.terms:
             return fast(self, loss)
         tries.append(loss)

@@ -30,23 +30,23 @@ from discreet._bisection import smallest_whole
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet._exact import ball, decimal_up, fraction, precision, root_down, upper_fraction
 from discreet.accounting._domination import epsilon_of_square, largest_square
-from discreet.accounting._loss import PrivacyLoss
-from discreet.accounting._prices import (
+from discreet.accounting._filter_sums import (
     EXHAUSTED,
     LEAK_UNIT,
     SQUARES,
     UNIT,
-    Epsilons,
+    Counting,
+    EpsilonSum,
+    FilterCost,
     FilterSum,
-    Order,
-    Price,
-    Rhos,
-    SquaresOfMu,
-    Way,
-    plain_way,
+    MuSquaredSum,
+    RenyiSum,
+    RhoSum,
+    counting_beside_leak,
+    plain_counting,
     units_up,
-    way_beside_leak,
 )
+from discreet.accounting._loss import PrivacyLoss
 from discreet.accounting._shares import FOR_LEAKS, FOR_TRAINING, Shares, Squares, room, usual
 from discreet.accounting.terms._pure import Pure
 from discreet.errors import InvalidArgument, NoBound
@@ -87,8 +87,8 @@ class Filter:
     @staticmethod
     def for_limit(limit: AnyLimit) -> "Filter":
         """The default filter: most of delta goes to squares and to the order at which many small
-        charges would fill this limit, the rest to other orders and to leaks: 10 % to leaks, and
-        up to 50 % the larger epsilon and the smaller delta (`shares.usual`)."""
+        charges would fill this limit, the rest to other orders and to leaks. Leaks get 10 % of
+        delta, and up to 50 % if epsilon is large and delta small."""
         return _shared(limit, usual)
 
     @staticmethod
@@ -132,10 +132,10 @@ class Filter:
         return Spent(0, (0,) * len(self.sums))
 
     @lru_cache(maxsize=_PRICES)  # noqa: B019  # filters are values, and there are few of them
-    def priced(self, loss: PrivacyLoss) -> Price:
+    def priced(self, loss: PrivacyLoss) -> FilterCost:
         """Price this charge; raises `NoBound` if no bound is known. The first time may take long,
         so a ledger asks before it locks anything."""
-        plain = plain_way(self.sums, loss)
+        plain = plain_counting(self.sums, loss)
         ways = [plain]
         if (beside := self._beside(loss, plain)) is not None:
             # Beside a leak a charge keeps the squares for those that follow. Leaks may be needed
@@ -144,9 +144,9 @@ class Filter:
             ways.insert(0 if is_first else 1, beside)
         fits = any(self._is_within(_plus(self.start, way)) for way in ways)
         is_alone = not fits and plain.leak <= self.leak_bound
-        return Price(tuple(ways), self.alone(loss) if is_alone else None)
+        return FilterCost(tuple(ways), self.alone(loss) if is_alone else None)
 
-    def charged(self, spent: Spent, price: Price) -> Spent:
+    def charged(self, spent: Spent, price: FilterCost) -> Spent:
         """The sums after a charge of this price, whether admitted or not. It is counted in the
         first way that fits, or in the plain way if none does."""
         if spent.alone is not None:
@@ -172,7 +172,7 @@ class Filter:
         beside = self._beside(loss, price.plain, leak) if leak > 0 else None
         if beside is not None and recorded.alone is None:
             return _plus(spent, beside)
-        return self.charged(spent, Price((price.plain,), price.alone))
+        return self.charged(spent, FilterCost((price.plain,), price.alone))
 
     def admits(self, spent: Spent) -> bool:
         """Whether these sums are within the limit."""
@@ -248,7 +248,8 @@ class Filter:
 
         def is_admitted(billionths: int) -> bool:
             loss = PrivacyLoss.of(Pure(Fraction(billionths, 10**9)))
-            price = Price((plain_way(self.sums, loss),))  # a first charge alone is not meant
+            plain = plain_counting(self.sums, loss)
+            price = FilterCost((plain,))  # not counted as a first charge alone
             return self.admits(self.charged(spent, price))
 
         return Fraction(_most(is_admitted), 10**9)
@@ -266,33 +267,33 @@ class Filter:
             plain = price.plain
 
             def is_admitted(copies: int) -> bool:
-                return self.admits(self.charged(spent, Price((_way_times(plain, copies),))))
+                return self.admits(self.charged(spent, FilterCost((_times(plain, copies),))))
 
             return count + _most(is_admitted)
         for way in price.ways:  # a way that no longer fits never fits again
             more = self._copies(spent, way, price)
-            spent, count = _plus(spent, _way_times(way, more)), count + more
+            spent, count = _plus(spent, _times(way, more)), count + more
         return min(count, _MOST_COUNTED)
 
-    def _copies(self, spent: Spent, way: Way, price: Price) -> int:
+    def _copies(self, spent: Spent, way: Counting, price: FilterCost) -> int:
         def is_admitted(count: int) -> bool:
-            return self._takes(_plus(spent, _way_times(way, count)), way, price)
+            return self._takes(_plus(spent, _times(way, count)), way, price)
 
         return _most(is_admitted)
 
-    def _takes(self, after: Spent, way: Way, price: Price) -> bool:
+    def _takes(self, after: Spent, way: Counting, price: FilterCost) -> bool:
         """Whether a charge that leads to these sums is counted in this way. A leak helps the
         squares only, so it is spent only if they are within their bound."""
         is_of_use = way == price.plain or after.sums[SQUARES] <= self.bounds[SQUARES]
         return is_of_use and self._is_within(after)
 
-    def part(self, price: Price) -> Fraction | None:
+    def part(self, price: FilterCost) -> Fraction | None:
         """The part of an empty filter that this charge takes, by the way that takes least;
         ``None`` if it is not known."""
         parts = (self._part(way) for way in price.ways)
         return min((part for part in parts if part is not None), default=None)
 
-    def _part(self, way: Way) -> Fraction | None:
+    def _part(self, way: Counting) -> Fraction | None:
         """The larger of two parts: that of the leaks, and that of the sum that it fills least (for
         limits without a delta, most)."""
         pairs = zip(way.sums, self.bounds, strict=True)
@@ -304,14 +305,16 @@ class Filter:
         leak = Fraction(way.leak, self.leak_bound) if way.leak else Fraction(0)
         return max(leak, min(parts) if isinstance(self.limit, Limit) else max(parts))
 
-    def _beside(self, loss: PrivacyLoss, plain: Way, leak: Fraction | None = None) -> Way | None:
+    def _beside(
+        self, loss: PrivacyLoss, plain: Counting, leak: Fraction | None = None
+    ) -> Counting | None:
         if self.squares is None or not self.squares.beside_leaks or not self.leak:
             return None
         squares = self.sums[SQUARES]
-        assert isinstance(squares, SquaresOfMu)
-        return way_beside_leak(squares, loss, plain, share=self.leak, leak=leak)
+        assert isinstance(squares, MuSquaredSum)
+        return counting_beside_leak(squares, loss, plain, share=self.leak, leak=leak)
 
-    def _is_better(self, one: Way, other: Way) -> bool:
+    def _is_better(self, one: Counting, other: Counting) -> bool:
         """Whether at least as many copies of the first way fit."""
         first, second = self._part(one), self._part(other)
         return first is not None and (second is None or first <= second)
@@ -326,7 +329,7 @@ class Filter:
         if total == 0:
             return Fraction(0)
         match self.limit, each:
-            case Limit(epsilon), SquaresOfMu(_, floor):
+            case Limit(epsilon), MuSquaredSum(_, floor):
                 assert self.squares is not None
                 return epsilon_of_square(total * UNIT + floor, self.squares.share)
             case Limit(epsilon), _:
@@ -344,28 +347,28 @@ def _sums(chosen: Filter) -> tuple[FilterSum, ...]:
     limit = chosen.limit
     match limit:
         case RhoLimit(rho):
-            return (Rhos(rho),)
+            return (RhoSum(rho),)
         case MuLimit(mu):
-            return (SquaresOfMu(mu**2, Fraction(0)),)
+            return (MuSquaredSum(mu**2, Fraction(0)),)
         case RenyiLimit(bounds):
-            return tuple(Order(order, most) for order, most in bounds)
-    sums: list[FilterSum] = [Epsilons(limit.epsilon)]
+            return tuple(RenyiSum(order, most) for order, most in bounds)
+    sums: list[FilterSum] = [EpsilonSum(limit.epsilon)]
     if chosen.squares is not None:
         share, floor = chosen.squares.share, chosen.squares.floor
-        sums.append(SquaresOfMu(largest_square(limit.epsilon, share) - floor, floor))
+        sums.append(MuSquaredSum(largest_square(limit.epsilon, share) - floor, floor))
     with precision(_BITS):
-        sums += (Order(a, limit.epsilon + room(a, share)) for a, share in chosen.shares)
+        sums += (RenyiSum(a, limit.epsilon + room(a, share)) for a, share in chosen.shares)
     return tuple(sums)
 
 
-def _plus(spent: Spent, way: Way) -> Spent:
+def _plus(spent: Spent, way: Counting) -> Spent:
     pairs = zip(spent.sums, way.sums, strict=True)
     sums = tuple(min(total + more, EXHAUSTED) for total, more in pairs)
     return Spent(spent.leak + way.leak, sums)
 
 
-def _way_times(way: Way, count: int) -> Way:
-    return Way(way.leak * count, tuple(min(one * count, EXHAUSTED) for one in way.sums))
+def _times(way: Counting, count: int) -> Counting:
+    return Counting(way.leak * count, tuple(min(one * count, EXHAUSTED) for one in way.sums))
 
 
 def _most(is_admitted: Callable[[int], bool]) -> int:

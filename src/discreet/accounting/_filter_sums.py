@@ -1,11 +1,11 @@
-"""Prices of charges: their additions to the running sums of a filter, in whole units, rounded up.
+"""The running sums of a filter, and what a charge adds to them, in whole units, rounded up.
 
-Each running sum has a bound, and a cost for every charge. A cost is an upper bound that is known
-before anything is drawn; it is `Unknown` for a charge with terms that the sum can't count.
+Each running sum has a bound. It computes a cost for every charge: an upper bound that is known
+before anything is drawn. The cost is `Unknown` if the sum can't count a term of the charge.
 
-A charge is counted in one or two ways. In the plain way, each term counts by itself. In the other
-way, the terms that have no square of mu, such as the steps of a training run, count together as a
-normal value beside a leak. Sums other than that of squares count both ways alike.
+A charge is counted in one or two ways. In the plain way, each term counts by itself. The other way
+combines the terms that have no square of mu, such as the steps of a training run: together they
+count as a normal value beside a leak. Only leaks and squares depend on the way.
 """
 
 import math
@@ -44,7 +44,7 @@ class FilterSum(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Epsilons:
+class EpsilonSum:
     """Pure epsilons; leaks are counted apart (basic composition: Dwork and Roth 2014, Theorem
     3.16)."""
 
@@ -55,7 +55,7 @@ class Epsilons:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RenyiSum:
     """Renyi divergences of one order (Feldman and Zrnic 2021, Theorem 3.1, for sums that are
     chosen adaptively)."""
 
@@ -71,7 +71,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Rhos:
+class RhoSum:
     """The rho of zCDP (Bun and Steinke 2016, Lemma 1.7). It adds up for adaptive charges too, as
     Renyi divergences of each order do (Feldman and Zrnic 2021, Whitehouse et al. 2023)."""
 
@@ -82,7 +82,7 @@ class Rhos:
 
 
 @dataclass(frozen=True, slots=True)
-class SquaresOfMu:
+class MuSquaredSum:
     """Squares of mu of Gaussian differential privacy (Smith and Thakurta 2022, for sums that are
     chosen adaptively).
 
@@ -120,11 +120,11 @@ def pure_part(term: Bounds) -> Fraction | Unknown:
     return whole[0]
 
 
-# Prices
+# Costs of charges
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Counting:
     """One way to count a charge: its additions to the leaks and to each sum."""
 
     leak: int
@@ -132,7 +132,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class FilterCost:
     """The addition of a charge to the sums of one filter. It is known before anything is drawn,
     and it doesn't depend on earlier charges.
 
@@ -140,34 +140,35 @@ class Price:
     charge by itself with all of delta, if it fits the filter in no way.
     """
 
-    ways: tuple[Way, ...]
+    ways: tuple[Counting, ...]
     alone: int | None = None
 
     @property
-    def plain(self) -> Way:
+    def plain(self) -> Counting:
         """The way with the smallest leak."""
         return min(self.ways, key=lambda way: way.leak)
 
 
-def plain_way(sums: Sequence[FilterSum], loss: PrivacyLoss) -> Way:
+def plain_counting(sums: Sequence[FilterSum], loss: PrivacyLoss) -> Counting:
     """Each term counted by itself."""
     leak = units_up(_bounds.failure_probability(loss), LEAK_UNIT)
-    return Way(leak, tuple(_cost(each, loss) for each in sums))
+    return Counting(leak, tuple(_cost(each, loss) for each in sums))
 
 
-def way_beside_leak(
-    squares: SquaresOfMu,
+def counting_beside_leak(
+    squares: MuSquaredSum,
     loss: PrivacyLoss,
-    plain: Way,
+    plain: Counting,
     *,
     share: Fraction,
     leak: Fraction | None = None,
-) -> Way | None:
+) -> Counting | None:
     """Count the terms without a square together, as a normal value beside a leak.
 
-    Without a ``leak``, that normal value is taken of which most copies fit into the leaks' share.
-    With a ``leak``, which was recorded before, the normal value beside it is taken, reduced by what
-    machines may differ by. ``None`` if there are no such terms, or no such normal value.
+    Without a ``leak``, the result is the normal value whose leak lets the most copies fit into the
+    ``share``. With a ``leak``, recorded by an earlier charge, it is the normal value beside that
+    leak, reduced by the largest difference between machines. ``None`` if there are no such terms,
+    or no such normal value.
     """
     with_square, rest = squares.split(loss)
     if not rest.terms or _bounds.failure_probability(rest):
@@ -178,7 +179,7 @@ def way_beside_leak(
     chosen, square = both
     total = min(units_up(known(squares.cost(with_square)) + square, UNIT), EXHAUSTED)
     sums = (*plain.sums[:SQUARES], total, *plain.sums[SQUARES + 1 :])
-    return Way(plain.leak + units_up(chosen, LEAK_UNIT), sums)
+    return Counting(plain.leak + units_up(chosen, LEAK_UNIT), sums)
 
 
 def _recorded(
@@ -199,6 +200,6 @@ def _cost(each: FilterSum, loss: PrivacyLoss) -> int:
     """Terms that a sum of epsilons or squares can't count exhaust it. A charge without a Renyi
     divergence or a rho is refused by `NoBound`."""
     cost = each.cost(loss)
-    if isinstance(cost, Unknown) and isinstance(each, Epsilons | SquaresOfMu):
+    if isinstance(cost, Unknown) and isinstance(each, EpsilonSum | MuSquaredSum):
         return EXHAUSTED
     return units_up(known(cost), UNIT)

@@ -26,7 +26,7 @@ from discreet.accounting import (
     Zcdp,
 )
 from discreet.accounting._analytic import gaussian_multiplier
-from discreet.accounting._prices import EXHAUSTED, Price
+from discreet.accounting._filter_sums import EXHAUSTED, FilterCost
 from discreet.errors import NoBound
 from tests.accounting.limits import LIMITS, OTHER_LIMITS, USUAL, evenly_shared, made
 
@@ -270,7 +270,7 @@ def test_the_order_of_charges_without_leaks_does_not_matter(
                 ways = filter_.priced(loss).ways
             except NoBound:
                 return
-            spent = filter_.charged(spent, Price(ways))
+            spent = filter_.charged(spent, FilterCost(ways))
         found.add(filter_.admits(spent))
     assert len(found) == 1
 
