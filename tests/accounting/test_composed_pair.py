@@ -82,5 +82,5 @@ def test_a_law_as_smooth_as_a_normal_one(spread: float, size: int) -> None:
     found = convolved([(places.astype(np.int64), share, 1)], size)
     direct = np.zeros(size)
     np.add.at(direct, places % size, share)
-    moved = np.roll(found.mass, found.moved % size) * math.exp(found.log_whole)
+    moved = np.roll(found.mass, found.shift % size) * math.exp(found.log_whole)
     assert np.abs(moved - direct).max() <= found.radius <= 1e-12

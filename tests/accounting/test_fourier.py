@@ -98,7 +98,7 @@ def assert_convolved(laws: Sequence[Law], size: int, expected: Sequence[arb], le
 def assert_near(found: Convolved, expected: Sequence[arb], least: int, size: int) -> None:
     wrapped = [arb(0)] * size
     for place, mass in enumerate(expected):
-        wrapped[(least + place - found.moved) % size] += mass
+        wrapped[(least + place - found.shift) % size] += mass
     whole = exact(found.log_whole).exp()
     for seen, mass in zip(found.mass, wrapped, strict=True):
         true = mass / whole
@@ -361,7 +361,7 @@ class TestAtWorst:
         monkeypatch.setattr(spectrum, "_TURN", 1 << 40)  # by transforms, and not by sums
         monkeypatch.setattr(fft, "rfft", off)
         found = convolved([(index, share, 1)], size)
-        missed = np.roll(found.mass, found.moved % size) * math.exp(found.log_whole)
+        missed = np.roll(found.mass, found.shift % size) * math.exp(found.log_whole)
         missed[:width] -= share
         assert np.abs(missed).max() > fft_radius(size) / 2  # the error is there
         assert np.abs(missed).max() <= found.radius

@@ -23,28 +23,29 @@ from discreet.accounting import _bounds
 from discreet.accounting._bounds import Sum, known
 from discreet.accounting._renyi import infinite_probability, log_moment
 from discreet.accounting.pld._continuous import ROUND, Floats, Masses
-from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, reverse
+from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, reverse, sign_of
 from discreet.errors import NoBound
 
 _BITS = 256
-_TAIL = 1e-32
-_CELLS = 4096
+_TAIL = 1e-32  # probability beyond the outermost edges; the open cells hold it
+_CELLS = 4096  # edges of each piece of one step
 _LOWEST = -30.0  # the lowest loss of the result
-_MOST = 512  # values of a law that need no rounding
-_FINENESS = 0.04
-_NEAR, _FAR = 4.0, 100.0
+_MOST = 512  # values of a law that need no rounding; a sum has about their square
+_FINENESS = 0.04  # the width of a cell in ln of the odds
+_NEAR = 4.0  # ln of the odds up to which cells have this width; further out they widen
+_FAR = 100.0  # ln of the odds beyond which all values share a cell
 _LARGEST = 300  # the largest loss, so that ratios can be added up as floats
-_LEAST = 1e-300
+_LEAST = 1e-300  # bounds a product that no normal float holds
 _OUTLINE = 450  # values of each law from which the ends of cells are found
-_SLACK = 64 * ROUND
+_ROUNDING = 64 * ROUND  # relative error of a few operations
 _NEGLIGIBLE = 30.0  # a logarithm: e^-30 of a probability is negligible
-_REMOTE = 700.0
+_LARGEST_LOG = 700.0  # its exponential is a number
 
 
 @dataclass(frozen=True, slots=True)
 class _Sense:
-    """The kind of bound: from above or from below, on means of convex functions that rise (for a
-    removed unit) or fall (for an added one)."""
+    """The kind of bound on means of convex functions: from above or from below, by ``side``; of
+    functions that rise (for a removed unit) or fall (for an added one), by ``is_rising``."""
 
     side: Side
     is_rising: bool
@@ -52,7 +53,7 @@ class _Sense:
     @property
     def up(self) -> float:
         """1 for bounds from above, -1 for bounds from below."""
-        return 1.0 if self.side is Side.UPPER else -1.0
+        return float(sign_of(self.side))
 
     @property
     def outward(self) -> float:
@@ -62,13 +63,13 @@ class _Sense:
 
 @dataclass(frozen=True, slots=True)
 class _EpochLaw:
-    """Values in rising order with their masses. ``doubt`` is the relative error of each mass, and
-    ``lost`` the part of the mean that lies at infinity."""
+    """Values in rising order with their masses. ``mass_error`` is the relative error of each mass.
+    ``lost`` is the part of the mean that lies at infinity."""
 
     value: Floats
     mass: Floats
     lost: float
-    doubt: float
+    mass_error: float
 
 
 def allocated(removed: Pair, added: Pair, steps: int, side: Side) -> tuple[Pair, Pair]:
@@ -81,15 +82,15 @@ def allocated(removed: Pair, added: Pair, steps: int, side: Side) -> tuple[Pair,
 
 
 def _one(pair: Pair, sense: _Sense) -> _EpochLaw:
-    """The law of p/q under Q. Missing mass lies at 0 if functions rise, and else at infinity, where
-    functions that fall are 0."""
+    """The law of p/q under Q. If functions rise, missing mass lies at 0. If they fall, it lies at
+    infinity, where they are 0."""
     atoms, up = pair.atoms, sense.up
     finite = atoms.loss[np.isfinite(atoms.loss)]
-    unsure = 8 * _SLACK * (1 + float(np.abs(finite).max(initial=0.0)))
+    relative_error = 8 * _ROUNDING * (1 + float(np.abs(finite).max(initial=0.0)))
     held = atoms.loss < np.inf
-    values = [np.exp(atoms.loss[held]) * (1 + sense.outward * unsure)]
-    masses = [atoms.q[held] * (1 + up * 8 * _SLACK)]
-    lost = float(atoms.p[~held].sum()) * (1 + up * 8 * _SLACK)
+    values = [np.exp(atoms.loss[held]) * (1 + sense.outward * relative_error)]
+    masses = [atoms.q[held] * (1 + up * 8 * _ROUNDING)]
+    lost = float(atoms.p[~held].sum()) * (1 + up * 8 * _ROUNDING)
     for piece, edges in zip(pair.pieces, _edges(pair), strict=True):
         cells = piece.masses(edges, np.zeros(len(edges)))
         if sense.side is Side.UPPER:
@@ -100,7 +101,7 @@ def _one(pair: Pair, sense: _Sense) -> _EpochLaw:
         values.append(value)
         masses.append(mass)
     value, mass = np.concatenate(values), np.concatenate(masses)
-    rest = 1 - float(mass.sum()) + up * len(mass) * _SLACK if sense.is_rising else 0.0
+    rest = 1 - float(mass.sum()) + up * len(mass) * _ROUNDING if sense.is_rising else 0.0
     return _law(np.append(value, 0.0), np.append(mass, max(rest, 0.0)), lost, 0.0)
 
 
@@ -118,23 +119,26 @@ def _edges(pair: Pair) -> list[Floats]:
 
 
 def _at_ends(cells: Masses, ends: Floats, sense: _Sense) -> tuple[Floats, Floats]:
-    """The mass of each cell at its two ends, rounded up at the end that decides and in sum. The
-    open cells have their mass at their one end; the lowest one has it at 0 if functions fall."""
+    """The mass of each cell at its two ends, as a bound from above. The end at which functions are
+    larger gets at least its share of q; the sum is at least q. An open cell has its mass at its one
+    end, but the lowest cell has it at 0 if functions fall."""
     q, p = cells.q + cells.q_radius, cells.p + sense.up * cells.p_radius
-    low, high = ends[:-1] * (1 - _SLACK), ends[1:] * (1 + _SLACK)
+    low, high = ends[:-1] * (1 - _ROUNDING), ends[1:] * (1 + _ROUNDING)
     whole = q[1:-1]
     if sense.is_rising:  # the upper ends decide
         right = (p[1:-1] - low * np.maximum(cells.q - cells.q_radius, 0.0)[1:-1]) / (high - low)
-        right = np.clip(right * (1 + _SLACK) + _SLACK * whole * (high / (high - low)), 0, whole)
+        right = np.clip(
+            right * (1 + _ROUNDING) + _ROUNDING * whole * (high / (high - low)), 0, whole
+        )
         left = whole - right
     else:
-        sure = np.maximum(cells.p - cells.p_radius, 0.0)[1:-1]
-        left = (high * whole - sure) / (high - low)
-        left = np.clip(left * (1 + _SLACK) + _SLACK * whole * (high / (high - low)), 0, whole)
+        p_low = np.maximum(cells.p - cells.p_radius, 0.0)[1:-1]
+        left = (high * whole - p_low) / (high - low)
+        left = np.clip(left * (1 + _ROUNDING) + _ROUNDING * whole * (high / (high - low)), 0, whole)
         right = whole - left
-    lowest = ends[:1] * (1 + _SLACK) if sense.is_rising else np.zeros(1)
+    lowest = ends[:1] * (1 + _ROUNDING) if sense.is_rising else np.zeros(1)
     value = np.concatenate([lowest, low, high, ends[-1:]])
-    mass = np.concatenate([q[:1], left, right, q[-1:]]) * (1 + _SLACK)
+    mass = np.concatenate([q[:1], left, right, q[-1:]]) * (1 + _ROUNDING)
     return value, mass
 
 
@@ -143,15 +147,15 @@ def _at_means(cells: Masses, sense: _Sense) -> tuple[Floats, Floats]:
     p = np.maximum(cells.p + sense.outward * cells.p_radius, 0.0)[1:-1]
     low, high = np.maximum(cells.q - cells.q_radius, 0.0)[1:-1], (cells.q + cells.q_radius)[1:-1]
     base = low if sense.outward > 0 else high
-    sure = low > 0
-    value = p[sure] / base[sure] * (1 + sense.outward * _SLACK)
-    return value, low[sure] * (1 - _SLACK)
+    has_mass = low > 0
+    value = p[has_mass] / base[has_mass] * (1 + sense.outward * _ROUNDING)
+    return value, low[has_mass] * (1 - _ROUNDING)
 
 
-def _law(value: Floats, mass: Floats, lost: float, doubt: float) -> _EpochLaw:
+def _law(value: Floats, mass: Floats, lost: float, mass_error: float) -> _EpochLaw:
     held = np.flatnonzero(mass > 0)
     order = held[np.argsort(value[held])]
-    return _EpochLaw(value[order], mass[order], lost, doubt)
+    return _EpochLaw(value[order], mass[order], lost, mass_error)
 
 
 def _total(one: _EpochLaw, steps: int, sense: _Sense) -> _EpochLaw:
@@ -180,9 +184,9 @@ def _sum(one: _EpochLaw, other: _EpochLaw, sense: _Sense) -> _EpochLaw:
         mass += _LEAST  # a product may be too small for a float
     else:
         mass[mass < _LEAST] = 0.0
-    doubt = one.doubt + other.doubt + 8 * ROUND
+    mass_error = one.mass_error + other.mass_error + 8 * ROUND
     ends = _ends(_outline(one, other))
-    return _rounded(_EpochLaw(value, mass, lost, doubt), ends, sense)
+    return _rounded(_EpochLaw(value, mass, lost, mass_error), ends, sense)
 
 
 def _outline(one: _EpochLaw, other: _EpochLaw) -> _EpochLaw:
@@ -216,41 +220,41 @@ def _ends(law: _EpochLaw) -> Floats:
 def _rounded(law: _EpochLaw, ends: Floats, sense: _Sense) -> _EpochLaw:
     """A bound on the law with few values."""
     if len(law.value) <= _MOST:
-        return _law(law.value, law.mass, law.lost, law.doubt)
+        return _law(law.value, law.mass, law.lost, law.mass_error)
     least, most = float(law.value.min()), float(law.value.max())
     inner = ends[(ends > least) & (ends < most)]
     ends = np.unique(np.concatenate([[least], inner, [most]]))
     cell = np.clip(np.searchsorted(ends, law.value, side="right") - 1, 0, len(ends) - 2)
-    crowd = int(np.bincount(cell).max())
-    unsure = (2 * crowd + 8) * ROUND
+    most_in_a_cell = int(np.bincount(cell).max())
+    relative_error = (2 * most_in_a_cell + 8) * ROUND
     if sense.side is Side.LOWER:  # all of a cell at its mean
         whole = np.bincount(cell, law.mass).astype(np.float64)
         with np.errstate(invalid="ignore"):
             mean = np.bincount(cell, law.mass * law.value) / whole
-        mean *= 1 + sense.outward * unsure
-        return _law(mean, whole, law.lost, law.doubt + unsure)
+        mean *= 1 + sense.outward * relative_error
+        return _law(mean, whole, law.lost, law.mass_error + relative_error)
     low, width = ends[cell], np.diff(ends)[cell]
     share = (law.value - low) / width + sense.outward * 8 * ROUND * (1 + low / width)
     share = np.clip(share, 0.0, 1.0)
     moved = np.zeros(len(ends))
     moved += np.bincount(cell, law.mass * (1 - share), len(ends))
     moved += np.bincount(cell + 1, law.mass * share, len(ends))
-    return _law(ends, moved, law.lost, law.doubt + unsure)
+    return _law(ends, moved, law.lost, law.mass_error + relative_error)
 
 
 def _pair_of_ratios(law: _EpochLaw, steps: int, sense: _Sense) -> Pair:
     """The pair (P, Q), from the law of the sum of the ratios p/q under Q."""
-    sure = 1 + sense.up * (law.doubt + _SLACK)
-    ratio, q = law.value / steps * sure, law.mass * sure
+    safe = 1 + sense.up * (law.mass_error + _ROUNDING)
+    ratio, q = law.value / steps * safe, law.mass * safe
     with np.errstate(divide="ignore"):
         loss = np.log(ratio)
-    return _pair(loss, ratio * q, law.lost / steps * sure, sense)
+    return _pair(loss, ratio * q, law.lost / steps * safe, sense)
 
 
 def _pair_of_inverses(law: _EpochLaw, steps: int, sense: _Sense) -> Pair:
     """The pair (Q, P), from the same law."""
-    ratio = law.value / steps * (1 + sense.outward * _SLACK)
-    mass = law.mass * (1 + sense.up * (law.doubt + _SLACK))
+    ratio = law.value / steps * (1 + sense.outward * _ROUNDING)
+    mass = law.mass * (1 + sense.up * (law.mass_error + _ROUNDING))
     infinite = float(mass[ratio == 0].sum())
     return _pair(-np.log(ratio[ratio > 0]), mass[ratio > 0], infinite, sense)
 
@@ -298,12 +302,12 @@ def up_to_a_loss(pair: Pair, order: Fraction, higher: Sequence[tuple[int, arb]])
     pair count as a finite loss; the moments of ``higher`` powers, each with its ln, bound the
     losses above it."""
     power, infinite = float(order - 1), float(infinite_probability(pair))
-    room = -math.log(infinite) if infinite else _REMOTE
+    room = -math.log(infinite) if infinite else _LARGEST_LOG
     most = fraction((room - _NEGLIGIBLE - math.log(order)) / power)
     if most <= 0:
         return arb("inf")
     atoms = pair.atoms
-    tangent = (float(most) + math.log(order) / power) * (1 + _SLACK)
+    tangent = (float(most) + math.log(order) / power) * (1 + _ROUNDING)
     loss = np.where(atoms.loss == np.inf, tangent, atoms.loss)
     moment = ball(log_moment(Pair(Atoms(loss, atoms.p, atoms.q)), order))
     beyond = arb("inf")

@@ -22,14 +22,15 @@ from discreet.accounting.pld._fourier import Indices
 from discreet.errors import NoBound
 
 _BITS = 128
-# multiples of the root of the mean, and bounds on the probability beyond them
-_REACH, _BEYOND = 14, 1e-42  # above e^(-14^2 / 2)
-_FAR, _FAR_BEYOND = 40, 1e-300  # above e^(-40^2 / 2), which no float holds
-_MANY = 1 << 26
+# Numbers are cut off at multiples of the root of the mean. Each has a bound on the probability of
+# the numbers beyond it: e^(-14^2 / 2) is below 1e-42, and e^(-40^2 / 2) is below 1e-300.
+_REACH, _BEYOND = 14, 1e-42
+_FAR, _FAR_BEYOND = 40, 1e-300
+_MANY = 1 << 26  # a mean above it has numbers so alike that the least one serves
 _MOST = 1 << 36  # clones: any more are ignored
-_LARGEST_EPSILON = 300
-_FINENESS = 256
-_FEW = 1 << 12
+_LARGEST_EPSILON = 300  # its exponential, squared, is a number
+_FINENESS = 256  # numbers of clones above it are grouped by one part in 256
+_FEW = 1 << 12  # losses given a number of clones: more of them are grouped
 
 
 def cloned(epsilon: Fraction, reports: int) -> Pair:
@@ -68,8 +69,8 @@ def _clones(epsilon: Fraction, reports: int) -> Iterator[tuple[int, float]]:
     starts = [least]
     while starts[-1] < most:
         starts.append(min(most, starts[-1] + 1 + starts[-1] // _FINENESS))
-    sure = 1 + len(found) * ROUND
-    weights = np.add.reduceat(found + radius, np.array(starts) - least) * sure
+    safe = 1 + len(found) * ROUND
+    weights = np.add.reduceat(found + radius, np.array(starts) - least) * safe
     weights[-1] += _BEYOND if most < others else 0.0
     yield from zip(starts, weights.tolist(), strict=True)
 
@@ -139,5 +140,5 @@ def counted_bits(epsilon: Fraction, reports: int) -> Pair:
     loss = np.log1p(grown / (one * math.exp(eps) + (reports - one) * math.exp(eps)))
     inside = slice(1 if first else 0, -1 if last < others else None)
     loss, p, q = loss[inside], p[inside], q[inside]
-    sure = 1 - 64 * ROUND
-    return Pair(Atoms(loss, p * sure, q * sure))
+    safe = 1 - 64 * ROUND
+    return Pair(Atoms(loss, p * safe, q * safe))

@@ -124,8 +124,8 @@ def log_moment(pair: Pair, order: Fraction) -> Fraction:
     found = log_sum(log_p + power * loss)
     largest = float(np.abs(loss).max(initial=0.0))
     size = power * largest + float(np.abs(log_p).max(initial=0.0))
-    slack = ATOM * power * largest + ROUND * (16 * size + 4 * len(loss) + 16) + ATOM
-    return max(fraction(math.nextafter(found + slack, math.inf)), Fraction(0))
+    error = ATOM * power * largest + ROUND * (16 * size + 4 * len(loss) + 16) + ATOM
+    return max(fraction(math.nextafter(found + error, math.inf)), Fraction(0))
 
 
 def infinite_probability(pair: Pair) -> Fraction:

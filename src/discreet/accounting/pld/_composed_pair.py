@@ -16,7 +16,7 @@ from discreet.accounting.pld._composition import composed, first_loss, infinite_
 from discreet.accounting.pld._continuous import ROUND, Floats
 from discreet.accounting.pld._direct import SumMasses, convolved_directly
 from discreet.accounting.pld._discretize import Points
-from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, nothing
+from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, nothing, sign_of
 from discreet.accounting.pld._fourier import Indices
 from discreet.accounting.pld._grid import CountedPoints, on_common_grid
 from discreet.accounting.pld._tilt import CoarsePld, CountedPairs
@@ -28,7 +28,7 @@ _LOG_TAIL = -230.0  # ln of the probability above the last rung
 _PARTS = (1.0, 0.4, 0.15)  # parts of that logarithm, tried until the grid is fine enough
 _LEAST_LOG_TAIL = -40.0
 _LOG_OTHER_TAIL = -40.0  # ln of the other law's probability below the first rung
-_ROOM = -30.0  # added to the logarithm for bounds from below, which lose all mass that wraps round
+_ROOM = -30.0  # added to `_LOG_TAIL` from below: mass that wraps round is subtracted there
 _VISIBLE = -20.0  # ln of a share that rounding hardly changes
 _APART = 8.0  # standard deviations between two rungs
 _FARTHEST = 40.0  # Bregman divergence of two rungs, in ln of a probability
@@ -41,7 +41,7 @@ _MOST_POINTS = 1 << 17  # of a window
 _CELLS = 2048  # of the pair
 _LARGEST_LOSS = 700.0  # its exponential is a number
 _LEAST_SHARE = 1e-40  # of the largest mass; each point counts as having at least this
-_REMOTE = 0.03  # weight of a rung's masses, to the power of its distance from the middle
+_WEIGHT_PER_RUNG = 0.03  # masses at a rung count less by this factor than those one rung nearer
 _MARGIN = 8  # points beyond the last possible sum
 _TINY = 1e-300
 _TOO_LARGE = "the losses of a sum that is sampled are too large for a grid"
@@ -97,8 +97,7 @@ def composed_pld(pairs: CountedPairs, side: Side, tail: float) -> UncomposedPld:
     that no tilt suits."""
     log_tail = max(math.log(tail), _LOG_TAIL)
     found = _composed_masses(pairs, side, log_tail, is_above_0=True)
-    sign = 1 if side is Side.UPPER else -1
-    moved = sign * 4 * ROUND * np.abs(found.loss)
+    moved = sign_of(side) * 4 * ROUND * np.abs(found.loss)
     return UncomposedPld(side, found.loss + moved, found.mass, found.infinite)
 
 
@@ -149,7 +148,7 @@ def _at_all(
         raise NoBound(_TOO_LARGE)
     importance = np.zeros(window[1])
     for place, law in enumerate(laws):
-        weight = _REMOTE ** abs(place - middle) / max(float(law.mass.max()), _TINY)
+        weight = _WEIGHT_PER_RUNG ** abs(place - middle) / max(float(law.mass.max()), _TINY)
         importance = np.maximum(importance, weight * law.mass)
 
     # 2. Take the best bound on each mass.
@@ -174,7 +173,7 @@ def _directly(
     exponents: Sequence[float],
     middle: int,
 ) -> _BoundedMasses:
-    """The same for masses that are precise everywhere."""
+    """Bounds on each mass by a plain convolution, which is precise everywhere."""
     size, step = len(found.mass), points[0][0].step
     first = first_loss(points, found.start, size, side)
     loss = np.asarray(first + np.arange(size) * step, dtype=np.float64)
@@ -183,7 +182,7 @@ def _directly(
     with np.errstate(divide="ignore"):
         power = np.log(found.mass) + np.multiply.outer(exponents, loss)
     tilted = np.maximum(np.exp(power - power.max(axis=1, keepdims=True)), 2.0**-51)
-    weights = _REMOTE ** np.abs(np.arange(len(exponents)) - middle)
+    weights = _WEIGHT_PER_RUNG ** np.abs(np.arange(len(exponents)) - middle)
     importance = (weights[:, np.newaxis] * tilted).max(axis=0)
     infinite = infinite_mass(points, side)
     if side is Side.LOWER:
@@ -283,20 +282,25 @@ def _upper_pair(found: _BoundedMasses) -> Pair:
 
 def _lower_pair(found: _BoundedMasses) -> Pair:
     """Atoms from below: each cell is one outcome."""
+    # 1. Sum up each cell.
     starts = _cells(found.importance)[:-1]
     sizes = np.diff(np.append(starts, len(found.mass)))
     rounding = 4 * (int(sizes.max()) + 8) * ROUND
     low = found.loss[starts]
     p = np.add.reduceat(found.mass, starts)
     fall = -np.expm1(np.repeat(low, sizes) - found.loss)
-    lost = np.add.reduceat(found.mass * fall, starts)  # p - q e^low
-    is_seen = p > 0
-    p, share = p[is_seen], np.minimum(lost[is_seen] / p[is_seen], 1.0)
-    loss = low[is_seen] - np.log1p(-share * (1 - rounding))
+    excess = np.add.reduceat(found.mass * fall, starts)  # p - q e^low
+
+    # 2. The loss ln(p/q) of each cell, rounded down.
+    has_mass = p > 0
+    p, share = p[has_mass], np.minimum(excess[has_mass] / p[has_mass], 1.0)
+    loss = low[has_mass] - np.log1p(-share * (1 - rounding))
     p *= 1 - rounding
     q = p * np.exp(-loss)
+
+    # 3. Cut off the lowest losses where the other law would have more mass than 1.
     above = np.cumsum(q[::-1])[::-1] * (1 + rounding + len(q) * ROUND)
-    room = np.clip((1 - (above - q)) / q, 0.0, 1.0)  # so that the other law has mass 1, at most
+    room = np.clip((1 - (above - q)) / q, 0.0, 1.0)
     p, q = p * room, q * room
     return Pair(Atoms(np.append(loss, np.inf), np.append(p, found.infinite), np.append(q, 0.0)))
 

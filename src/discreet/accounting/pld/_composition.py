@@ -14,13 +14,13 @@ import scipy
 
 from discreet.accounting.pld._continuous import ROUND, Floats
 from discreet.accounting.pld._discretize import Points
-from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.pld._dominating_pairs import Side, sign_of
 from discreet.accounting.pld._fourier import convolved
-from discreet.accounting.pld._tilted_sum import LARGEST, TiltedSum, chosen_window, sign_of
+from discreet.accounting.pld._tilted_sum import LARGEST, TiltedSum, chosen_window
 
-_EXPONENT = 500.0
-_BLOCK = 1 << 12
-_ROUNDS = 4
+_EXPONENT = 500.0  # of a block's smallest factor: e^-500 is a normal float
+_BLOCK = 1 << 12  # places in a block, so that its numbers stay in a processor's cache
+_ROUNDS = 4  # of the fixed point for mass that wraps round; a check follows them
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Composition:
         return np.asarray(np.minimum(self.mass * np.exp(np.minimum(power, 700.0)), 1.0))
 
     def masses_inside(self) -> Floats:
-        """The same without mass that may have wrapped round from outside of the window."""
+        """The probability of each loss, without mass that may have wrapped round."""
         return replace(self, mass=np.maximum(self.mass - self.outside, 0.0)).masses()
 
     def epsilon(self, delta: float) -> float:
@@ -65,7 +65,7 @@ class Composition:
         start = max(0, math.ceil(-self.first / self.step) - 1)
         if start >= len(self.mass) - 1:
             return 0.0
-        log_left = math.log(left) - self.log_scale - self._slip
+        log_left = math.log(left) - self.log_scale - self._relative_error
         best = len(self.mass), 0.0, 0.0  # a place where delta is small enough, and the sums there
         for place, heads, deltas in self._blocks(start):
             first = self._first_fit(deltas, log_left + self.tilt * self.step * place)
@@ -83,13 +83,13 @@ class Composition:
     def _first_fit(self, deltas: Floats, log_left: float) -> int:
         """The first place from which on no delta exceeds e^log_left. From below, mass that wraps
         round is subtracted before."""
-        sure = deltas if self.side is Side.UPPER else np.maximum(deltas - self.outside, 0.0)
+        safe = deltas if self.side is Side.UPPER else np.maximum(deltas - self.outside, 0.0)
         with np.errstate(divide="ignore"):
-            fits = np.log(sure) <= log_left + self.tilt * self.step * np.arange(len(sure))
+            fits = np.log(safe) <= log_left + self.tilt * self.step * np.arange(len(safe))
         return 0 if fits.all() else len(fits) - int(np.argmin(fits[::-1]))
 
     @property
-    def _slip(self) -> float:
+    def _relative_error(self) -> float:
         """Relative rounding error of sums over the window, with the sign of the side."""
         return sign_of(self.side) * 8 * ROUND * (len(self.mass) + 2 * _EXPONENT)
 
@@ -124,7 +124,7 @@ class Composition:
         found -= math.expm1(-max(back, 0.0)) * head
         if self.side is Side.LOWER:
             found = max(0.0, found - self.outside * math.exp(min(self.tilt * back, 700.0)))
-        power = self.log_scale + self._slip - self.tilt * self.step * place
+        power = self.log_scale + self._relative_error - self.tilt * self.step * place
         return min(
             1.0, self.extra + (math.exp(min(power + math.log(found), 0.0)) if found else 0.0)
         )
@@ -186,7 +186,7 @@ def composed(
     first, reach = start * step + sum(offsets), _reach(parts, start, size)
     log_scale = tilted.log_total + found.log_whole - tilt * first
     log_scale += sign * 8 * ROUND * (abs(tilted.log_total) + abs(tilt) * reach + 8 * size)
-    mass = np.roll(found.mass, -(start - found.moved) % size) + sign * found.radius
+    mass = np.roll(found.mass, -(start - found.shift) % size) + sign * found.radius
     log_beyond = log_scale - tilt * step * size + above if tilt >= 0 else 0.0
     return Composition(
         side,

@@ -17,12 +17,12 @@ Floats = NDArray[np.float64]
 Each = float | Floats  # a number, or a column with one number for each of several pieces
 
 ROUND = 2.0**-53
-_TINY = 1e-300
-_GRID = 256
+_TINY = 1e-300  # bounds an underflow, which no relative error covers
+_GRID = 256  # losses on a coarse grid: enough for an estimate, and quick
 _FINEST = 1e-8  # part of the width within which losses near an end count as one
-_LOWEST = -20.0
+_LOWEST_LOSS = -20.0  # losses before sampling that are lower nearly coincide after it
 _OCTAVE = 2  # pieces are alike if their numbers agree to a quarter of an octave or so
-_NEAR = 2.0**-40
+_NEAR = 2.0**-40  # e^loss before sampling; nearer to 0, rounding hides its sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Piece(Protocol):
     def coarse_grid(self, tail: float) -> Floats:
         """About 256 rising losses that cover each law but for a probability of ``tail``."""
 
-    def masses(self, edges: Floats, blur: Floats) -> Masses:
-        """The cells between rising edges. ``blur`` bounds each edge's error."""
+    def masses(self, edges: Floats, edge_error: Floats) -> Masses:
+        """The cells between rising edges. ``edge_error`` bounds each edge's error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +67,21 @@ class GaussianLoss:
         end = float(np.max(self.mu * (self.mu / 2 + far)))
         return np.linspace(-end, end, _GRID)
 
-    def masses(self, edges: Floats, blur: Floats) -> Masses:
+    def masses(self, edges: Floats, edge_error: Floats) -> Masses:
         """By the normal distribution function."""
         z, half = edges / self.mu, self.mu / 2
-        off = 6 * ROUND * (np.abs(z) + half) + blur / self.mu
-        p, p_radius = _normal(z - half, off)
-        q, q_radius = _normal(z + half, off)
+        z_error = 6 * ROUND * (np.abs(z) + half) + edge_error / self.mu
+        p, p_radius = _normal(z - half, z_error)
+        q, q_radius = _normal(z + half, z_error)
         return Masses(q, p - q, q_radius, p_radius + q_radius)
 
 
-def _normal(z: Floats, off: Floats) -> tuple[Floats, Floats]:
-    """The standard normal law's probabilities between edges, whose errors are at most ``off``."""
+def _normal(z: Floats, z_error: Floats) -> tuple[Floats, Floats]:
+    """The standard normal law's probabilities between edges with errors of at most ``z_error``."""
     size = np.abs(z)
     tail = scipy.special.ndtr(-size)
     with np.errstate(invalid="ignore", over="ignore"):
-        radius = tail * (ndtr_radius(size) + np.expm1((size + 1 + off) * off)) + _TINY
+        radius = tail * (ndtr_radius(size) + np.expm1((size + 1 + z_error) * z_error)) + _TINY
     radius = np.where(np.isinf(z), 0.0, np.where(radius <= 1.0, radius, 1.0))
     tails, radii = _padded(tail, 0.0, 0.0), _padded(radius, 0.0, 0.0)
     is_upper = _padded(z, -1.0, 1.0) >= 0
@@ -118,7 +118,7 @@ class LaplaceLoss:
         upper = np.append(width - np.geomspace(width, width * _FINEST, _GRID // 2), width)
         return np.unique(np.append(-upper, upper))
 
-    def masses(self, edges: Floats, blur: Floats) -> Masses:
+    def masses(self, edges: Floats, edge_error: Floats) -> Masses:
         """In closed form: the gap is a product of two hyperbolic sines."""
         width = self.width
         ends = _padded(np.clip(edges, -width, width), -width, width)
@@ -129,13 +129,14 @@ class LaplaceLoss:
         gap = self.weight * np.exp(middle + quarter - width / 2) * spread
         gap *= -np.expm1(-2 * middle) * np.sign(low + high)
         far = np.maximum(np.abs(low), np.abs(high))
-        moved = np.broadcast_to(blur + 8 * ROUND * width, ends[..., 1:-1].shape)
-        off = _padded(moved, 0.0, 0.0)
-        radius = self.weight * np.exp((far - width) / 2) * np.maximum(off[..., :-1], off[..., 1:])
+        inner = np.broadcast_to(edge_error + 8 * ROUND * width, ends[..., 1:-1].shape)
+        error = _padded(inner, 0.0, 0.0)
+        larger = np.maximum(error[..., :-1], error[..., 1:])
+        radius = self.weight * np.exp((far - width) / 2) * larger
         radius = np.minimum(radius + 32 * ROUND * (q + np.abs(gap)) * (1 + width), 2.0)
-        with np.errstate(invalid="ignore"):  # an infinite edge may be off by infinitely much
-            radius[..., 1:][edges - moved >= width] = 0.0  # nothing lies there
-            radius[..., :-1][edges + moved <= -width] = 0.0
+        with np.errstate(invalid="ignore"):  # an infinite edge may have an infinite error
+            radius[..., 1:][edges - inner >= width] = 0.0  # nothing lies there
+            radius[..., :-1][edges + inner <= -width] = 0.0
         return Masses(q, gap, radius, radius * np.minimum(far, 1.0))
 
 
@@ -150,25 +151,25 @@ class Subsampled:
         """The piece's own grid, without the lowest losses, which nearly coincide."""
         rate = float(np.max(self.rate))
         return np.unique(
-            subsampled_loss(np.maximum(self.piece.coarse_grid(tail), _LOWEST), rate, 1 - rate)
+            subsampled_loss(np.maximum(self.piece.coarse_grid(tail), _LOWEST_LOSS), rate, 1 - rate)
         )
 
-    def masses(self, edges: Floats, blur: Floats) -> Masses:
+    def masses(self, edges: Floats, edge_error: Floats) -> Masses:
         """The piece's own masses between the edges before sampling."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             grown = np.expm1(edges) / self.rate
             whole = 1 + grown  # e^(loss before sampling)
             before = np.where(edges < 600, np.log1p(grown), edges - np.log(self.rate))
             scale = np.where(edges < 600, np.exp(edges) / self.rate / whole, 1.0)
-            moved = blur * scale  # to first order
-            off = 6 * ROUND * np.abs(grown / whole) + 4 * ROUND * np.abs(before)
-            off = np.where(edges < 600, off, 8 * ROUND * np.abs(before)) + 1.2 * moved
+            propagated = edge_error * scale  # to first order
+            error = 6 * ROUND * np.abs(grown / whole) + 4 * ROUND * np.abs(before)
+            error = np.where(edges < 600, error, 8 * ROUND * np.abs(before)) + 1.2 * propagated
         is_below = whole <= -_NEAR
-        is_unsure = ~is_below & (edges < 600) & ~((whole >= _NEAR) & (moved < 0.1))
-        before[is_below], off[is_below] = -np.inf, 0.0
-        before[is_unsure] = np.log(np.maximum(whole[is_unsure], _NEAR))
-        off[is_unsure] = np.inf
-        base = self.piece.masses(before, off)
+        is_uncertain = ~is_below & (edges < 600) & ~((whole >= _NEAR) & (propagated < 0.1))
+        before[is_below], error[is_below] = -np.inf, 0.0
+        before[is_uncertain] = np.log(np.maximum(whole[is_uncertain], _NEAR))
+        error[is_uncertain] = np.inf
+        base = self.piece.masses(before, error)
         gap = self.rate * base.gap
         radius = self.rate * base.gap_radius + 4 * ROUND * np.abs(gap)
         return Masses(base.q, gap, base.q_radius, radius)
@@ -196,9 +197,9 @@ class Swapped:
         """The piece's own grid with the signs changed."""
         return -self.piece.coarse_grid(tail)[::-1]
 
-    def masses(self, edges: Floats, blur: Floats) -> Masses:
+    def masses(self, edges: Floats, edge_error: Floats) -> Masses:
         """The piece's own masses between the mirrored edges."""
-        seen = self.piece.masses(-edges[..., ::-1], blur[..., ::-1])
+        seen = self.piece.masses(-edges[..., ::-1], edge_error[..., ::-1])
         back = (seen.p, -seen.gap, seen.p_radius, seen.gap_radius)
         return Masses(*(column[..., ::-1] for column in back))
 
@@ -214,15 +215,15 @@ class Scaled:
         """The piece's own grid."""
         return self.piece.coarse_grid(min(tail / float(np.max(self.weight)), 0.1))
 
-    def masses(self, edges: Floats, blur: Floats) -> Masses:
+    def masses(self, edges: Floats, edge_error: Floats) -> Masses:
         """The piece's own masses times the weight."""
-        seen, w = self.piece.masses(edges, blur), self.weight
-        doubt = 64 * ROUND
+        seen, w = self.piece.masses(edges, edge_error), self.weight
+        relative_error = 64 * ROUND
         return Masses(
             w * seen.q,
             w * seen.gap,
-            w * (1 + doubt) * (seen.q_radius + doubt * seen.q),
-            w * (1 + doubt) * (seen.gap_radius + doubt * np.abs(seen.gap)),
+            w * (1 + relative_error) * (seen.q_radius + relative_error * seen.q),
+            w * (1 + relative_error) * (seen.gap_radius + relative_error * np.abs(seen.gap)),
         )
 
 
@@ -238,11 +239,11 @@ class Symmetrized:
         upper = upper[upper > 0]
         return np.concatenate([-upper[::-1], [0.0], upper])
 
-    def masses(self, edges: Floats, blur: Floats) -> Masses:
+    def masses(self, edges: Floats, edge_error: Floats) -> Masses:
         """From cells between the edges, their mirror images and 0."""
         finite = edges[np.isfinite(edges)]
         fine = np.unique(np.concatenate([finite, -finite, [0.0]]))
-        spread = np.full(len(fine), float(np.max(blur, initial=0.0)))
+        spread = np.full(len(fine), float(np.max(edge_error, initial=0.0)))
         upper = self.piece.masses(fine, spread)
         lower = Swapped(self.piece).masses(fine, spread)
         is_upper = np.concatenate([[False], fine >= 0])
@@ -255,7 +256,7 @@ class Symmetrized:
             filled = np.add.reduceat(sums, np.minimum(bounds[:-1] + 1, len(is_upper)))
             return np.where(bounds[1:] > bounds[:-1], filled, 0.0)
 
-        def unsure(above: Floats, below: Floats) -> Floats:  # empty cells take on the largest
+        def errors_joined(above: Floats, below: Floats) -> Floats:  # empty cells: the largest one
             largest = float(np.maximum(above, below).max())
             return joined(above, below) + np.where(
                 np.diff(ends, prepend=0, append=len(is_upper)) > 0, 0.0, largest
@@ -264,8 +265,8 @@ class Symmetrized:
         return Masses(
             joined(upper.q, lower.q),
             joined(upper.gap, lower.gap),
-            unsure(upper.q_radius, lower.q_radius),
-            unsure(upper.gap_radius, lower.gap_radius),
+            errors_joined(upper.q_radius, lower.q_radius),
+            errors_joined(upper.gap_radius, lower.gap_radius),
         )
 
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from discreet.accounting.pld._continuous import ROUND, Floats
 from discreet.accounting.pld._discretize import Points
-from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.pld._dominating_pairs import Side, sign_of
 
-_MOST_PRODUCTS = 1 << 24
-_MOST_LAWS = 32
-_MOST_LOSS = 600.0  # so that e^loss times an underflow is negligible
-_UNDERFLOW = 1e-300
+_MOST_PRODUCTS = 1 << 24  # of two masses; more of them are left to tilted compositions
+_MOST_LAWS = 32  # copies of one law, each convolved by itself
+_MOST_LOSS = 600.0  # e^600 * 1e-300 < 1e-39, so products lost in underflow hardly matter
+_UNDERFLOW = 1e-300  # bounds a product that no normal float holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +54,24 @@ def convolved_directly(
         return None
 
     # 2. Convolve.
-    whole, first, slip = np.ones(1), 0, 0.0
+    whole, first, relative_error = np.ones(1), 0, 0.0
     for (points, count), (least, size) in zip(parts, ranges, strict=True):
         has_mass = points.mass > 0
         law = np.bincount(points.index[has_mass] - least, points.mass[has_mass], size)
         for _ in range(count):
-            slip += (min(len(whole), size) + len(points.index) + 2) * ROUND
+            relative_error += (min(len(whole), size) + len(points.index) + 2) * ROUND
             whole, first = np.convolve(whole, law), first + least
 
     # 3. Move the masses to the requested side by their rounding errors, and cut out the window.
     if side is Side.UPPER:
-        whole = whole * (1 + 2 * slip) + _UNDERFLOW
+        whole = whole * (1 + 2 * relative_error) + _UNDERFLOW
     else:
-        whole = np.maximum(whole * (1 - 2 * slip) - _UNDERFLOW, 0.0)
+        whole = np.maximum(whole * (1 - 2 * relative_error) - _UNDERFLOW, 0.0)
     start, size = window
-    sure = 1 + (1 if side is Side.UPPER else -1) * 2 * (len(whole) + 2) * ROUND
+    safe = 1 + sign_of(side) * 2 * (len(whole) + 2) * ROUND
     low, high = (min(max(place - first, 0), len(whole)) for place in (start, start + size))
     mass = np.zeros(size)
     at = first + low - start
     mass[at : at + high - low] = whole[low:high]
-    below, above = (float(part.sum()) * sure for part in (whole[:low], whole[high:]))
+    below, above = (float(part.sum()) * safe for part in (whole[:low], whole[high:]))
     return SumMasses(start, mass, min(below, 1.0), min(above, 1.0))

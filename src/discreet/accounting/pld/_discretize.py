@@ -17,9 +17,9 @@ from discreet.accounting.pld._dominating_pairs import ATOM, Atoms, Pair
 from discreet.accounting.pld._fourier import Indices
 from discreet.accounting.pld._segments import log_sums
 
-_NEAR = 2.0**-16
-_TRIES = 4
-_FEW = 8
+_NEAR = 2.0**-16  # ratio of heights below which an outcome counts as lying on the lower point
+_TRIES = 4  # moves of the grid towards the loss with the largest tilted mass
+_FEW = 8  # atoms off the grid that are moved down; a polygon pays off for more
 _DEEP = 2.0**52  # steps below 0, below which atoms are moved up to it
 
 
@@ -67,7 +67,7 @@ class Cells:
 def discretize_upper(pair: Pair, cells: Sequence[Cells], step: float) -> list[Points]:
     """Points that dominate the pair, from its pieces' cells. A pair without atoms whose pieces
     hold columns stands for several pairs, with one result each."""
-    slack = _slack(pair, [each.index for each in cells], step)
+    loss_error = _loss_error(pair, [each.index for each in cells], step)
     parts = [_upper_part(each) for each in cells]
     if len(pair.atoms.loss) or not cells:
         parts.insert(0, _upper_atoms(pair, step))
@@ -75,7 +75,7 @@ def discretize_upper(pair: Pair, cells: Sequence[Cells], step: float) -> list[Po
     mass = np.concatenate([np.atleast_2d(part.mass) for part in parts], axis=-1)
     infinite = np.sum([np.atleast_1d(part.infinite) for part in parts], axis=0)
     rows = zip(mass, infinite.tolist(), strict=True)
-    return [Points(index, row, beyond, step, slack) for row, beyond in rows]
+    return [Points(index, row, beyond, step, loss_error) for row, beyond in rows]
 
 
 def discretize_lower(pair: Pair, edges: Sequence[Indices], step: float, tilt: float) -> Points:
@@ -104,7 +104,7 @@ def discretize_lower(pair: Pair, edges: Sequence[Indices], step: float, tilt: fl
         np.concatenate([mass for _, mass in parts]),
         infinite,
         step,
-        offset - _slack(pair, edges, step),
+        offset - _loss_error(pair, edges, step),
     )
 
 
@@ -133,7 +133,7 @@ def _at(index: Indices, step: float, offset: float = 0.0) -> Floats:
     return np.asarray(index * step + offset, dtype=np.float64)
 
 
-def _slack(pair: Pair, edges: Sequence[Indices], step: float) -> float:
+def _loss_error(pair: Pair, edges: Sequence[Indices], step: float) -> float:
     """Bound on the rounding error of any loss."""
     finite = pair.atoms.loss[np.isfinite(pair.atoms.loss)]
     largest = float(np.abs(finite).max(initial=0.0))
@@ -178,9 +178,9 @@ def _upper_shares(masses: Masses, edges: Floats) -> Floats:
     (1 - e^-width)."""
     q, gap = masses.q[..., 1:-1], masses.gap[..., 1:-1]
     rise, width = np.expm1(edges[:-1]), np.diff(edges)
-    doubt = masses.gap_radius[..., 1:-1] + np.abs(rise) * masses.q_radius[..., 1:-1]
-    doubt += 8 * ROUND * (np.abs(gap) + np.abs(rise) * q)
-    share = (gap - q * rise + doubt) / -np.expm1(-width)
+    error = masses.gap_radius[..., 1:-1] + np.abs(rise) * masses.q_radius[..., 1:-1]
+    error += 8 * ROUND * (np.abs(gap) + np.abs(rise) * q)
+    share = (gap - q * rise + error) / -np.expm1(-width)
     return np.maximum(share, 0.0) * (1 + 16 * ROUND)
 
 
@@ -249,10 +249,11 @@ def _inscribed_polygon(
 ) -> tuple[Indices, Floats]:
     """Points whose privacy profile lies below that of the outcomes.
 
-    The profile D(x), the integral of (p - x q)+, is convex in x = e^epsilon. Between two points
-    an outcome lets it lie below its chord by at most A B / (A + B), A being p - q e^low and B
-    q e^high - p; or by A at the low point and nothing at the high one, or by nothing and B. So it
-    lies above the chords between D minus that, and above their convex hull, whose corners are the
+    The profile D(x), the integral of (p - x q)+, is convex in x = e^epsilon. Between two points it
+    sags below its chord. For an outcome in this cell let A = p - q e^low and B = q e^high - p. It
+    adds at most A B / (A + B) to the sag. Three pairs of heights account for it: this amount
+    subtracted at both points; A at the low point only; or B at the high point only. D lies above
+    the chords between the lowered values, and above their convex hull. The hull's corners are the
     points.
     """
     # 1. Each outcome's cell, and by how much it lets the profile sag below the chord there.
@@ -262,11 +263,15 @@ def _inscribed_polygon(
     rounding = 8 * (count + len(outcomes.loss)) * ROUND
     cell = np.clip(np.searchsorted(edges, outcomes.loss) - 1, 0, count - 2)
     low, high = rise[cell], rise[cell + 1]
-    size = outcomes.gap_radius + np.maximum(np.abs(low), np.abs(high)) * outcomes.q_radius
-    size += 8 * ROUND * (np.abs(outcomes.gap) + outcomes.q * np.maximum(np.abs(low), np.abs(high)))
-    below = np.maximum(outcomes.gap - outcomes.q * low, 0.0) + size
-    above = np.maximum(outcomes.q * high - outcomes.gap, 0.0) + size
-    each = below * above / (below + above + 1e-300) + size
+    error_of_outcome = (
+        outcomes.gap_radius + np.maximum(np.abs(low), np.abs(high)) * outcomes.q_radius
+    )
+    error_of_outcome += (
+        8 * ROUND * (np.abs(outcomes.gap) + outcomes.q * np.maximum(np.abs(low), np.abs(high)))
+    )
+    below = np.maximum(outcomes.gap - outcomes.q * low, 0.0) + error_of_outcome
+    above = np.maximum(outcomes.q * high - outcomes.gap, 0.0) + error_of_outcome
+    each = below * above / (below + above + 1e-300) + error_of_outcome
     sag = np.bincount(cell, each, count - 1)
 
     def from_each(values: Floats) -> Floats:  # sums over the cells above each point
@@ -274,8 +279,8 @@ def _inscribed_polygon(
 
     # 2. The profile at the points, minus all error bounds.
     q, gap = from_each(outcomes.q), from_each(outcomes.gap)
-    doubt = from_each(outcomes.gap_radius) + from_each(outcomes.q_radius) * np.abs(rise)
-    doubt += rounding * (from_each(np.abs(outcomes.gap)) + q * np.abs(rise))
+    error = from_each(outcomes.gap_radius) + from_each(outcomes.q_radius) * np.abs(rise)
+    error += rounding * (from_each(np.abs(outcomes.gap)) + q * np.abs(rise))
     profile, line = gap - q * rise, gap[0] - q[0] * rise
     # 3. Subtract the larger sag of the two cells at each point.
     is_first = (sag > (profile - line)[:-1])[cell] & (below > _NEAR * above)
@@ -283,16 +288,16 @@ def _inscribed_polygon(
     rises = is_first & ~falls
     at_low = np.where(falls, below, np.where(rises, 0.0, each))
     at_high = np.where(falls, 0.0, np.where(rises, above, each))
-    lows = np.append(np.bincount(cell, at_low + size, count - 1), 0.0)
-    highs = np.append(0.0, np.bincount(cell, at_high + size, count - 1))
-    value = profile - doubt - np.maximum(lows, highs)
+    lows = np.append(np.bincount(cell, at_low + error_of_outcome, count - 1), 0.0)
+    highs = np.append(0.0, np.bincount(cell, at_high + error_of_outcome, count - 1))
+    value = profile - error - np.maximum(lows, highs)
     # 4. The corners of the convex hull are the points of a measure.
     end = int(np.argmin(np.append(value, -1.0) > 0)) - 1  # here the polygon meets 0
     if end < 1:
         return index[:0], edges[:0]
     value[end] = 0.0
-    unsure = float(outcomes.gap_radius.sum() + outcomes.q_radius.sum())
-    whole = float(gap[0] + q[0]) * (1 - rounding) - unsure * (1 + rounding)
+    total_error = float(outcomes.gap_radius.sum() + outcomes.q_radius.sum())
+    whole = float(gap[0] + q[0]) * (1 - rounding) - total_error * (1 + rounding)
     corners, slopes = _hull(edges[: end + 1], value[: end + 1], whole)
     mass = np.maximum(np.diff(np.append(slopes, 0.0)), 0.0) * np.exp(edges[corners])
     return index[corners], mass * (1 - 2 * rounding - 128 * ROUND)

@@ -38,12 +38,12 @@ _FIRST_TAIL = 1e-30  # probability that it leaves out while delta is not known
 _REFINEMENTS = 4  # rounds in which an unknown delta is estimated
 _LARGEST_FLOAT = sys.float_info.max
 _TINY = 1e-300  # avoids a division by 0
-_FAR_OFF = 0.9  # an epsilon below this part of the tilt's is computed again at another tilt
+_FAR_OFF = 0.9  # the tilt is chosen anew for an epsilon below this part of the expected one
 _COARSEST = 0.1  # tolerance if the other direction has a larger epsilon
-_NEXT_TO_0 = 0.1  # standard deviations below which an epsilon may be 0
-_UNLIKE = 0.1  # relative distance from the tilt's epsilon that may mean rare, large losses
+_NEXT_TO_0 = 0.1  # of a standard deviation: an expected epsilon below it may really be 0
+_UNLIKE = 0.1  # relative distance from the expected epsilon; above it, large losses are looked for
 _LOPSIDED = 0.4  # a sum whose bulk is below this part of its stddev has rare, large losses
-_REMOTE = 590.0  # a larger loss with next to no mass is moved to infinity
+_REMOTE_LOSS = 590.0  # a larger loss with next to no mass is moved to infinity
 _NEXT_TO_NOTHING = 1e-200
 _POWERS = (0.5, 1.0, 2.0, 4.0, 8.0)  # Chernoff powers, times the standard deviation
 _CHARGED = 0.003  # largest part of delta that may come from outside of the window
@@ -144,13 +144,13 @@ def without_remote(pairs: CountedPairs, side: Side, level: float) -> CountedPair
     found = []
     for pair, count in pairs:
         loss, p, q = pair.atoms.loss, pair.atoms.p, pair.atoms.q
-        is_remote = np.isfinite(loss) & (np.abs(loss) > _REMOTE)
+        is_remote = np.isfinite(loss) & (np.abs(loss) > _REMOTE_LOSS)
         above = is_remote & (loss > 0)
         if not is_remote.any() or count * float(p[above].sum()) > level:
             found.append((pair, count))
             continue
         if side is Side.UPPER:
-            atoms = Atoms(np.where(above, np.inf, np.where(is_remote, -_REMOTE, loss)), p, q)
+            atoms = Atoms(np.where(above, np.inf, np.where(is_remote, -_REMOTE_LOSS, loss)), p, q)
         else:
             atoms = Atoms(loss[~is_remote], p[~is_remote], q[~is_remote])
         lattice = None if (is_remote & ~above).any() and side is Side.UPPER else pair.lattice
@@ -187,8 +187,8 @@ def delta(pairs: CountedPairs, epsilon: float, tolerance: float, side: Side) -> 
     level = math.exp(min(max(tilt.log_delta, math.log(_LEAST_DELTA)), 0.0))
     best, closer = unknown, min if side is Side.UPPER else max
 
-    # 2. Bounds at the tilt that suits epsilon. If delta turns out smaller than expected, the
-    # coarse estimate must leave out less.
+    # 2. Bounds at the tilt that suits epsilon. The coarse estimate leaves out a small part of the
+    # expected delta. If delta is smaller than expected, repeat with less left out.
     for _ in range(_REFINEMENTS):
         tail = max(level * _TAIL / total, _LEAST_DELTA)
         try:

@@ -41,6 +41,11 @@ class Side(Enum):
     LOWER = "lower"
 
 
+def sign_of(side: Side) -> int:
+    """The direction in which rounding errors are moved: 1 from above, -1 from below."""
+    return 1 if side is Side.UPPER else -1
+
+
 @dataclass(frozen=True, slots=True)
 class Atoms:
     """Single losses with their probabilities under P and under Q. Relative errors are at most
@@ -171,11 +176,11 @@ def symmetric(pair: Pair) -> Pair:
 
 def _missing(atoms: Atoms, pieces: Sequence[Piece]) -> float:
     """An upper bound on the probability that is missing to 1."""
-    sure = float(atoms.p.sum()) * (1 - 128 * ROUND)
+    least = float(atoms.p.sum()) * (1 - 128 * ROUND)
     for piece in pieces:
         whole = piece.masses(np.array([]), np.array([]))
-        sure += float((whole.p - whole.p_radius).sum()) * (1 - 128 * ROUND)
-    return max(0.0, 1 - sure)
+        least += float((whole.p - whole.p_radius).sum()) * (1 - 128 * ROUND)
+    return max(0.0, 1 - least)
 
 
 def highest(pair: Pair) -> float:

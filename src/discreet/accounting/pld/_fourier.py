@@ -32,18 +32,19 @@ def fft_radius(size: int) -> float:
 
 
 def sum_radius(length: int) -> float:
-    """The same bound for a transform that is a plain sum of this many numbers, in any order."""
+    """Bound on the error of a plain sum of this many numbers, in any order, whose absolute values
+    add up to 1."""
     return 2 * (16 + length) * ROUND
 
 
 @dataclass(frozen=True, slots=True)
 class Convolved:
-    """The law of a sum modulo a size. The probability of ``moved + i`` is e^log_whole times
+    """The law of a sum modulo a size. The probability of ``shift + i`` is e^log_whole times
     ``mass[i]``, whose error is at most ``radius``."""
 
     mass: Floats
     radius: float
-    moved: int
+    shift: int
     log_whole: float
 
 
@@ -57,9 +58,9 @@ def convolved(laws: Iterable[IntegerLaw], size: int) -> Convolved:
     they are small. After some laws, the product is negligible at most frequencies. For the few
     others a plain sum is quicker than a transform.
     """
-    product, moved, log_whole = _Product.of_nothing(size), 0, 0.0
+    product, shift, log_whole = _Product.of_nothing(size), 0, 0.0
     for same in _side_by_side(laws):
-        moved += int(same.counts.sum()) * same.main
+        shift += int(same.counts.sum()) * same.main
         log_whole += float(same.counts @ np.log1p(same.excess))
         done = 0
         while done < len(same.counts):
@@ -67,9 +68,9 @@ def convolved(laws: Iterable[IntegerLaw], size: int) -> Convolved:
             is_quick = left.is_quick_at(product)
             taken = left if is_quick else left.part(slice(1))
             transform = _summed if is_quick else _transformed
-            product = product.times(taken, *transform(taken, product.places, size))
+            product = product.times(taken, *transform(taken, product.frequencies, size))
             done += len(taken.counts)
-    return Convolved(*product.back(), moved, log_whole)
+    return Convolved(*product.back(), shift, log_whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class _LawRows:
         return _LawRows(self.index, self.main, *columns)
 
     def is_quick_at(self, product: "_Product") -> bool:
-        cells, count = len(self.index) * len(product.places), len(self.counts)
+        cells, count = len(self.index) * len(product.frequencies), len(self.counts)
         return cells * (_TURN + count) < _TRANSFORM * count * product.size
 
 
@@ -112,65 +113,77 @@ def _side_by_side(laws: Iterable[IntegerLaw]) -> Iterator[_LawRows]:
         yield _LawRows.of(same[0][0], shares, counts)
 
 
-def _transformed(rows: _LawRows, places: Indices, size: int) -> tuple[Floats, Floats, float]:
+def _transformed(rows: _LawRows, frequencies: Indices, size: int) -> tuple[Floats, Floats, float]:
     """The real and imaginary parts of the first law's transform minus 1 at these frequencies, and
     a bound on their error relative to ``rest``."""
     folded = rows.index % size
     most = int(np.bincount(folded).max())  # masses added to one number
-    seen = scipy.fft.rfft(np.bincount(folded, rows.others[0], size))[np.newaxis, places]
+    seen = scipy.fft.rfft(np.bincount(folded, rows.others[0], size))[np.newaxis, frequencies]
     return seen.real - rows.rest[:, np.newaxis], seen.imag, fft_radius(size) + 2 * most * ROUND
 
 
-def _summed(rows: _LawRows, places: Indices, size: int) -> tuple[Floats, Floats, float]:
-    """The same for all laws, by plain sums."""
+def _summed(rows: _LawRows, frequencies: Indices, size: int) -> tuple[Floats, Floats, float]:
+    """The parts of all laws' transforms minus 1, and the error bound, by plain sums."""
     turns = np.arange(size)
     turns[size // 2 + 1 :] -= size
     angles = turns * (2 * math.pi / size)  # at most pi, and right to 3 units in the last place
     cosines, sines = np.cos(angles), np.sin(angles)
-    real, imaginary = (np.empty((len(rows.counts), len(places))) for _ in range(2))
+    real, imaginary = (np.empty((len(rows.counts), len(frequencies))) for _ in range(2))
     few = max(1, _PRODUCT // rows.others.size)
-    for part in (slice(start, start + few) for start in range(0, len(places), few)):
-        seen = np.multiply.outer(rows.index % size, places[part]) % size
+    for part in (slice(start, start + few) for start in range(0, len(frequencies), few)):
+        seen = np.multiply.outer(rows.index % size, frequencies[part]) % size
         real[:, part], imaginary[:, part] = rows.others @ cosines[seen], rows.others @ -sines[seen]
     return real - rows.rest[:, np.newaxis], imaginary, sum_radius(len(rows.index))
 
 
 @dataclass(frozen=True, slots=True)
 class _Product:
-    """A product of powers of transforms, at the frequencies (``places``) where it matters.
+    """A product of powers of transforms, at the frequencies where it matters.
 
-    At each of them: ln of its size, its angle, an error bound on both (``doubt``), the sum of the
-    absolute values that were added to both (``reach``), and whether no factor was small. For small
-    factors, ``slip`` bounds the error and ``least`` is the smallest count. ``lost`` bounds the
-    error of ln of the size where the product was neglected.
+    Attributes:
+        size: the number of points of the transform.
+        frequencies: where the product may still matter; each array below has a number for each.
+        log_size: ln of the product's absolute value.
+        angle: the product's angle.
+        log_error: bound on the error of ``log_size`` and of ``angle``.
+        absolute_sum: the sum of the absolute values that were added to these two.
+        is_large: whether no factor was small.
+        small_factor_error: bound on the error of the small factors together.
+        least: the smallest count of a law.
+        neglected_error: bound on the error of ``log_size`` where the product was neglected.
+        laws: the number of factors.
     """
 
     size: int
-    places: Indices
+    frequencies: Indices
     log_size: Floats
     angle: Floats
-    doubt: Floats
-    reach: Floats
+    log_error: Floats
+    absolute_sum: Floats
     is_large: NDArray[np.bool_]
-    slip: float = 0.0
+    small_factor_error: float = 0.0
     least: float = math.inf
-    lost: float = 0.0
+    neglected_error: float = 0.0
     laws: int = 0
 
     @staticmethod
     def of_nothing(size: int) -> "_Product":
-        places = np.arange(size // 2 + 1)
-        zeros = np.zeros(len(places))
-        return _Product(size, places, zeros, zeros, zeros, zeros, np.ones(len(places), dtype=bool))
+        frequencies = np.arange(size // 2 + 1)
+        zeros = np.zeros(len(frequencies))
+        return _Product(
+            size, frequencies, zeros, zeros, zeros, zeros, np.ones(len(frequencies), dtype=bool)
+        )
 
-    def times(self, rows: _LawRows, real: Floats, imaginary: Floats, off: float) -> "_Product":
-        """Multiply by the powers of transforms, given by the parts of transform - 1. ``off`` bounds
-        their relative error."""
+    def times(
+        self, rows: _LawRows, real: Floats, imaginary: Floats, transform_error: float
+    ) -> "_Product":
+        """Multiply by the powers of transforms, given by the parts of transform - 1. Their relative
+        error is at most ``transform_error``."""
         counts = rows.counts
-        each = 2.5 * rows.rest * (off + 8 * ROUND + 2 * np.abs(rows.excess))
+        each = 2.5 * rows.rest * (transform_error + 8 * ROUND + 2 * np.abs(rows.excess))
         least = min(self.least, float(counts.min()))
-        slip = self.slip + float(counts.sum()) * off
-        most = float((counts @ (each + 96 * ROUND)) + self.doubt.max(initial=0.0))
+        small_factor_error = self.small_factor_error + float(counts.sum()) * transform_error
+        most = float((counts @ (each + 96 * ROUND)) + self.log_error.max(initial=0.0))
         square = real * (2 + real) + imaginary * imaginary  # |1 + z|^2 - 1
         likely = self._likely(square, counts)
         if not likely.all():
@@ -184,17 +197,17 @@ class _Product:
         angles = np.arctan2(imaginary, 1 + real)
         found = _Product(
             self.size,
-            self.places[likely],
+            self.frequencies[likely],
             self.log_size[likely] + counts @ logs,
             self.angle[likely] + counts @ angles,
-            self.doubt[likely]
+            self.log_error[likely]
             + counts @ (32 * ROUND * (np.abs(real) + np.abs(imaginary)))
             + float(counts @ each),
-            self.reach[likely] + counts @ (np.abs(logs) + np.abs(angles)),
+            self.absolute_sum[likely] + counts @ (np.abs(logs) + np.abs(angles)),
             self.is_large[likely] & is_near.all(axis=0),
-            slip,
+            small_factor_error,
             least,
-            max(self.lost, most),
+            max(self.neglected_error, most),
             self.laws + len(counts),
         )
         return found._without_nothing()
@@ -203,7 +216,7 @@ class _Product:
         """Where the product may still matter, decided without logarithms. Squares near -1 have
         lost most digits, so these stay."""
         if len(counts) > 1:
-            return np.ones(len(self.places), dtype=bool)
+            return np.ones(len(self.frequencies), dtype=bool)
         room = _NOTHING - float(self.log_size.max(initial=0.0))
         return np.asarray(square[0] > math.expm1(2 * room / float(counts[0])) - 64 * ROUND)
 
@@ -211,22 +224,23 @@ class _Product:
         likely = self.log_size > _NOTHING
         if likely.all():
             return self
-        names = ("places", "log_size", "angle", "doubt", "reach", "is_large")
+        names = ("frequencies", "log_size", "angle", "log_error", "absolute_sum", "is_large")
         return replace(self, **{name: getattr(self, name)[likely] for name in names})
 
     def back(self) -> tuple[Floats, float]:
         """The inverse transform, and a bound on its error."""
         height = np.exp(self.log_size)
         spectrum = np.zeros(self.size // 2 + 1, dtype=np.complex128)
-        spectrum[self.places] = height * (np.cos(self.angle) + 1j * np.sin(self.angle))
+        spectrum[self.frequencies] = height * (np.cos(self.angle) + 1j * np.sin(self.angle))
         # For few laws, the transforms' errors exceed the rounding of their sums.
-        doubt = self.doubt + 2 * ROUND * (4 + self.laws) * (1 + self.reach)
-        apart = float((height * np.expm1(np.minimum(doubt, 700.0))).sum())
-        small = 2 * self.slip * math.exp(min(self.slip, 700.0)) * 0.5 ** (self.least - 1)
-        nothing = math.exp(min(_NOTHING + self.lost, 700.0))
-        apart += (self.size - float(np.count_nonzero(self.is_large))) * (small + nothing)
-        whole = float(height.sum()) + apart
-        radius = 2.02 / self.size * (apart + whole * fft_radius(self.size)) + 1e-300
+        log_error = self.log_error + 2 * ROUND * (4 + self.laws) * (1 + self.absolute_sum)
+        error = float((height * np.expm1(np.minimum(log_error, 700.0))).sum())
+        factor_error = self.small_factor_error
+        small = 2 * factor_error * math.exp(min(factor_error, 700.0)) * 0.5 ** (self.least - 1)
+        nothing = math.exp(min(_NOTHING + self.neglected_error, 700.0))
+        error += (self.size - float(np.count_nonzero(self.is_large))) * (small + nothing)
+        whole = float(height.sum()) + error
+        radius = 2.02 / self.size * (error + whole * fft_radius(self.size)) + 1e-300
         return scipy.fft.irfft(spectrum, self.size), radius
 
 

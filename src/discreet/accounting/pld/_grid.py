@@ -115,16 +115,16 @@ def _at_step(
     points: CountedPoints = []
     moved = 0.0
     for group in coarse.groups:
-        found, off = on_grid(group, fineness)
+        found, error = on_grid(group, fineness)
         points += [(one, count) for one, (_, count) in zip(found, group.pairs, strict=True)]
-        moved += float(group.counts @ np.abs(off))
+        moved += float(group.counts @ np.abs(error))
     return points, moved / max(tilt.exponent, _TINY)
 
 
 def _upper(group: CoarseGroup, fineness: "_Fineness") -> tuple[list[Points], Floats]:
     """Discretize similar pairs from above, on the same points.
 
-    Also returns by how much ln of each pair's moment is off.
+    Also returns the error of ln of each pair's moment.
     """
     log_moment, share = group.tilted(fineness.tilt)
     mean = group.counts @ share / group.counts.sum()
@@ -137,7 +137,7 @@ def _upper(group: CoarseGroup, fineness: "_Fineness") -> tuple[list[Points], Flo
 
 def _lower(group: CoarseGroup, fineness: "_Fineness") -> tuple[list[Points], Floats]:
     """Discretize similar pairs from below, each on its own points. Errors are as in `_upper`."""
-    found, off = [], []
+    found, errors = [], []
     for (pair, _), log_moment, share in zip(group.pairs, *group.tilted(fineness.tilt), strict=True):
         edges = fineness.edges(group, share, fineness.widest(share), fineness.least(log_moment))
         one = discretize_lower(pair, edges, fineness.step, fineness.tilt)
@@ -145,8 +145,8 @@ def _lower(group: CoarseGroup, fineness: "_Fineness") -> tuple[list[Points], Flo
         cells = [Cells.of(piece, each, fineness.step) for piece, each in both]
         exact = log_moments(pair, cells, fineness.tilt)
         found.append(one)
-        off.append(float((log_moments_of([one], fineness.tilt) - exact)[0]))
-    return found, np.array(off)
+        errors.append(float((log_moments_of([one], fineness.tilt) - exact)[0]))
+    return found, np.array(errors)
 
 
 def _cells(group: CoarseGroup, edges: Sequence[Indices], step: float) -> list[Cells]:
@@ -236,12 +236,12 @@ class _Fineness:
 def _on_lattice(step: float, pairs: Sequence[Pair]) -> float:
     """A step, at most the given one, that divides the losses of all atoms. If no common divisor is
     known, or it is much finer, the given step."""
-    spacings = [pair.lattice for pair in pairs if len(pair.atoms.loss)]
-    known = [spacing for spacing in spacings if spacing is not None]
-    if not known or len(known) < len(spacings):
+    lattices = [pair.lattice for pair in pairs if len(pair.atoms.loss)]
+    spacings = [spacing for spacing in lattices if spacing is not None]
+    if not spacings or len(spacings) < len(lattices):
         return step
-    whole = math.lcm(*(one.denominator for one in known))
-    common = Fraction(math.gcd(*(int(one * whole) for one in known)), whole)
+    whole = math.lcm(*(one.denominator for one in spacings))
+    common = Fraction(math.gcd(*(int(one * whole) for one in spacings)), whole)
     if float(common) > step and not any(pair.pieces for pair in pairs):
         return float(common)  # every loss is on the grid
     parts = math.ceil(float(common) / step)

@@ -86,8 +86,8 @@ class NormalSums:
         return [(outcome * outcome * factor).exp() for outcome in outcomes]
 
     def beyond(self, reach: int) -> arb:
-        """A ball from 0 to a bound on the sum above the reach and below minus the reach. The
-        summands fall at least as fast as a geometric series."""
+        """A ball around the sum over all numbers whose absolute value is above the reach. It goes
+        from 0 to a geometric series that bounds the summands."""
         falls = -(-ball(reach / self.stddev**2)).expm1()
         most = 2 * self.weight(reach + 1) / falls
         return (most / 2).union(arb(0)).union(most)

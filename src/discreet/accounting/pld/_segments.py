@@ -48,7 +48,7 @@ def log_sum(power: Floats) -> float:
 
 
 def log_sums(power: Floats) -> Floats:
-    """The same for each row."""
+    """ln of the sum of e^power in each row, without overflow."""
     most = power.max(axis=-1, initial=-math.inf, keepdims=True)
     sunk = np.where(most > -math.inf, most, 0.0)
     with np.errstate(divide="ignore"):

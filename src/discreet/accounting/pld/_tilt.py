@@ -185,9 +185,11 @@ class CoarsePld:
         return log_moment - exponent * mean + math.log(max(share, _TINY)), mean, stddev
 
     def bulk(self, stddev: float, exponent: float | None = None) -> float:
-        """Scale of the sum apart from rare losses: the root of a sum of squares, each of which is
-        capped at a few times the result; of the losses themselves, or, given an exponent, of
-        their distances from the tilted means. At most ``stddev``, the scale of all of it."""
+        """Scale of the sum without its rare, large losses; at most ``stddev``, the scale with them.
+
+        It is the root of a sum of squares, each capped at the square of a few times the result.
+        The squares are those of the losses. Given an exponent, they are those of the distances from
+        the tilted means."""
         parts = list(self._squares(exponent))
         scale = stddev
         while True:

@@ -14,7 +14,7 @@ import scipy
 
 from discreet.accounting.pld._continuous import ROUND, Floats
 from discreet.accounting.pld._discretize import Points
-from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.pld._dominating_pairs import Side, sign_of
 from discreet.accounting.pld._fourier import Indices, IntegerLaw
 from discreet.accounting.pld._segments import Segments
 
@@ -40,7 +40,7 @@ class TiltedSum:
     ``means`` (of each law), ``mean`` and ``stddev`` (of the whole sum) are in steps of the grid.
     """
 
-    places: tuple[Indices, ...]
+    indices_of_laws: tuple[Indices, ...]
     index: Indices
     share: Floats
     runs: Segments
@@ -63,9 +63,11 @@ class TiltedSum:
         moved = tilt * np.concatenate([points.loss for points, _ in parts])
         most, weight = runs.exponentials(moved + log_mass)
         with np.errstate(invalid="ignore"):
-            doubt = 6 * ROUND * (np.abs(moved) + np.abs(log_mass) + runs.spread(np.abs(most)))
-        doubt = np.where(np.isfinite(log_mass), doubt + 8 * ROUND, 0.0)
-        weight = weight * (1 + sign_of(side) * doubt)
+            relative_error = (
+                6 * ROUND * (np.abs(moved) + np.abs(log_mass) + runs.spread(np.abs(most)))
+            )
+        relative_error = np.where(np.isfinite(log_mass), relative_error + 8 * ROUND, 0.0)
+        weight = weight * (1 + sign_of(side) * relative_error)
         total = runs.sums(weight)
         share = weight / runs.spread(total)
         logs = most + np.log(total)
@@ -76,16 +78,17 @@ class TiltedSum:
         squares = runs.sums(share * (index - runs.spread(means)) ** 2)
         mean, stddev = float(counts @ means), math.sqrt(float(counts @ squares))
         step = parts[0][0].step
-        places = tuple(points.index for points, _ in parts)
+        indices = tuple(points.index for points, _ in parts)
         return TiltedSum(
-            places, index, share, runs, counts, tilt, step, log_total, means, mean, stddev
+            indices, index, share, runs, counts, tilt, step, log_total, means, mean, stddev
         )
 
     def laws(self) -> Iterator[IntegerLaw]:
         """Index, share and count of each law."""
         starts = self.runs.starts.tolist()
-        for place, start, count in zip(self.places, starts, self.counts.tolist(), strict=True):
-            yield place, self.share[start : start + len(place)], int(count)
+        laws = zip(self.indices_of_laws, starts, self.counts.tolist(), strict=True)
+        for index, start, count in laws:
+            yield index, self.share[start : start + len(index)], int(count)
 
     @property
     def fall(self) -> float:
@@ -144,10 +147,10 @@ def chosen_window(
 def _above_only(tilted: TiltedSum, log_little: float, log_scale: float) -> Window:
     """A window for bounds from above.
 
-    Mass above the window is charged to delta. Mass from below wraps round to the window's upper
-    end, where untilting makes it negligible. So the window may be smaller than the law, as long as
-    little mass from above wraps round. If delta does not come from near the mean, rounding errors
-    dominate, and a wide window keeps them small.
+    Mass above the window is charged to delta. Mass below the window wraps round to its upper end,
+    where untilting makes it negligible. So the window may be smaller than the law, if little mass
+    from above wraps round to its lower end. If delta comes from losses far from the mean, rounding
+    errors dominate; a wide window keeps them small.
     """
     # 1. The upper end: widen it until Chernoff's bound on the mass above is small.
     half, fall = 7 * tilted.stddev + 32, tilted.fall
@@ -184,7 +187,3 @@ def _both_ways(tilted: TiltedSum) -> Window:
         if is_enough or wanted >= LARGEST or wanted > 200 * tilted.stddev + _SMALL:
             return math.floor(tilted.mean) - size // 2, size, above, below
         wanted *= 1.4
-
-
-def sign_of(side: Side) -> int:
-    return 1 if side is Side.UPPER else -1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.accounting.pld._continuous import ROUND, Floats, Piece
-from discreet.accounting.pld._dominating_pairs import ATOM, Pair, Side
+from discreet.accounting.pld._dominating_pairs import ATOM, Pair, Side, sign_of
 
 _TAIL = 1e-280
 _BISECTIONS = 60
@@ -31,7 +31,7 @@ class UncomposedPld:
     @staticmethod
     def of_pair(pair: Pair, side: Side) -> "UncomposedPld":
         """The law of a pair's loss, its pieces as they are."""
-        atoms, sign = pair.atoms, _sign(side)
+        atoms, sign = pair.atoms, sign_of(side)
         is_finite = np.isfinite(atoms.loss) & (atoms.p > 0)
         loss, mass = atoms.loss[is_finite], atoms.p[is_finite]
         order = np.argsort(loss)
@@ -43,7 +43,7 @@ class UncomposedPld:
     def epsilon(self, delta: float) -> float:
         """The epsilon at which the bound on delta equals ``delta``. From above, it is infinite if
         the mass at infinity alone exceeds ``delta``."""
-        left = (delta - self.infinite) * (1 - self._slip)
+        left = (delta - self.infinite) * (1 - self._relative_error)
         if left <= 0:
             return math.inf if self.side is Side.UPPER else max(0.0, self._largest())
         if self._finite(0.0) <= left:
@@ -59,7 +59,7 @@ class UncomposedPld:
 
     def delta(self, epsilon: float) -> float:
         """The bound on delta at this epsilon."""
-        found = (self._finite(epsilon) + self.infinite) * (1 + self._slip)
+        found = (self._finite(epsilon) + self.infinite) * (1 + self._relative_error)
         return min(1.0, max(found, 0.0))
 
     def _by_bisection(self, left: float) -> float:
@@ -95,18 +95,14 @@ class UncomposedPld:
         cells = piece.masses(np.array([epsilon]), np.zeros(1))
         gap, q = float(cells.gap[-1]), float(cells.q[-1])
         rise = math.expm1(epsilon)
-        doubt = float(cells.gap_radius[-1]) + rise * float(cells.q_radius[-1])
-        doubt += 8 * ROUND * (abs(gap) + rise * q)
-        return max(0.0, gap - rise * q + _sign(self.side) * doubt)
+        error = float(cells.gap_radius[-1]) + rise * float(cells.q_radius[-1])
+        error += 8 * ROUND * (abs(gap) + rise * q)
+        return max(0.0, gap - rise * q + sign_of(self.side) * error)
 
     @property
-    def _slip(self) -> float:
+    def _relative_error(self) -> float:
         """Relative error of a sum of all masses, with the sign of the side."""
-        return _sign(self.side) * 2 * ROUND * (len(self.loss) + 16)
+        return sign_of(self.side) * 2 * ROUND * (len(self.loss) + 16)
 
 
 _LARGEST_LOSS = 600.0  # its exponential is a number
-
-
-def _sign(side: Side) -> int:
-    return 1 if side is Side.UPPER else -1

@@ -17,13 +17,13 @@ from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal
 from discreet.accounting.pld._outcomes import Group, NormalSums, coarsen
 
 _REACH = 38  # standard deviations: the probability beyond is less than 1e-313
-_NEAR = 10
+_NEAR = 10  # standard deviations within which groups are small; beyond, four times as large
 _FINENESS = 50  # groups per standard deviation
-_MOST_GROUPS = 4096
-_SMALL = 32
+_MOST_GROUPS = 4096  # between the centres, so that a large sensitivity stays quick
+_SMALL = 32  # a standard deviation up to which outcomes are listed one by one
 _LARGEST_SQUARE = 10**12  # of the sensitivity over the standard deviation
 _BITS = 256
-_TAIL = 1e-300
+_TAIL = 1e-300  # above the probability beyond `_REACH`
 
 
 @frozen
