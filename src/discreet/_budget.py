@@ -122,7 +122,7 @@ class RenyiLimit:
 
     @property
     def most(self) -> Fraction:
-        """The largest share of a bound at its order, which is 1."""
+        """1: the whole of the bound at each order."""
         return Fraction(1)
 
     def __str__(self) -> str:
@@ -183,8 +183,8 @@ class Receipt:
 
     ``digest`` names the ledger's entry. ``stored`` is the answer of an earlier charge under the
     same request, if there is one. ``is_insecure`` marks a charge whose noise was not secret.
-    ``balance`` is the balance after the charge, if the payer knows it; it is computed when it is
-    first read, and is not part of the proof. ``request`` is the id of the request, and
+    ``balance`` is the balance after the charge, if the payer knows it. It is computed when it is
+    first read, and it is not part of the proof. ``request`` is the id of the request, and
     ``privacy_loss`` the JSON of the privacy loss. ``statement`` is JSON too: the question with its
     unit, assumptions and mechanisms, if the payer recorded its digest.
     """

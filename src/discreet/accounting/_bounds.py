@@ -103,7 +103,7 @@ class Sum(Protocol):
 def summed(
     loss: Sum, bound: Callable[[Bounds], Known | Unknown], nothing: Known
 ) -> Known | Unknown:
-    """The sum of a bound on each term times its count; unknown if it is so for any term."""
+    """The sum of each term's bound times its count; `Unknown` if the bound of any term is."""
     total: Any = nothing  # Any: numbers or balls
     for term, count in loss.terms:
         one: Any = bound(term)

@@ -20,6 +20,7 @@ from discreet.errors import InvalidArgument, NoBound
 _DECADES = (0, 1, -1, 2, -2, 4, -4, 8, -8, 16, -16, 32, -32)
 _DIGITS = 6
 _TOLERANCE = 1e-3
+_TURNS_PER_HALVING = 8  # each such turn takes the middle, so that the search always ends
 
 Value = TypeVar("Value", Fraction, int)
 
@@ -28,8 +29,8 @@ Value = TypeVar("Value", Fraction, int)
 class Calibration(Generic[Value]):
     """A number that was found, and its cost: ``epsilon``, rounded up, at ``delta``.
 
-    With ``is_least``, more costs less, as of noise, and less would not fit; without it, more
-    would not fit.
+    ``is_least`` says which numbers don't fit: smaller ones (as of noise, where more costs less), or
+    else larger ones.
     """
 
     value: Value
@@ -113,11 +114,14 @@ class _Search:
 
     def found(self, decades: Sequence[int]) -> tuple[_Probe, bool]:
         """The value nearest to the target that fits, and whether it is the least such value."""
+        # 1. Bracket the limit.
         probes, rises = self._surroundings(decades)
         ends = list(self._ends(probes, rises=rises))  # one that fits, and one that doesn't
-        pulls, last = [1.0, 1.0], -1
+
+        # 2. Interpolate by the Illinois rule: halve the weight of an end that did not move.
+        weights, last_side = [1.0, 1.0], -1
         for turn in count(1):
-            share = None if turn % 8 == 0 else self._share(ends, pulls)
+            share = self._share(ends, weights) if turn % _TURNS_PER_HALVING else None
             value = None if self._is_enough(ends[0]) else self._between(ends, share)
             if value is None:
                 break
@@ -125,9 +129,11 @@ class _Search:
             if probe.refusal and not (ends[0].refusal or ends[1].refusal):
                 raise probe.refusal
             side = 0 if probe.fits or (probe.refusal and ends[0].refusal) else 1
-            if side == last:  # an end that stays pulls less and less (the Illinois rule)
-                pulls[1 - side] /= 2
-            ends[side], pulls[side], last = probe, 1.0, side
+            if side == last_side:
+                weights[1 - side] /= 2
+            ends[side], weights[side], last_side = probe, 1.0, side
+
+        # 3. Check that a value fits, and that the costs only rise or only fall.
         if ends[0].refusal:
             raise self._none_fits(ends[1])
         self._check_order(probes, rises=rises)
@@ -190,7 +196,7 @@ class _Search:
             return False
         return inside.epsilon >= self.epsilon * (1 - _TOLERANCE)
 
-    def _share(self, ends: Sequence[_Probe], pulls: Sequence[float]) -> float | None:
+    def _share(self, ends: Sequence[_Probe], weights: Sequence[float]) -> float | None:
         """The expected place of the limit between inside (0) and outside (1), if the cost were a
         power of the value; `None` if the costs don't show it. Just above the target, the aim is
         slightly below it."""
@@ -201,7 +207,7 @@ class _Search:
         aim = math.log(self.epsilon * (1 - _TOLERANCE / 2) if is_near else self.epsilon)
         below, above = aim - math.log(inside), math.log(outside) - aim
         if not is_near:
-            below, above = below * pulls[0], above * pulls[1]
+            below, above = below * weights[0], above * weights[1]
         return below / (below + above) if below >= 0 < above else None
 
     def _between(self, ends: Sequence[_Probe], share: float | None) -> Fraction | None:

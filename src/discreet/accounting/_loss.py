@@ -1,8 +1,8 @@
 """The one currency: a privacy loss is a formal sum of counted terms.
 
-It is held as what happened, ``3 * Gaussian(4.0) + Pure(0.5)``, never as a number. Numbers come at
-the edge: the methods of `PrivacyLoss` are thin calls into the theorems below this file. The kinds
-of term are above it, in `discreet.accounting.terms`.
+It records the mechanisms that ran, ``3 * Gaussian(4.0) + Pure(0.5)``, not a number. Numbers are
+computed last: the methods of `PrivacyLoss` are thin calls into the theorems below this file. The
+kinds of term are above it, in `discreet.accounting.terms`.
 """
 
 import json

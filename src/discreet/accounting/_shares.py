@@ -1,10 +1,12 @@
 """The shares of a limit's delta for leaks, squares and orders, and their defaults.
 
-The default serves all kinds of charges. The shares for training give nearly everything to squares,
-which count training runs and normal noise best. The shares for leaks give half to charges that fail
-with a small probability, such as private keys. Under a large epsilon and a small delta the default
-gives much to leaks, too. The shares must add up to at most the limit's delta: a strategy may spend
-the leaks in nearly all transcripts, and the squares in the few transcripts in which they matter.
+The default serves all kinds of charges. The shares for training give nearly all of delta to
+squares, which count training runs and normal noise best. The shares for leaks give half of delta to
+charges that fail with a small probability, such as private keys. If epsilon is large and delta
+small, the default also gives leaks a large share.
+
+The shares must add up to at most the limit's delta: a strategy may spend the leaks in nearly all
+transcripts, and the squares in the few transcripts in which they matter.
 """
 
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from discreet.accounting._renyi import log_conversion
 
 _BITS = 256
 _LARGEST_EPSILON = 10**6  # squares are counted under limits up to here
-_WHOLE = 220  # the epsilon * ln(1/delta) that gives leaks all of delta; (8, 1e-6) gives half
+_WHOLE = 220  # the epsilon * ln(1/delta) at which the formula for leaks would give all of delta
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,8 +89,8 @@ def epsilon(loss: Sum, delta: Fraction) -> float:
     exact = _gaussian_epsilon(loss, delta)
     if not isinstance(exact, Unknown):
         return float_up(exact)
-    # 2. Some mechanism has exactly the pairs: no other theorem can improve on their distributions.
-    # Without distributions the basic bound may be far from the smallest, so stage 3 follows.
+    # 2. The pairs are exact, so only distributions and basic composition matter. If the
+    # distributions give no bound, the basic one may be far from the smallest: stage 3 follows.
     if _bounds.is_attained(loss):
         basic = _basic_epsilon(loss, delta)
         closest = distribution_epsilon(loss, delta) if delta else basic

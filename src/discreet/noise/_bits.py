@@ -129,7 +129,8 @@ class _Process:
     """The identity of this process, and its streams.
 
     A process id is not enough: ids are reused, and in a new namespace a child may have its parent's
-    id. So each fork raises a counter, and `ownership` notices children that Python did not make.
+    id. So each fork raises a counter, and `discreet._ownership` notices
+    children that Python did not make.
     No fork happens while a stream is made, since the cipher's library has locks of its own.
     """
 

@@ -169,7 +169,7 @@ class SampledWithReplacement(Term):
                 most = max(most, _bounds.failure_probability(group))
                 total += ways * ball(most)
             found = upper_fraction(total)
-        # failing with probability delta lets `at_most_pure` apply, which is worth a factor of 2
+        # `at_most_pure` needs a failure probability of at least delta. It is worth a factor of 2.
         whole = self.approximate()
         if not isinstance(whole, Unknown) and whole[1] <= 2 * found:
             found = max(found, whole[1])
@@ -253,8 +253,8 @@ def _weighted(drawn: _Drawn, side: Side) -> list[tuple[arb, Pair]] | Unknown:
 
 
 def _numbers(most: int, units: int) -> Iterator[tuple[int, arb]]:
-    """Numbers of draws with their probabilities. Large numbers are rounded up, so that there are
-    few; 0 stands for all numbers whose probability is negligible."""
+    """Numbers of draws with their probabilities. Large numbers are rounded up to a few. The
+    number 0 stands for all numbers whose probability is negligible."""
     if units == 1:
         yield most, arb(1)
         return

@@ -73,8 +73,8 @@ def coins(chance: Fraction, count: int, bits: Bits) -> Booleans:
 def below(limit: int, count: int, bits: Bits) -> Integers:
     """Independent integers from 0 to limit - 1, all equally likely; limit <= 2^62.
 
-    A number made of whole inverted words is drawn until it lies below the largest multiple of the
-    limit. Inverted, because audits use words of ones only, which must be accepted.
+    A number is made of whole words and drawn again until it lies below the largest multiple of the
+    limit. The words' bits are inverted: audits draw words of ones, and these must be accepted.
     """
     each = max(1, -(-(limit - 1).bit_length() // bits.width))
     last = np.uint64((1 << each * bits.width) // limit * limit - 1)
