@@ -35,7 +35,7 @@ from discreet.accounting import (
     TunedNegativeBinomial,
     TunedPoisson,
     Zcdp,
-    _tuning,
+    _run_counts,
     from_dp_event,
     to_dp_event,
 )
@@ -199,7 +199,7 @@ class TestReading:
         law = np.exp(log - log.max())
         assert float(law @ runs / law.sum()) == pytest.approx(mean, rel=1e-6)
         with precision(200):
-            least = _tuning.NegativeBinomial(term.eta, term.gamma).mean()
+            least = _run_counts.NegativeBinomial(term.eta, term.gamma).mean()
             assert mean <= least < mean * (1 + 1e-13)
 
     def test_large_counts_are_exact(self) -> None:

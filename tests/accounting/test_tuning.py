@@ -34,9 +34,9 @@ from discreet.accounting import (
     TunedNegativeBinomial,
     TunedPoisson,
     _bounds,
+    _run_counts,
     _tuning,
 )
-from discreet.accounting import _tuning as laws
 from discreet.accounting._bounds import known
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
@@ -312,7 +312,7 @@ class TestPapers:
         for case in (negative_binomial(eta, g) for eta in ETAS for g in GAMMAS):
             term = case.term(Pure(1))
             assert isinstance(term, TunedNegativeBinomial)
-            runs = _tuning.NegativeBinomial(term.eta, term.gamma)
+            runs = _run_counts.NegativeBinomial(term.eta, term.gamma)
             real = sum(k * chance for k, chance in case.chances.items())
             assert float(runs.mean()) == pytest.approx(real, rel=1e-9)
             for k, chance in zip(range(20), runs.chances(), strict=False):
@@ -409,27 +409,27 @@ def normal(x: float) -> float:
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
-LAWS: list[laws.Runs] = [
-    laws.NegativeBinomial(Fraction(eta), Fraction(gamma))
+LAWS: list[_run_counts.Runs] = [
+    _run_counts.NegativeBinomial(Fraction(eta), Fraction(gamma))
     for eta in ("-0.9", "0", "1", "7")
     for gamma in ("0.001", "0.1", "0.9", "1")
 ]
-LAWS += [laws.Poisson(Fraction(mean)) for mean in ("0.1", "1", "30")]
+LAWS += [_run_counts.Poisson(Fraction(mean)) for mean in ("0.1", "1", "30")]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_the_spread_with_a_ceiling_is_the_largest_ratio(law: laws.Runs) -> None:
+def test_the_spread_with_a_ceiling_is_the_largest_ratio(law: _run_counts.Runs) -> None:
     """Of f'(s) / f'(t) over all s, with the least t that epsilon allows; it rises with it."""
     for epsilon in (0.01, 0.5, 2, 8):
         before, exact = 0.0, Fraction(str(epsilon))
         with precision(128):
-            whole = float(laws.pure_spread(law, exact).upper())
+            whole = float(_tuning.pure_spread(law, exact).upper())
         s = np.concatenate([np.linspace(1e-6, 1, 4001), 1 - np.geomspace(1e-9, 0.5, 500)])
         s = np.append(s, 1 / (1 + math.exp(-epsilon)))
         t = np.maximum(s * math.exp(-epsilon), 1 - math.exp(epsilon) * (1 - s))
         for most in (1, 2, 3, 7, 40):
             with precision(128):
-                found = float(laws.pure_spread(law, exact, most).upper())
+                found = float(_tuning.pure_spread(law, exact, most).upper())
                 chances = [float(chance) for chance in islice(law.chances(), most + 1)]
             slopes = [number * chance for number, chance in enumerate(chances)][1:]
             upper, lower = (np.polynomial.polynomial.polyval(x, slopes) for x in (s, t))

@@ -20,6 +20,7 @@ from discreet._exact import ball, decimal_up, fraction, precision, upper_fractio
 from discreet.accounting import _pairs
 from discreet.accounting._analytic import gaussian_epsilon, gaussian_multiplier, gaussian_rest
 from discreet.accounting._bounds import Sum, Unknown, known
+from discreet.accounting._hull import lower_hull
 from discreet.accounting._profile import Profile, profile
 from discreet.accounting.pld._continuous import Floats
 from discreet.accounting.pld._dominating_pairs import Side
@@ -33,7 +34,6 @@ _LEAK_DIGITS = 4
 _SQUARE_DIGITS = 6
 _HALVINGS = 40
 
-_Point = tuple[float, float]
 _LARGEST_EPSILON = 1000  # above it, the square would be too large to be useful
 _LARGEST_SQUARE = Fraction(10) ** 12
 
@@ -93,11 +93,7 @@ class Chords:
         if not bound.epsilons[-1] < _LARGEST_LOSS:
             return Unknown("its losses are too large to be counted as Gaussian")
         points = list(zip(np.exp(bound.epsilons).tolist(), bound.deltas, strict=True))
-        hull: list[int] = []
-        for i, point in enumerate(points):
-            while len(hull) > 1 and _is_above(points[hull[-2]], points[hull[-1]], point):
-                hull.pop()
-            hull.append(i)
+        hull = lower_hull(points)
         return Chords(
             tuple(fraction(bound.epsilons[i]) for i in hull),
             tuple(fraction(bound.deltas[i]) for i in hull),
@@ -144,12 +140,6 @@ def _floats(numbers: tuple[Fraction, ...]) -> Floats:
     return np.array([float(number) for number in numbers])
 
 
-def _is_above(first: _Point, middle: _Point, last: _Point) -> bool:
-    """Whether the middle point lies on the chord of the others, or above it."""
-    rise, whole = middle[1] - first[1], last[1] - first[1]
-    return rise * (last[0] - first[0]) >= whole * (middle[0] - first[0])
-
-
 def _distance(size: arb, power: arb, leak: arb) -> arb:
     """The distance mu of two normal laws for which a test has this size and power beside the leak:
     power = leak + (1 - leak) Phi(Phi^-1(size / (1 - leak)) + mu). Infinite if no distance
@@ -176,11 +166,11 @@ def chords(loss: Sum, leak: Fraction) -> Chords | Unknown:
 
 @lru_cache(maxsize=256)
 def beside_leak(loss: Sum, leak: Fraction, most: Fraction) -> tuple[Fraction, Fraction] | Unknown:
-    """A leak and a square of mu, rounded up, that together dominate the loss. Of all such pairs, it
-    is the one of which the most copies fit into a total ``leak`` and a total square of ``most``.
+    """A leak and a square of mu, rounded up, that together dominate the loss. They are chosen so
+    that the most copies of the loss fit into a total ``leak`` and a total square of ``most``.
 
-    A larger leak makes the square smaller. A bisection finds the leak at which both take the same
-    part of their totals.
+    A larger leak makes the square smaller. A bisection finds the leak at which leak and square take
+    the same part of their totals.
     """
     found, whole = chords(loss, leak), float(leak)
     if isinstance(found, Unknown):

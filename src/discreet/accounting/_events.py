@@ -22,7 +22,7 @@ from discreet._exact import (
     upper_fraction,
 )
 from discreet._unit import Change, Unit
-from discreet.accounting import _tuning, terms
+from discreet.accounting import _run_counts, terms
 from discreet.accounting._loss import PrivacyLoss, Term
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 
@@ -238,7 +238,7 @@ def _tuned(event: Any, loss: PrivacyLoss) -> Term:
     eta = _checks.not_negative(shape=shape)
     if mean < 1:
         raise InvalidArgument(f"mean = {shown(mean)}: give a number of runs, 1 or above")
-    runs = _tuning.NegativeBinomial.of_mean(eta, mean)
+    runs = _run_counts.NegativeBinomial.of_mean(eta, mean)
     return terms.TunedNegativeBinomial(loss, eta, runs.gamma)
 
 
@@ -320,7 +320,7 @@ def _event(term: Term, events: Any) -> Any:
 
 def _mean(eta: Fraction, gamma: Fraction) -> float:
     with precision(_BITS):
-        return float_up(_tuning.NegativeBinomial(eta, gamma).mean())
+        return float_up(_run_counts.NegativeBinomial(eta, gamma).mean())
 
 
 _NamedValues = tuple[str, *tuple[float | int | None, ...]]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise, starmap
 
 import numpy as np
 from flint import arb, fmpq
@@ -18,6 +19,7 @@ from discreet._bisection import halved
 from discreet._exact import ball, precision, upper_fraction
 from discreet.accounting import _bounds
 from discreet.accounting._bounds import Bounds, Sum, Unknown
+from discreet.accounting._hull import lower_hull
 from discreet.accounting._renyi import Curve, log_conversion
 from discreet.accounting.pld._composed_pair import composed_pair
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal, tells_nothing
@@ -188,11 +190,6 @@ def pair_through(points: Sequence[CurvePoint]) -> Pair:
     return _pair_below(mirrored + exact)
 
 
-def one_sided_pair_through(points: Iterable[CurvePoint]) -> Pair:
-    """As `pair_through`, for one order of the neighbours: e^epsilon may lie between 0 and 1."""
-    return _pair_below([_rational(point) for point in points])
-
-
 # Rationals of python-flint, which add and divide many times faster than fractions
 _HullPoint = tuple[fmpq, fmpq]
 
@@ -203,15 +200,9 @@ def _rational(point: CurvePoint) -> _HullPoint:
 
 
 def _pair_below(points: Iterable[_HullPoint]) -> Pair:
-    hull: list[_HullPoint] = [(fmpq(0), fmpq(1))]
-    slopes: list[fmpq] = []  # from each point of the hull to the next one
-    for point in points:
-        while slopes and slopes[-1] >= _slope(hull[-1], point):
-            hull.pop()
-            slopes.pop()
-        slopes.append(_slope(hull[-1], point))
-        hull.append(point)
-    slopes.append(fmpq(0))
+    every = [(fmpq(0), fmpq(1)), *points]
+    hull = [every[place] for place in lower_hull(every)]
+    slopes = [*starmap(_slope, pairwise(hull)), fmpq(0)]
     turns = [(odds, slopes[n + 1] - slopes[n]) for n, (odds, _) in enumerate(hull[1:])]
     atoms = [
         (_log(odds), _float(odds * turn), _float(turn))

@@ -24,6 +24,7 @@ from discreet._exact import (
 from discreet._fields import Converted, field, frozen, optional
 from discreet._unit import Change
 from discreet.accounting._bounds import Unknown
+from discreet.accounting._hull import lower_hull
 from discreet.accounting._loss import PrivacyLoss, Term, change_of
 from discreet.accounting._pairs import pair_of_profile, pair_through
 from discreet.accounting._renyi import at_most_pure, infinite_probability, log_moment
@@ -326,14 +327,8 @@ def _lower_hull(points: CurvePoints) -> list[tuple[Fraction, Fraction]]:
     zero, one = Fraction(0), Fraction(1)
     first = [] if points[0][0] == 0 else [(zero, points[0][1])]
     last = [] if points[-1][0] == 1 else [(one, zero)]
-    hull: list[tuple[Fraction, Fraction]] = []
-    for a, b in [*first, *points, *last]:
-        while len(hull) > 1 and (hull[-1][1] - hull[-2][1]) * (a - hull[-2][0]) >= (
-            b - hull[-2][1]
-        ) * (hull[-1][0] - hull[-2][0]):
-            hull.pop()
-        hull.append((a, b))
-    return hull
+    every = [*first, *points, *last]
+    return [every[place] for place in lower_hull(every)]
 
 
 def _part(number: object) -> Fraction:

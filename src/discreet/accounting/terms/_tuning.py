@@ -1,8 +1,8 @@
 """The best of a secret, random number of runs, which is Poisson or negative binomial.
 
-All bounds follow from those of one run, by what the law of the number of runs adds (`_tuning`). If
-the number has a ceiling, they are never worse than the bounds of that many runs, all of whose
-outcomes are released.
+All bounds follow from those of one run, by what the law of the number of runs adds (`_run_counts`,
+`_tuning`). If the number has a ceiling, they are never worse than the bounds of that many runs, all
+of whose outcomes are released.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,16 +25,15 @@ from discreet._exact import (
 )
 from discreet._fields import Converted, Count, Positive, field, frozen
 from discreet._unit import Change
-from discreet.accounting import _bounds, _tuning
+from discreet.accounting import _bounds, _run_counts
 from discreet.accounting._bounds import Unknown
 from discreet.accounting._loss import PrivacyLoss, Term, change_of, group_loss, inner_loss
 from discreet.accounting._pairs import ORDERS, TOO_LARGE, Conversion, pair_of_profile
 from discreet.accounting._profile import profile
 from discreet.accounting._renyi import Curve, at_most_pure
+from discreet.accounting._run_counts import Ceiling, Runs
 from discreet.accounting._tuning import (
-    Ceiling,
     OneRun,
-    Runs,
     pure_spread,
     spread_of,
     widest_spread,
@@ -195,7 +194,7 @@ class TunedPoisson(_BestOfRuns):
     @property
     def runs(self) -> Runs:
         """The law of the number of runs, before its ceiling."""
-        return _tuning.Poisson(self.mean)
+        return _run_counts.Poisson(self.mean)
 
 
 @frozen
@@ -221,7 +220,7 @@ class TunedNegativeBinomial(_BestOfRuns):
     """
 
     privacy_loss: RunLoss
-    eta: Annotated[Converted[Fraction, Number], _tuning.shape]
+    eta: Annotated[Converted[Fraction, Number], _run_counts.shape]
     gamma: Annotated[Converted[Fraction, Number], _gamma]
     most: Count = field(default=0)
 
@@ -235,7 +234,7 @@ class TunedNegativeBinomial(_BestOfRuns):
     @property
     def runs(self) -> Runs:
         """The law of the number of runs, before its ceiling."""
-        return _tuning.NegativeBinomial(self.eta, self.gamma)
+        return _run_counts.NegativeBinomial(self.eta, self.gamma)
 
 
 @dataclass(frozen=True, slots=True)

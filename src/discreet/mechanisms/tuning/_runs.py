@@ -25,7 +25,7 @@ from discreet.accounting import (
     Term,
     TunedNegativeBinomial,
     TunedPoisson,
-    _tuning,
+    _run_counts,
 )
 from discreet.accounting._bounds import approximate, known
 from discreet.errors import InvalidArgument
@@ -44,7 +44,7 @@ class RunsLaw(Protocol):
         """The ceiling: a larger number is drawn anew; 0 if there is none."""
 
     @property
-    def law(self) -> _tuning.Runs:
+    def law(self) -> _run_counts.Runs:
         """The law without the ceiling."""
 
     def term(self, one_run: PrivacyLoss | Term) -> Term:
@@ -72,7 +72,7 @@ class NegativeBinomialRuns:
     """
 
     _: KW_ONLY
-    eta: Annotated[Converted[Fraction, Number], _tuning.shape]
+    eta: Annotated[Converted[Fraction, Number], _run_counts.shape]
     gamma: Positive  # 1 for a single run
     most: Annotated[int, _makeable] = field(default=0, brief=True)  # draws larger numbers anew
 
@@ -85,7 +85,7 @@ class NegativeBinomialRuns:
     def for_mean(mean: Number, *, eta: Number, most: int = 0) -> "NegativeBinomialRuns":
         """The law with the largest gamma, to 9 digits, whose mean is at least this number, which is
         1 or above."""
-        wanted, shape = _checks.positive(mean=mean), _tuning.shape(eta=eta)
+        wanted, shape = _checks.positive(mean=mean), _run_counts.shape(eta=eta)
         if wanted < 1:
             raise InvalidArgument(f"mean = {mean}: give a number, 1 or above")
         if wanted == 1:
@@ -93,7 +93,7 @@ class NegativeBinomialRuns:
 
         def is_enough(gamma: Fraction) -> bool:
             with precision(_BITS):
-                return not _tuning.NegativeBinomial(shape, gamma).mean() < ball(wanted)
+                return not _run_counts.NegativeBinomial(shape, gamma).mean() < ball(wanted)
 
         gamma = _largest_gamma(is_enough)
         if not gamma:
@@ -108,7 +108,7 @@ class NegativeBinomialRuns:
         ``error`` (a share) of one run's outcomes at this confidence."""
         share = _checks.probability(error=error)
         missed = 1 - _checks.probability(confidence=confidence)
-        shape = _tuning.shape(eta=eta)
+        shape = _run_counts.shape(eta=eta)
 
         def is_enough(gamma: Fraction) -> bool:
             runs = NegativeBinomialRuns(eta=shape, gamma=gamma, most=most)
@@ -123,9 +123,9 @@ class NegativeBinomialRuns:
         return NegativeBinomialRuns(eta=shape, gamma=gamma, most=most)
 
     @property
-    def law(self) -> _tuning.NegativeBinomial:
+    def law(self) -> _run_counts.NegativeBinomial:
         """The law without the ceiling."""
-        return _tuning.NegativeBinomial(self.eta, self.gamma)
+        return _run_counts.NegativeBinomial(self.eta, self.gamma)
 
     def term(self, one_run: PrivacyLoss | Term) -> TunedNegativeBinomial:
         """`accounting.TunedNegativeBinomial`."""
@@ -151,9 +151,9 @@ class PoissonRuns:
             raise InvalidArgument("mean: give at most 10^9 runs")
 
     @property
-    def law(self) -> _tuning.Poisson:
+    def law(self) -> _run_counts.Poisson:
         """The law without the ceiling."""
-        return _tuning.Poisson(self.mean)
+        return _run_counts.Poisson(self.mean)
 
     def term(self, one_run: PrivacyLoss | Term) -> TunedPoisson:
         """`accounting.TunedPoisson`."""
@@ -204,7 +204,7 @@ def share_missed(runs: RunsLaw, share: Fraction) -> Fraction:
     """The probability, rounded up, that no run has a property that each run has with probability
     ``share``. With a ceiling: at most that without it, over the probability to stay below it."""
     with precision(_BITS):
-        limited = _tuning.Ceiling.of(runs.law, runs.most)
+        limited = _run_counts.Ceiling.of(runs.law, runs.most)
         found = runs.law.generating(ball(1 - share)) / limited.within
         return upper_fraction(found.min(arb(1)))
 
