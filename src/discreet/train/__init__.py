@@ -4,7 +4,8 @@ single examples at nearly the speed of plain ones. Needs `pip install "discreet[
 Read in this order: `_plan` (what a run does and costs), `_run` and `_preflight` (checks, then the
 charge), `_training_run` (the steps), `_step_inputs` and `_engine` (clipped sums), `_capture` with
 `_shared` and `_uses`, `_arranged`, `_tags` with `_layouts` and `_indices`, `_flow/` and `_rules/`
-(gradients of single examples), `_noise`. `_checking` compares the engine with a plain loop.
+(gradients of single examples), `_noise`. `_model_check` chooses how many examples are compared,
+`_checking` makes them up, `_comparison` compares the engine with `_plain_loop`.
 """
 
 try:

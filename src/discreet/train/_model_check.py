@@ -1,7 +1,7 @@
 """Checks a model and its losses on made-up or public examples, before real ones of their shapes.
 
 `ModelCheck` chooses how many examples are compared, by the memory that there is; the comparisons
-themselves are in `checking`.
+themselves are in `_checking` and `_comparison`.
 """
 
 from collections.abc import Callable, Hashable
