@@ -102,6 +102,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "query._sql_text._Parser": "reads one text",
     "query._sql_tokens._Tokenizer": "reads one text",
     "train._attributes.Attributes": "a model's attributes within one step",
+    "train._backward.Backward": "looks at one backward pass",
     "train._buffers.Buffers": "a model's buffers within one step",
     "train._capture.Capture": "what one backward pass leaves",
     "train._backward.Backward": "looks at the calls of one backward pass",
