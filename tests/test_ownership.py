@@ -226,7 +226,7 @@ def test_no_right_is_copied(name: str, way: str) -> None:
         COPIES[way](right)
     if way != "replace":
         assert "can't be copied" in str(caught.value)
-    right.check_owner()
+    right.check_process()
 
 
 def in_child(work: Callable[[], bool]) -> bool:
@@ -248,13 +248,13 @@ def test_no_right_is_used_after_a_fork(name: str, monkeypatch: pytest.MonkeyPatc
 
     def refused() -> bool:
         try:
-            right.check_owner()
+            right.check_process()
         except Refused as error:
             return "belongs to the process" in str(error)
         return False
 
     assert in_child(refused)
-    right.check_owner()
+    right.check_process()
 
 
 USES = {

@@ -50,7 +50,7 @@ def process() -> tuple[int, bytes]:
 class Owned:
     """A base for objects with a right that was paid for once, in one process and never copied.
 
-    A subclass names itself in ``described`` and calls `check_owner` before each use of the right.
+    A subclass names itself in ``described`` and calls `check_process` before each use of the right.
     `copy.copy`, `copy.deepcopy` and `pickle` raise `Refused`, with the ``advice``.
     """
 
@@ -66,7 +66,7 @@ class Owned:
         object.__setattr__(made, "_owner", process())
         return made
 
-    def check_owner(self) -> None:
+    def check_process(self) -> None:
         """Raise `Refused` in any process but the one that made it."""
         if self._owner != process():
             raise Refused(

@@ -147,6 +147,6 @@ def trained(made: TrainingPlan, given: Wrong, seed: int = 1, physical: int = 102
     model = linear()
     with known(model, given, made, seed) as training:
         training._size.rows = physical
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
     return weights(model)

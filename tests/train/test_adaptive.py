@@ -48,8 +48,8 @@ def followed(made: TrainingPlan, given: Wrong, seed: int = 1) -> tuple[NoisyShar
     """What a whole run with known bits told."""
     model = linear()
     with known(model, given, made, seed) as training:
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
         return training.report().norms
 
 
@@ -128,8 +128,8 @@ def test_norms_follow_the_rule(physical: int) -> None:
     norms, norm = list[float](), 0.4
     with known(model, data(), made) as training:
         training._size.rows = physical
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
             norms.append(norm)
             sizes = [float(by_hand(expected, data(), [place], 1e9).norm()) for place in range(60)]
             moved = by_hand(expected, data(), [*range(60)], norm) / 60
@@ -167,8 +167,8 @@ def test_an_empty_batch_is_reported_as_any_other() -> None:
 def test_noise_is_relative_to_the_norm_in_use() -> None:
     made, model = short(clip=Adaptive(rate=2.0), multiplier=1e4, batch=60, steps=40), linear()
     with known(model, data(), made) as training:
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
             norm = training.report().norms[-1].norm
             scaled = torch.cat([p.grad.ravel() for p in model.parameters() if p.grad is not None])
             assert 0.05 < float(scaled.norm()) * 60 / (1e4 * norm) < 6
@@ -232,8 +232,8 @@ def test_a_resumed_run_goes_on_with_its_norm(tmp_path: Path) -> None:
         payer=Ledger.open(path),
         resume=kept,
     ) as training:
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
         told = training.report().norms
         assert f"clip norm 1 in step 1, {told[-1].norm:.6g} in step 6" in repr(training.report())
     assert told[:3] == before
@@ -284,8 +284,8 @@ class Setting:
         model, found = Told(), []
         own = lambda part: model(part[0])  # noqa: E731
         with known(model, (rows,), self.plan, seed=2 + is_in, losses=own) as training:
-            for batch in training.batches():
-                training.step(batch)
+            for ticket in training.batches():
+                training.step(ticket)
                 last = training.report().norms[-1]
                 assert model.layer.weight.grad is not None
                 along = 4 * float(model.layer.weight.grad[0, 0]) / last.norm

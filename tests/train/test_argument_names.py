@@ -18,7 +18,7 @@ from discreet.errors import Refused
 from discreet.train._capture import Capture
 from discreet.train._flow._table import FLOW
 from discreet.train._rules import RULES
-from discreet.train._tag import ExampleRows, Tag, UnknownOwners
+from discreet.train._tag import ExampleRows, Tag, UntrackedRows
 
 SIZE = 4  # of examples, and of everything else
 CALLS = 12  # of each function and kind of data
@@ -115,10 +115,10 @@ def answer(model: Weight, data: Tensor, function: Function, args: list[Any], nam
 
 
 def described(tag: Tag | None) -> str:
-    if isinstance(tag, UnknownOwners):
+    if isinstance(tag, UntrackedRows):
         return "unknown"
     if isinstance(tag, ExampleRows):
-        return f"{tag.dim} {tag.layout.outer} {tag.layout.inner} {tag.layout.order.owners}"
+        return f"{tag.dim} {tag.layout.outer} {tag.layout.inner} {tag.layout.order.examples}"
     return str(type(tag))
 
 

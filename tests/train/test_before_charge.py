@@ -87,8 +87,8 @@ def by_run(it: Setting, payer: FakePayer, folder: Path) -> None:
     optimizer = it.optimizer(model)
     of: Wrong = partial(it.losses, model) if callable(it.losses) else it.losses
     with run(model, optimizer, data(), it.made(), payer=payer, losses=of, **it.facts) as training:
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
 
 
 def by_accelerate(it: Setting, payer: FakePayer, folder: Path) -> None:

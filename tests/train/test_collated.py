@@ -71,8 +71,8 @@ def test_a_run_of_collated_items_is_that_of_tensors() -> None:
         model = linear()
         with known(model, source, short(), like=like) as training:
             training.at_once = 7
-            for batch in training.batches():
-                training.step(batch)
+            for ticket in training.batches():
+                training.step(ticket)
             assert training.at_once == 7
         found.append(weights(model))
     assert torch.equal(*found)
@@ -113,8 +113,8 @@ def trained_by(losses: Callable[[nn.Module], Losses], given: Collated) -> None:
     like = [*torch.randn(5, 3, 3, generator=torch.Generator().manual_seed(1))]
     with known(model, given, short(), losses=losses(model), like=like) as training:
         training.at_once = 7
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
 
 
 def test_parts_of_other_shapes_are_looked_at_before_they_are_computed(

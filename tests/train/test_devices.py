@@ -194,8 +194,8 @@ def trained(place: Place, made: TrainingPlan, *, is_there: bool, at_once: int = 
         given = {name: place.of(each) for name, each in given.items()}
     with known(model, given, made, losses=moving(model, place)) as training:
         training.at_once = at_once
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
             assert training.not_private is not None
     return weights(model).cpu()
 
@@ -222,10 +222,10 @@ def test_a_run_there_is_gone_on_with(away: Place, tmp_path: Any) -> None:
             if kept is not None:
                 weight = model.get_parameter("weight").cpu()
                 assert torch.equal(weight, kept["model"]["weight"].cpu())
-            for batch in training.batches():
-                taken.append(batch.step)
-                training.step(batch)
-                if batch.step == 3:
+            for ticket in training.batches():
+                taken.append(ticket.step)
+                training.step(ticket)
+                if ticket.step == 3:
                     break
             kept = training.checkpoint()
     assert taken == [1, 2, 3, 4, 5, 6]
@@ -294,8 +294,8 @@ def test_memory_that_runs_out_there_changes_nothing(real: Place) -> None:
         return inner(part) + 0 * room[:0].sum()  # type: ignore[no-any-return]
 
     with known(model, data(), made, losses=hungry) as training:
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
     wanted = trained(PLACES["processor"], made, is_there=True)
     assert torch.allclose(weights(model).cpu(), wanted, atol=1e-5)
     assert max(sizes) > 3 >= sizes[-1]

@@ -134,7 +134,7 @@ def is_admitted(model: nn.Module) -> bool:
         MicrobatchSize(),
         by_unit=False,
         rows=9,
-        records=9,
+        most_rows=9,
     )
     try:
         check.first()

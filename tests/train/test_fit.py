@@ -46,8 +46,8 @@ def by_loop(model: nn.Module, steps: int = 6) -> Report:
     with run(
         model, sgd(model), data(), short(steps=steps), losses=losses_of(model), payer=FakePayer()
     ) as training:
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
         return training.report()
 
 

@@ -210,7 +210,7 @@ def test_it_trains_as_a_run_does(drawn: list[list[int]]) -> None:
     with run(
         model, optimizer, examples(given), made(), losses=partial(losses, model), payer=FakePayer()
     ) as training:
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
     assert torch.equal(state["weight"], model.state_dict()["weight"])
     assert len(drawn) == 16

@@ -204,9 +204,9 @@ def test_what_was_accumulated_by_hand_is_not_in_a_step() -> None:
             return losses_of(model)(part)
 
         with known(model, data(), short(), losses=losses) as training:
-            for batch in training.batches():
+            for ticket in training.batches():
                 if is_accumulating:
                     (100 * model(torch.ones(2, 3))).sum().backward()
-                training.step(batch)
+                training.step(ticket)
             found.append(weights(model))
     assert torch.equal(*found)

@@ -356,9 +356,9 @@ def test_the_same_losses_are_compared_once(way: str, monkeypatch: pytest.MonkeyP
         return now(part)
 
     with known(model, data(), short(steps=MANY), losses=losses) as training:
-        for step, batch in enumerate(training.batches()):
+        for step, ticket in enumerate(training.batches()):
             now = make(step)
-            training.step(batch)
+            training.step(ticket)
     assert len(compared) == (2 if way == "two in turn" else 1)
 
 
@@ -371,10 +371,10 @@ def test_what_a_loss_reads_stays_alive_only_for_some_steps() -> None:
         return weight * losses_of(model)(part)
 
     with known(model, data(), short(steps=20, batch=5), losses=losses) as training:
-        for batch in training.batches():
+        for ticket in training.batches():
             weight = torch.ones(1)
             made.append(weakref.ref(weight))
-            training.step(batch)
+            training.step(ticket)
     weight = torch.ones(2)
     gc.collect()
     assert 0 < sum(one() is not None for one in made) <= 9

@@ -18,9 +18,9 @@ def test_a_report_says_what_was_done_and_nothing_private() -> None:
         name="wages, third try",
     ) as training:
         assert training.report().curve() == ()
-        for batch in training.batches():
-            training.step(batch)
-            if batch.step == 4:
+        for ticket in training.batches():
+            training.step(ticket)
+            if ticket.step == 4:
                 break
         report = training.report()
     told = repr(report)

@@ -63,8 +63,8 @@ def test_the_whole_plan_is_paid_before_anything_is_read() -> None:
     ) as training:
         assert payer.charges == [made.privacy_loss]
         assert (training.receipt.by, training.receipt.is_insecure) == ("ana", False)
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
     assert payer.events == ["charge"]
 
 
@@ -267,15 +267,15 @@ def test_a_step_is_made_once() -> None:
 def test_steps_stop_where_the_plan_does() -> None:
     model = linear()
     with known(model, data(), short()) as training:
-        assert len([training.step(batch) for batch in training.batches()]) == 6  # type: ignore[func-returns-value]
+        assert len([training.step(ticket) for ticket in training.batches()]) == 6  # type: ignore[func-returns-value]
         assert list(training.batches()) == []
         assert training.report().done == training.report().taken == 6
     with pytest.raises(SessionEnded):
         next(training.batches())
     with known(model, data(), short()) as training:
-        batch = next(training.batches())
+        ticket = next(training.batches())
     with pytest.raises(Refused):
-        training.step(batch)
+        training.step(ticket)
 
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])
@@ -298,9 +298,9 @@ def test_a_step_that_fails_leaves_nothing(failure: type[BaseException], part: in
             training.step(next(training.batches()))
         assert not weights(model).any()
         assert all(parameter.grad is None for parameter in model.parameters())
-        batch = next(training.batches())
+        ticket = next(training.batches())
         places = training._places.tolist()
-        training.step(batch)
+        training.step(ticket)
         expected = -by_hand(linear(), data(), places, 1.0) / 20
         assert torch.allclose(weights(model), expected, atol=1e-5)
         assert (training.report().done, training.report().taken) == (1, 2)
@@ -310,12 +310,12 @@ def test_leaving_a_loop_early_leaves_nothing() -> None:
     model = linear()
     with known(model, data(), short()) as training:
         old = next(training.batches())
-        for batch in training.batches():
-            assert batch.step == 2
+        for ticket in training.batches():
+            assert ticket.step == 2
             with pytest.raises(Refused):
                 training.step(old)
             places = training._places.tolist()
-            training.step(batch)
+            training.step(ticket)
             expected = -by_hand(linear(), data(), places, 1.0) / 20
             assert torch.allclose(weights(model), expected, atol=1e-5)
             break
@@ -365,12 +365,12 @@ def test_what_a_model_keeps_of_data_is_put_back_and_refused(anew: bool) -> None:
     model = Keeps(anew=anew).eval()
     with known(model, data(), short(batch=60)) as training:
         model.train()
-        for batch in training.batches():
+        for ticket in training.batches():
             with pytest.raises(Refused, match=r"Keeps\.mean was written"):
-                training.step(batch)
+                training.step(ticket)
             assert not model.mean.any()
             assert not weights(model).any()
-            if batch.step == 3:
+            if ticket.step == 3:
                 break
         model.eval()
         model.mean.fill_(7)  # by the user, between steps
@@ -423,5 +423,5 @@ def test_how_far_an_example_is_filled_up_must_not_matter(*, is_masked: bool) -> 
 
     refused = nullcontext() if is_masked else pytest.raises(Refused, match="padded")
     with refused, known(model, given, short(steps=2), losses=losses, like=like) as training:
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)

@@ -57,17 +57,17 @@ COPIES: dict[str, Callable[[object], object]] = {
 def test_a_run_and_its_turns_are_not_copied(way: str) -> None:
     model = linear()
     with known(model, data(), short()) as training:
-        batch = next(training.batches())
-        for made in (training, batch):
+        ticket = next(training.batches())
+        for made in (training, ticket):
             with pytest.raises(Refused, match="can't be copied"):
                 COPIES[way](made)
-        training.step(batch)
+        training.step(ticket)
         assert training.report().done == 1
 
 
-def use(way: str, training: TrainingRun, model: nn.Module, batch: Any) -> object:
+def use(way: str, training: TrainingRun, model: nn.Module, ticket: Any) -> object:
     if way == "step":
-        training.step(batch)
+        training.step(ticket)
         return "a step"
     if way == "next turn":
         return next(training.batches())
@@ -78,12 +78,12 @@ def use(way: str, training: TrainingRun, model: nn.Module, batch: Any) -> object
 def test_a_child_uses_no_run_and_the_parent_goes_on(way: str) -> None:
     model = linear()
     with known(model, data(), short()) as training:
-        for batch in training.batches():
+        for ticket in training.batches():
             before = weights(model)
-            said = said_in_child(partial(use, way, training, model, batch))
+            said = said_in_child(partial(use, way, training, model, ticket))
             assert said.startswith("refused: a training run belongs to the process")
             assert torch.equal(weights(model), before)
-            training.step(batch)
+            training.step(ticket)
         assert training.report().done == 6
 
 
@@ -110,11 +110,11 @@ def test_no_gradient_with_noise_comes_from_a_fork_within_a_step(noise: str) -> N
     with run(
         model, sgd(model), data(), short(**changes), losses=losses, payer=FakePayer()
     ) as training:
-        batch = next(training.batches())
+        ticket = next(training.batches())
         is_paid.append(True)
         before = weights(model)
         try:
-            training.step(batch)
+            training.step(ticket)
             is_refused = False
         except Refused:
             is_refused = True

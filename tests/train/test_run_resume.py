@@ -20,11 +20,11 @@ def begun(path: Path, made: TrainingPlan, steps: int) -> dict[str, Any]:
     model = linear()
     ledger = Ledger.open(path)
     with run(model, sgd(model), data(), made, losses=losses_of(model), payer=ledger) as training:
-        for batch in training.batches():
-            if batch.step == steps:
+        for ticket in training.batches():
+            if ticket.step == steps:
                 kept = training.checkpoint()
-            training.step(batch)
-            if batch.step == steps:
+            training.step(ticket)
+            if ticket.step == steps:
                 return kept
     raise AssertionError
 
@@ -38,9 +38,9 @@ def test_a_resumed_run_is_charged_once_and_redoes_no_step(path: Path, tmp_path: 
         model, sgd(model), data(), made, losses=losses_of(model), payer=ledger, resume=kept
     ) as training:
         assert torch.equal(weights(model)[:3], kept["model"]["weight"][0])
-        for batch in training.batches():
-            taken.append(batch.step)
-            training.step(batch)
+        for ticket in training.batches():
+            taken.append(ticket.step)
+            training.step(ticket)
         assert training.report().taken == 6
         assert training.report().done == 3
     assert taken == [4, 5, 6]
@@ -62,9 +62,9 @@ def test_no_draw_is_made_twice_and_no_key_is_stored(path: Path) -> None:
         with run(
             model, sgd(model), data(), made, losses=losses_of(model), payer=ledger, resume=kept
         ) as training:
-            for batch in training.batches():
+            for ticket in training.batches():
                 places.append(training._places.tolist())
-                training.step(batch)
+                training.step(ticket)
                 if len(places) == 10:
                     break
         found.append((places, weights(model)))
@@ -80,9 +80,9 @@ def test_steps_are_counted_before_they_are_drawn(path: Path) -> None:
         assert ledger.reserved(training.receipt) == 0
         steps = training.batches()
         for step in range(7):
-            batch = next(steps)
+            ticket = next(steps)
             assert ledger.reserved(training.receipt) == 3 * (step // 3 + 1)
-            training.step(batch)
+            training.step(ticket)
         kept = training.checkpoint()
     with run(
         model, sgd(model), data(), made, losses=losses_of(model), payer=ledger, resume=kept
@@ -104,9 +104,9 @@ def test_an_epoch_that_is_left_is_not_gone_on_with(path: Path) -> None:
         payer=Ledger.open(path),
         resume=kept,
     ) as training:
-        for batch in training.batches():
-            made_steps.append(batch.step)
-            training.step(batch)
+        for ticket in training.batches():
+            made_steps.append(ticket.step)
+            training.step(ticket)
     assert made_steps == [7, 8, 9]
 
 

@@ -75,10 +75,10 @@ def test_a_step_is_the_clipped_sum_over_the_public_batch(clip: float) -> None:
     given, made, model = data(), short(clip=clip), linear()
     expected = linear()
     with known(model, given, made) as training:
-        for batch in training.batches():
+        for ticket in training.batches():
             places = training._places.tolist()
             moved = by_hand(expected, given, places, clip) / 20
-            training.step(batch)
+            training.step(ticket)
             with torch.no_grad():
                 expected.weight -= moved[:3]  # type: ignore[operator]
                 expected.bias -= moved[3:]  # type: ignore[operator]
@@ -104,10 +104,10 @@ def test_a_model_that_is_moved_meanwhile_goes_on() -> None:
         return losses_of(model)(part._replace(x=part.x.to(dtype), y=part.y.to(dtype)))
 
     with known(model, data(), made, losses=losses) as training:
-        for batch in training.batches():
-            if batch.step == 3:
+        for ticket in training.batches():
+            if ticket.step == 3:
                 model.double()
-            training.step(batch)
+            training.step(ticket)
     found = weights(model)
     assert found.dtype == torch.float64
     assert torch.allclose(found.float(), trained(made, data()), atol=1e-5)
@@ -124,8 +124,8 @@ def test_running_out_of_memory_changes_nothing() -> None:
         return losses_of(model)(part)
 
     with known(model, data(), made, losses=hungry) as training:
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
     assert torch.allclose(weights(model), trained(made, data()), atol=1e-5)
     assert max(sizes) > 3 >= sizes[-1]
 
@@ -154,9 +154,9 @@ def test_an_empty_batch_is_a_step() -> None:
 
     with known(model, data(), made, losses=noted) as training:
         calls.clear()  # those of the check before the charge
-        for batch in training.batches():
+        for ticket in training.batches():
             before = weights(model)
-            training.step(batch)
+            training.step(ticket)
             assert (weights(model) != before).all()
         assert training.report().done == 6
         assert "0 examples, mean loss none" in repr(training.not_private)
@@ -169,15 +169,15 @@ def test_the_true_size_shows_nowhere(rows: int) -> None:
     made, model = short(steps=40), linear()
     sizes = []
     with known(model, data(rows), made) as training:
-        for batch in training.batches():
+        for ticket in training.batches():
             sizes.append(training._places.size)
-            training.step(batch)
+            training.step(ticket)
         assert training.report().done == 40
         told = re.sub(r"\([0-9a-f]{12}\)", "", repr(training.report()))
     assert abs(sum(sizes) / 40 - rows / 3) < 3
     with known(model, data(60), made) as other:
-        for batch in other.batches():
-            other.step(batch)
+        for ticket in other.batches():
+            other.step(ticket)
         assert re.sub(r"\([0-9a-f]{12}\)", "", repr(other.report())) == told
 
 
@@ -213,10 +213,10 @@ def test_gradients_from_elsewhere_are_dropped() -> None:
     model, made = linear(), short(batch=60)
     with known(model, data(), made) as training:
         steps = training.batches()
-        batch = next(steps)
+        ticket = next(steps)
         for parameter in model.parameters():
             parameter.grad = torch.full_like(parameter, 1e6)
-        training.step(batch)
+        training.step(ticket)
     assert weights(model).norm() < 2
 
 
@@ -231,8 +231,8 @@ def test_every_kind_of_data_is_taken() -> None:
     payer.charges.append(made.privacy_loss)
     own = pair_losses(model)
     with known(model, Guarded(payer), made, losses=own, like=pairs()) as training:
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
     assert torch.equal(weights(model), expected)
 
 
@@ -248,9 +248,9 @@ def test_every_kind_of_data_is_taken() -> None:
 def test_every_sampling_runs_all_its_steps(sampling: Wrong, unit: Unit) -> None:
     made, model, sizes = short(sampling=sampling, unit=unit, batch=17, steps=9), linear(), []
     with known(model, data(), made) as training:
-        for batch in training.batches():
+        for ticket in training.batches():
             sizes.append(training._places.size)
-            training.step(batch)
+            training.step(ticket)
     assert len(sizes) == 9
     if sampling == WithoutReplacement():
         assert sizes == [17] * 9
@@ -264,12 +264,12 @@ def test_schedules_are_followed() -> None:
     stages = [Stage(2, clip=0.1), Stage(2, batch=60, clip=50), Stage(1, noise=1000)]
     made, model = short(steps=None, stages=stages), linear()
     with known(model, data(), made) as training:
-        for batch, (clip, divisor) in zip(
+        for ticket, (clip, divisor) in zip(
             training.batches(), [(0.1, 20), (0.1, 20), (50, 60), (50, 60), (1, 20)], strict=True
         ):
             moved = by_hand(model, data(), training._places.tolist(), clip) / divisor
             before = weights(model)
-            training.step(batch)
+            training.step(ticket)
             assert torch.allclose(before - weights(model), moved, atol=2e-5)
 
 
@@ -282,8 +282,8 @@ def test_nothing_seeds_a_run() -> None:
         with run(
             model, sgd(model), data(), made, losses=losses_of(model), payer=book()
         ) as training:
-            for batch in training.batches():
-                training.step(batch)
+            for ticket in training.batches():
+                training.step(ticket)
         found.append(weights(model))
     assert (found[0] != found[1]).all()
 
@@ -294,8 +294,8 @@ def test_nothing_seeds_a_run() -> None:
 def test_exact_noise_comes_out_on_its_grid() -> None:
     made, model = short(noise=ExactGaussian(10), batch=64, records=64, multiplier=1), linear()
     with known(model, data(), made) as training:
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
             for parameter in model.parameters():
                 assert parameter.grad is not None
                 steps = parameter.grad.double() * 64 * 2**10

@@ -82,10 +82,10 @@ def drawn_in(place: str, draw: Callable[[], float], plan: Wrong) -> list[float]:
     facts: Wrong = {"losses": losses, "payer": FakePayer(), "like": like}
     seed()
     with run(model, sgd(model), given, plan, **facts) as training:
-        for batch in training.batches():
+        for ticket in training.batches():
             seed()
             found.clear()
-            training.step(batch)
+            training.step(ticket)
     return found
 
 

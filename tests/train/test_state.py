@@ -146,8 +146,8 @@ def test_spectral_norms_go_on_while_they_are_trained() -> None:
     rows = torch.randn(60, 3)
     given, losses = (rows, rows[:, 0]), losses_of(model)
     with known(model, given, short(multiplier=1), losses=losses) as training:
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
     assert all(module.training for module in model.modules())
     assert any(not torch.equal(one, before[key]) for key, one in model.named_buffers())
 

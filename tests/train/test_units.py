@@ -155,9 +155,9 @@ def test_units_are_sampled_and_counted_as_units() -> None:
     made = short(unit=PERSON, records=12, batch=6, steps=30)
     model, sizes = linear(), []
     with known(model, of_persons(), made) as training:
-        for batch in training.batches():
+        for ticket in training.batches():
             sizes.append(training._places.size)
-            training.step(batch)
+            training.step(ticket)
     assert max(sizes) <= 12
     assert 4 < sum(sizes) / 30 < 8
 

@@ -88,8 +88,8 @@ class Setting:
         own = lambda part: model(part[0])  # noqa: E731
         with known(model, given, self.plan, seed=2 + is_in, losses=own) as training:
             training._size.rows = self.physical
-            for batch in training.batches():
-                training.step(batch)
+            for ticket in training.batches():
+                training.step(ticket)
                 assert model.layer.weight.grad is not None
                 found.append(model.layer.weight.grad.double().numpy().ravel().copy())
         return np.array(found) * self.plan.phases[0].size.batch

@@ -54,13 +54,13 @@ class Door(Owned):
     @property
     def payer(self) -> Payer[PrivacyLoss]:
         """The payer."""
-        self.check_owner()
+        self.check_process()
         return self._payer
 
     @property
     def bits(self) -> Bits:
         """The source of the noise."""
-        self.check_owner()
+        self.check_process()
         return self._bits
 
     @property

@@ -51,7 +51,7 @@ class Session(Owned, Generic[V, W]):
         data is read, and the session continues. It answers one question at a time: a question
         from another thread meanwhile raises `SessionEnded`.
         """
-        self.check_owner()
+        self.check_process()
         if stated(bounded).unit != self.unit:
             raise WrongUnit(f"{bounded.name!r} is for {bounded.unit}; this session, {self.unit}")
         self._mechanism.check(bounded)

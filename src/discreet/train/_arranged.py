@@ -21,17 +21,17 @@ from discreet.train._arguments import (
     tensors_in,
 )
 from discreet.train._capture import Capture
-from discreet.train._tag import OUTSIDE_BATCH, ExampleRows, OutsideBatch, Tag, UnknownOwners, merged
+from discreet.train._tag import OUTSIDE_BATCH, ExampleRows, OutsideBatch, Tag, UntrackedRows, merged
 from discreet.train._uses import KEEP_FIRST
 
 
-class _OwnersUnknown(Refused):
-    """The refusal of data whose owners are not known; it is raised if they get a gradient."""
+class _UntrackedRefused(Refused):
+    """The refusal of data whose rows are untracked; it is raised if they get a gradient."""
 
     @staticmethod
-    def of(capture: Capture, weights: list[Tensor], *, why: str, mend: str) -> "_OwnersUnknown":
+    def of(capture: Capture, weights: list[Tensor], *, why: str, mend: str) -> "_UntrackedRefused":
         """The refusal that names a layer, its mistake and what to do."""
-        return _OwnersUnknown(str(capture.refused(*weights, why=why, mend=mend)))
+        return _UntrackedRefused(str(capture.refused(*weights, why=why, mend=mend)))
 
 
 def ruled(  # noqa: PLR0917  # the parts of a call
@@ -68,7 +68,7 @@ def _ruled(  # noqa: PLR0917  # as above
     # 2. find the rows, and move them to the first dimension
     try:
         rows, turned = _rows(capture, function, args, keywords, data, weights)
-    except _OwnersUnknown as error:
+    except _UntrackedRefused as error:
         return _refused_if_used(capture, function, args, keywords, tensors, error)
     if turned is None:
         rule, turned = capture.rules.otherwise, {}
@@ -163,7 +163,7 @@ def _refused_if_used(  # noqa: PLR0917  # as above
     for each in tensors_in((result,)):
         if each.requires_grad:
             capture.note(each, (weight, refuse))
-        capture.tags.set(each, UnknownOwners(getattr(function, "__name__", "a function")))
+        capture.tags.set(each, UntrackedRows(getattr(function, "__name__", "a function")))
     capture.follow(function, tensors, args, keywords, result)
     return result
 
@@ -183,9 +183,9 @@ def _tag(
         return tag
     others = (capture.tags.of(each) for each in among or ())
     if isinstance(tag, OutsideBatch) and not any(
-        isinstance(each, (ExampleRows, UnknownOwners)) for each in others
+        isinstance(each, (ExampleRows, UntrackedRows)) for each in others
     ):
-        raise _OwnersUnknown.of(
+        raise _UntrackedRefused.of(
             capture,
             weights,
             why="gets data that were computed from no part of the batch by PyTorch's functions",
@@ -199,8 +199,8 @@ def _checked(capture: Capture, weights: list[Tensor], tag: Tag | None) -> Exampl
     """The tag, if it is that of rows of examples; else raise."""
     if isinstance(tag, ExampleRows):
         return tag
-    if isinstance(tag, UnknownOwners):
-        raise _OwnersUnknown.of(
+    if isinstance(tag, UntrackedRows):
+        raise _UntrackedRefused.of(
             capture,
             weights,
             why=f"gets data after {tag.by}, so that it is not known which row is which example's",

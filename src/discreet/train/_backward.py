@@ -14,7 +14,7 @@ from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._arguments import Args, Function, Keywords, tensors_in
 from discreet.train._shared import Shared
-from discreet.train._tag import ExampleRows, OneExample, UnknownOwners
+from discreet.train._tag import ExampleRows, OneExample, UntrackedRows
 from discreet.train._tags import Tags
 
 _CHECKPOINT = torch.utils.checkpoint.__name__
@@ -48,7 +48,7 @@ class Backward:
         found = [self._tags.of(each) for each in tensors_in((result,))]
         if not given or not all(isinstance(tag, (ExampleRows, OneExample)) for tag in given):
             return
-        lost = next((tag for tag in found if isinstance(tag, UnknownOwners)), None)
+        lost = next((tag for tag in found if isinstance(tag, UntrackedRows)), None)
         if lost is not None and (where := _backward_in()) is not None:
             raise Refused(
                 f"{where} mixes examples in the backward pass, by {lost.by}; "

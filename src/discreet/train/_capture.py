@@ -29,7 +29,7 @@ from discreet.train._graph import nodes
 from discreet.train._in_place import changed_by
 from discreet.train._layouts import RowLayout
 from discreet.train._shared import Shared
-from discreet.train._tag import ExampleRows, OneExample, UnknownOwners
+from discreet.train._tag import ExampleRows, OneExample, UntrackedRows
 from discreet.train._tagging import Tagging
 from discreet.train._tags import Tags
 from discreet.train._unseen import WATCHED, Unseen
@@ -227,10 +227,8 @@ class Capture(TorchFunctionMode):
     def note(
         self, result: Tensor, *makes: tuple[Any, Callable[[Tensor], PerExampleGradients]]
     ) -> None:
-        """Record a use of those first elements that are weights.
-
-        The second elements make their pieces from the gradient of the result.
-        """
+        """Record a use of each weight in ``makes``: pairs of a weight and a function from the
+        result's gradient to per-example gradients. Pairs without a weight are left out."""
         weights = tuple(each for each in makes if id(each[0]) in self.weights)
         if weights and not self.replaying:
             # the gradient of the base: a view loses its own when it is changed in place
@@ -250,7 +248,7 @@ class Capture(TorchFunctionMode):
             of_shape = "" if self.hides_shapes else f" of shape {tuple(data.shape)}"
             raise self.refused(*weights, why=f"gets data{of_shape}", mend=KEEP_FIRST)
 
-    def check_losses(self, losses: Tensor) -> None:
+    def refuse_mixed_losses(self, losses: Tensor) -> None:
         """Refuse losses unless row i is example i's by structure, or they depend on no data."""
         if self.tags.draws.are_used_by_some:
             raise Refused(
@@ -278,7 +276,7 @@ class Capture(TorchFunctionMode):
                 "losses are of rows that were picked or put in another order: return one loss for "
                 "each example, in their order"
             )
-        after = f"were made by {tag.by}" if isinstance(tag, UnknownOwners) else "were computed"
+        after = f"were made by {tag.by}" if isinstance(tag, UntrackedRows) else "were computed"
         raise Refused(
             f"the loss of one example depends on others, or may: losses {after}; compute each from "
             "its own example's rows by PyTorch's own functions, without means, lengths or indices "
@@ -323,7 +321,7 @@ class Capture(TorchFunctionMode):
         if func is not Tensor.__getitem__ or not self.is_shared(args[0]):
             return False
         tags = (self.tags.of(each) for each in tensors[1:] if not self.is_shared(each))
-        return all(isinstance(tag, UnknownOwners) and tag.is_place for tag in tags)
+        return all(isinstance(tag, UntrackedRows) and tag.is_place for tag in tags)
 
     def follow(  # noqa: PLR0917  # what a call is made of
         self, func: Any, tensors: list[Tensor], args: Args, keywords: Keywords, result: object

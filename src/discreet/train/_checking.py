@@ -18,7 +18,7 @@ from discreet.train._collated import Microbatch
 from discreet.train._comparison import ModelComparison
 from discreet.train._drawn_in_common import draw_in_common
 from discreet.train._eager import eager
-from discreet.train._engine import checked_losses
+from discreet.train._engine import one_loss_each
 from discreet.train._graph import refuse_reentrant
 from discreet.train._made_up import Values, examples_in, made_up
 from discreet.train._plain_loop import gradients_of
@@ -67,7 +67,7 @@ def compare(
     values: Values,
 ) -> None:
     """`check`, with values of any origin."""
-    examples, batch = examples_in(like), _batch(like, values)
+    examples, microbatch = examples_in(like), _microbatch(like, values)
     number = max(1, min(COMPARED, examples - 2))
     start = (examples - number) // 2
     among = partial(
@@ -75,11 +75,11 @@ def compare(
     )
     with undisturbed(model) as chance, eager():
         middle = among(range(start, start + number))
-        limit = middle.compare(batch, clipping, chance)
+        limit = middle.compare(microbatch, clipping, chance)
         if by_unit:
-            middle.compare_as_unit(batch, limit)
+            middle.compare_as_unit(microbatch, limit)
         if examples > number + 2:
-            among(_spread(examples)).compare_once(batch, limit)
+            among(_spread(examples)).compare_once(microbatch, limit)
 
 
 def check_among_many(
@@ -95,7 +95,7 @@ def check_among_many(
 
     The first, a middle and the last example are compared, once.
     """
-    examples, batch = examples_in(like), _batch(like, values)
+    examples, microbatch = examples_in(like), _microbatch(like, values)
     with undisturbed(model), eager():
         comparison = ModelComparison(
             model,
@@ -105,8 +105,8 @@ def check_among_many(
             hides_shapes=hides_shapes,
             values=values,
         )
-        comparison.refuse_written(batch)
-        comparison.compare_once(batch, clipping)
+        comparison.refuse_written(microbatch)
+        comparison.compare_once(microbatch, clipping)
 
 
 def check_drawn(
@@ -122,15 +122,15 @@ def check_drawn(
 
     Returns whether examples share some of these numbers.
     """
-    examples, batch = examples_in(like), _batch(like, values)
+    examples, microbatch = examples_in(like), _microbatch(like, values)
     every = range(examples)
     comparison = ModelComparison(
         model, losses, examples, every, hides_shapes=hides_shapes, values=values
     )
     return draw_in_common(
         model,
-        lambda: comparison.losses(batch),
-        batch,
+        lambda: comparison.losses(microbatch),
+        microbatch,
         examples,
         clipping,
         hides_shapes=hides_shapes,
@@ -156,7 +156,9 @@ def check_padding(
         model, losses, examples, range(examples), hides_shapes=hides_shapes, values=values
     )
     with undisturbed(model), eager():
-        padded, plain = (comparison.alone(batch) for batch in shortened(_batch(like, values)))
+        padded, plain = (
+            comparison.alone(microbatch) for microbatch in shortened(_microbatch(like, values))
+        )
         if (name := comparison.differs(padded, plain)) is not None:
             raise Refused(
                 f"{name}: an example's gradient depends on how far it is padded, and so on the "
@@ -176,18 +178,18 @@ def check_alone(
 
     This is for exact noise, for which each unit is computed alone, so that nothing is compared.
     """
-    examples, batch = examples_in(like), _batch(like, values)
+    examples, microbatch = examples_in(like), _microbatch(like, values)
     parameters = [p for p in model.parameters() if p.requires_grad]
     comparison = ModelComparison(model, losses, examples, range(examples), values=values)
     with undisturbed(model), eager(), torch.enable_grad():
         before = Attributes(model)
-        found = checked_losses(comparison.losses(batch), examples)
+        found = one_loss_each(comparison.losses(microbatch), examples)
         refuse_reentrant(found)
         gradients_of(found.sum(), parameters)
-        comparison.refuse_changed(before, batch)
+        comparison.refuse_changed(before, microbatch)
 
 
-def _batch(like: Microbatch, values: Values) -> Microbatch:
+def _microbatch(like: Microbatch, values: Values) -> Microbatch:
     return made_up(like) if values is Values.MADE_UP else like
 
 

@@ -42,9 +42,9 @@ class Collated:
         """The items in these places, as a microbatch."""
         return _joined([self.collate([self.data[int(place)]]) for place in places], self.pads, "")
 
-    def shortened(self, part: Microbatch) -> tuple[Microbatch, Microbatch]:
+    def shortened(self, microbatch: Microbatch) -> tuple[Microbatch, Microbatch]:
         """Examples that end halfway: padded to their former length, and not padded."""
-        return tuple(_halved(part, self.pads, "", is_padded) for is_padded in (True, False))
+        return tuple(_halved(microbatch, self.pads, "", is_padded) for is_padded in (True, False))
 
 
 def _joined(parts: list[Any], pads: Mapping[str, float], name: str) -> Any:  # Any: as collated

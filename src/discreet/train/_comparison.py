@@ -58,40 +58,40 @@ class ModelComparison:
     # Comparisons
 
     def compare(
-        self, batch: Microbatch, clipping: Clipping | None, chance: DeterministicMode
+        self, microbatch: Microbatch, clipping: Clipping | None, chance: DeterministicMode
     ) -> Clipping:
         """Compare, also with other random numbers; returns the clipping that was used."""
-        neighbour = next(self._neighbours(batch))
-        self._together(batch, Flat(1.0))  # what the engine refuses, it explains best
-        limit = clipping or Flat(self._middle_norm(batch))
-        self.refuse_written(batch)
-        self.compare_once(batch, limit)
+        neighbour = next(self._neighbours(microbatch))
+        self._together(microbatch, Flat(1.0))  # what the engine refuses, it explains best
+        limit = clipping or Flat(self._middle_norm(microbatch))
+        self.refuse_written(microbatch)
+        self.compare_once(microbatch, limit)
         for seed in range(_SHUFFLES if chance.has_drawn else 0):
             with chance.seeded(seed):
-                drawn = self._together(batch, limit)
+                drawn = self._together(microbatch, limit)
             with chance.seeded(seed):
                 moved = self._together(neighbour, limit)
             if self.differs(moved, drawn) is not None:
-                raise self._mixing(batch, neighbour)
+                raise self._mixing(microbatch, neighbour)
         return limit
 
-    def compare_once(self, batch: Microbatch, limit: Clipping) -> None:
+    def compare_once(self, microbatch: Microbatch, limit: Clipping) -> None:
         """Compare, without random numbers."""
-        wanted = self._one_by_one(batch, limit)
-        found = self._together(batch, limit)
+        wanted = self._one_by_one(microbatch, limit)
+        found = self._together(microbatch, limit)
         # 1. other examples must not change these
-        for neighbour in self._neighbours(batch):
+        for neighbour in self._neighbours(microbatch):
             moved = self._together(neighbour, limit)
             has_moved = not self._agree(self._norms(moved), self._norms(found))
             if has_moved or self.differs(moved, found) is not None:
-                self._refuse_unsteady(batch, limit, found)
-                raise self._mixing(batch, neighbour)
+                self._refuse_unsteady(microbatch, limit, found)
+                raise self._mixing(microbatch, neighbour)
         # 2. the engine must agree with a plain loop
         name = self.differs(found, wanted)
         if name is None and not self._agree(self._norms(found), wanted.squared_norms.sqrt()):
             name = "norms"
         if name is not None:
-            self._refuse_unsteady(batch, limit, found)
+            self._refuse_unsteady(microbatch, limit, found)
             raise Refused(
                 f"{name}: gradients of single examples differ from those that each example has "
                 "alone; use it in the model's forward by PyTorch's own functions, with examples in "
@@ -106,13 +106,13 @@ class ModelComparison:
                 f"compared; {self.values.advice}"
             )
 
-    def compare_as_unit(self, batch: Microbatch, clipping: Clipping) -> None:
+    def compare_as_unit(self, microbatch: Microbatch, clipping: Clipping) -> None:
         """Compare the examples as those of one unit with the sum of their losses alone. They must
         be next to one another."""
         before, after = self.compared[0], self.examples - self.compared[-1] - 1
         owners = Owners.of([1] * before + [len(self.compared)] + [1] * after)
-        wanted = one_by_one(self.model, lambda _: self._sum_of_losses(batch), 1, clipping)
-        if (name := self.differs(self._together(batch, clipping, owners), wanted)) is not None:
+        wanted = one_by_one(self.model, lambda _: self._sum_of_losses(microbatch), 1, clipping)
+        if (name := self.differs(self._together(microbatch, clipping, owners), wanted)) is not None:
             raise Refused(
                 f"{name}: gradients of one unit's examples together differ from the sum of those "
                 "that each has alone; give rows as units, or leave this parameter untrained"
@@ -130,18 +130,18 @@ class ModelComparison:
 
     # What a pass writes
 
-    def refuse_written(self, batch: Microbatch) -> None:
+    def refuse_written(self, microbatch: Microbatch) -> None:
         """Refuse passes that write into the model: they make another one of it."""
         before = Attributes(self.model)
-        self._together(next(self._neighbours(batch)), Flat(1.0))
-        self.refuse_changed(before, batch)
+        self._together(next(self._neighbours(microbatch)), Flat(1.0))
+        self.refuse_changed(before, microbatch)
 
-    def refuse_changed(self, before: Attributes, batch: Microbatch) -> None:
+    def refuse_changed(self, before: Attributes, microbatch: Microbatch) -> None:
         """Refuse other contents of the model than before, and put these back."""
         changed = before.changed() or before.written()
         before.put_back()
         if changed:
-            by = by_custom_functions(self.losses(batch))
+            by = by_custom_functions(self.losses(microbatch))
             raise Refused(
                 f"{changed[0]} was written{by} while the model saw data, without noise: keep "
                 "nothing of a batch in the model, and let the optimizer alone write its parameters"
@@ -149,22 +149,22 @@ class ModelComparison:
 
     # Sums of contributions
 
-    def alone(self, batch: Microbatch) -> Contribution:
+    def alone(self, microbatch: Microbatch) -> Contribution:
         """The sum of the examples, one by one, each scaled to the same norm."""
-        return self._one_by_one(batch, Automatic(1.0))
+        return self._one_by_one(microbatch, Automatic(1.0))
 
-    def _one_by_one(self, batch: Microbatch, clipping: Clipping) -> Contribution:
+    def _one_by_one(self, microbatch: Microbatch, clipping: Clipping) -> Contribution:
         def alone(number: int) -> Tensor:
-            return self._loss_alone(batch, self.compared[number])
+            return self._loss_alone(microbatch, self.compared[number])
 
         return one_by_one(self.model, alone, len(self.compared), clipping)
 
-    def _sum_of_losses(self, batch: Microbatch) -> Tensor:
-        return torch.cat([self._loss_alone(batch, n) for n in self.compared]).sum()
+    def _sum_of_losses(self, microbatch: Microbatch) -> Tensor:
+        return torch.cat([self._loss_alone(microbatch, n) for n in self.compared]).sum()
 
-    def _loss_alone(self, batch: Microbatch, place: int) -> Tensor:
+    def _loss_alone(self, microbatch: Microbatch, place: int) -> Tensor:
         """The loss of an example alone: a batch of one must not stop a run."""
-        found = self.losses(each(batch, lambda one: one[place : place + 1]))
+        found = self.losses(each(microbatch, lambda one: one[place : place + 1]))
         if not isinstance(found, Tensor) or found.shape != (1,):
             shape = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
             are = "have another shape" if self.hides_shapes else f"are {shape}"
@@ -176,14 +176,14 @@ class ModelComparison:
         return found
 
     def _together(
-        self, batch: Microbatch, clipping: Clipping, owners: Owners | None = None
+        self, microbatch: Microbatch, clipping: Clipping, owners: Owners | None = None
     ) -> Contribution:
         """The sum of the examples, computed by the engine together with all others."""
         places = {*self.compared}
         is_compared = torch.tensor([place in places for place in range(self.examples)])
 
         def chosen() -> Tensor:
-            found = self.losses(batch)
+            found = self.losses(microbatch)
             if not isinstance(found, Tensor) or found.shape != (self.examples,):
                 return found  # the engine explains what is wrong with it
             return torch.where(is_compared.to(found.device), found, torch.zeros_like(found))
@@ -194,14 +194,14 @@ class ModelComparison:
             self.examples,
             clipping,
             owners=owners,
-            batch=beside(batch, is_compared),
+            batch=beside(microbatch, is_compared),
             hides_shapes=self.hides_shapes,
         )
 
-    def _neighbours(self, batch: Microbatch) -> Iterator[Microbatch]:
-        make = partial(neighbours, batch, self.compared, has_values=self.has_values)
+    def _neighbours(self, microbatch: Microbatch) -> Iterator[Microbatch]:
+        make = partial(neighbours, microbatch, self.compared, has_values=self.has_values)
         has_others = len(self.compared) < self.examples
-        if self.has_values and has_others and all(is_same(batch, one) for one in make()):
+        if self.has_values and has_others and all(is_same(microbatch, one) for one in make()):
             raise InvalidArgument("like: all examples are the same; give some that differ")
         return make()
 
@@ -210,10 +210,10 @@ class ModelComparison:
     ) -> Callable[[Microbatch], Tensor]:
         """The losses, whose own errors become refusals that name the values as a possible cause."""
 
-        def tried(part: Microbatch) -> Tensor:
+        def tried(microbatch: Microbatch) -> Tensor:
             try:
                 with self._precision:
-                    return losses(part)
+                    return losses(microbatch)
             except DiscreetError:
                 raise
             except Exception as error:
@@ -244,27 +244,29 @@ class ModelComparison:
         within = self._within * (float(other.norm()) + 1e-12)
         return bool(float((one - other).norm()) <= within)
 
-    def _middle_norm(self, batch: Microbatch) -> float:
+    def _middle_norm(self, microbatch: Microbatch) -> float:
         """A norm that clips some examples but not all."""
-        middle = float(self._one_by_one(batch, Flat(1.0)).squared_norms.sqrt().median())
+        middle = float(self._one_by_one(microbatch, Flat(1.0)).squared_norms.sqrt().median())
         return middle if math.isfinite(middle) and middle > 0 else 1.0
 
     # The layer to blame
 
-    def _refuse_unsteady(self, batch: Microbatch, clipping: Clipping, found: Contribution) -> None:
+    def _refuse_unsteady(
+        self, microbatch: Microbatch, clipping: Clipping, found: Contribution
+    ) -> None:
         """Refuse a model that gives other results for the same examples each time."""
-        if self.differs(self._together(batch, clipping), found) is None:
+        if self.differs(self._together(microbatch, clipping), found) is None:
             return
-        where = self._first_that_differs(batch, batch) or "the loss"
+        where = self._first_that_differs(microbatch, microbatch) or "the loss"
         raise Refused(
             f"{where} gives something else for the same examples each time, and can't be compared; "
             "draw random numbers by torch.rand, torch.randn, torch.bernoulli and their like, which "
             "are held still, and keep nothing from one call to the next"
         )
 
-    def _mixing(self, batch: Microbatch, neighbour: Microbatch) -> Refused:
+    def _mixing(self, microbatch: Microbatch, neighbour: Microbatch) -> Refused:
         """A refusal that names the first layer in which one example changes another one."""
-        name = self._first_that_differs(batch, neighbour)
+        name = self._first_that_differs(microbatch, neighbour)
         where = f"{name} mixes examples" if name else "the loss of one example depends on others"
         return Refused(
             f"{where}: changing one example changes another one's gradient; compute each example "
@@ -272,15 +274,15 @@ class ModelComparison:
             "means, sums or contrasts over the batch; examples in the first dimension)"
         )
 
-    def _first_that_differs(self, batch: Microbatch, neighbour: Microbatch) -> str | None:
+    def _first_that_differs(self, microbatch: Microbatch, neighbour: Microbatch) -> str | None:
         """The first module that gives other results for equal inputs."""
-        calls = zip(self._calls(batch), self._calls(neighbour), strict=False)
+        calls = zip(self._calls(microbatch), self._calls(neighbour), strict=False)
         for (name, given, result), (_, given_then, result_then) in calls:
             if _alike(given, given_then) and not _alike(result, result_then):
                 return name
         return None
 
-    def _calls(self, batch: Microbatch) -> list[ModuleCall]:
+    def _calls(self, microbatch: Microbatch) -> list[ModuleCall]:
         """Each module's call, inner ones first, for the examples compared."""
         found: list[ModuleCall] = []
         with ExitStack() as stack:
@@ -294,7 +296,7 @@ class ModelComparison:
 
                 stack.callback(module.register_forward_hook(note).remove)
             with torch.no_grad():
-                self.losses(batch)
+                self.losses(microbatch)
         return found
 
     def _rows(self, values: Any) -> list[Tensor]:  # Any: nested tensors

@@ -27,7 +27,7 @@ class Uncounted(Owned):
         of: int,
         plan: str,  # noqa: ARG002  # the same
     ) -> range:
-        self.check_owner()
+        self.check_process()
         if self._taken >= of:
             raise SessionEnded(f"all {of} steps that charge {receipt.number} paid were taken")
         first, self._taken = self._taken, min(self._taken + count, of)

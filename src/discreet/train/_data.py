@@ -128,8 +128,8 @@ def _check_fields(fields: Mapping[Any, Any], ids: Mapping[str, Any]) -> None:  #
     for name in fields:
         if not isinstance(name, int) and not _can_follow_a_dot(name):
             raise InvalidArgument(
-                f"train_set: {name!r} can't be the name of a field, which losses take as part.x; "
-                "give one of letters, such as 'x'"
+                f"train_set: {name!r} can't be the name of a field, which losses take as "
+                "microbatch.x; give one of letters, such as 'x'"
             )
     if len(getattr(ids.get("ids"), "shape", (1,))) != 1:
         raise InvalidArgument("ids: give one for each row, in one dimension")

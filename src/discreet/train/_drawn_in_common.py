@@ -27,7 +27,7 @@ _COINS = 100  # conditions that are answered alike; a loop may wait for the othe
 def draw_in_common(  # noqa: PLR0917  # called in one place
     model: nn.Module,
     losses: Callable[[], Tensor],
-    part: Microbatch,
+    microbatch: Microbatch,
     examples: int,
     clipping: Clipping,
     *,
@@ -45,7 +45,7 @@ def draw_in_common(  # noqa: PLR0917  # called in one place
             dict(model.named_parameters()),
             examples,
             RULES,
-            batch=part,
+            batch=microbatch,
             hides_shapes=hides_shapes,
         )
         capture.answers = answers

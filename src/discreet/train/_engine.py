@@ -106,8 +106,8 @@ def captured_sum(
     with eager(), packing(capture, model), torch.enable_grad():
         with capture:
             made = losses()
-        given = checked_losses(made, examples, hides_shapes=hides_shapes)
-        capture.check_losses(given)
+        given = one_loss_each(made, examples, hides_shapes=hides_shapes)
+        capture.refuse_mixed_losses(given)
         if capture.pauses:
             refuse_reentrant(given)
         if capture.is_weight(given):  # it does not depend on data
@@ -128,7 +128,7 @@ def captured_sum(
         return Contribution(tuple(of.weighted_sum(rounded[group]) for group, of in totals), squares)
 
 
-def checked_losses(losses: object, examples: int, *, hides_shapes: bool = False) -> Tensor:
+def one_loss_each(losses: object, examples: int, *, hides_shapes: bool = False) -> Tensor:
     """The losses; raises unless there is one for each example."""
     if not isinstance(losses, Tensor) or not losses.is_floating_point():
         kind = losses.dtype if isinstance(losses, Tensor) else type(losses).__name__
@@ -252,8 +252,8 @@ class _Gradient:
         return self.dense_norms(order), self
 
     def dense_norms(self, order: int) -> Tensor:
-        """The same from dense gradients, some examples at a time. The round-off of sums stays where
-        pieces cancel, so that it is added."""
+        """Squared L2 norms, or L1 norms, (example,), from dense gradients of some examples at a
+        time. Where pieces cancel, the round-off of their sums stays, so it is added."""
         step = max(1, AT_ONCE // max(1, self.weight.numel()))
         found = []
         for start in range(0, self.examples, step):
@@ -277,7 +277,7 @@ class _Gradient:
         return _sum([piece.weighted_sum(factors) for piece in self.pieces])
 
     def masked(self, kept: Tensor) -> "_Gradient":
-        """The same, with zeros for all other examples."""
+        """This gradient, with zeros for the examples that are not kept."""
         return replace(self, pieces=[piece.masked(kept) for piece in self.pieces])
 
 
@@ -312,7 +312,7 @@ class _Mapped:
         return _sum([weighted(self.rows(*each), factors[slice(*each)]) for each in parts])
 
     def masked(self, kept: Tensor) -> "_Mapped":
-        """The same, with zeros for all other examples."""
+        """This gradient, with zeros for the examples that are not kept."""
         return replace(self, derived=self.derived.masked(kept))
 
     def _mapped(self, rows: Tensor, *, of_many: bool) -> Tensor:

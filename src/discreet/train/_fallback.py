@@ -25,11 +25,13 @@ def by_example(
     capture: Capture, function: Function, args: Args, keywords: Keywords
 ) -> Any:  # Any: what the function returns
     """Call the function with one example's data and the weights, for all examples."""
+    # 1. refuse changes in place
     found = tensors_in((args, keywords))
     weights = weights_among(capture, found)
     name = getattr(function, "__name__", "a function")
     if changes_its_first(function):
         raise capture.refused_change(function, *weights)
+    # 2. each example's own weights and data, and the dimension of examples in each, by identity
     own: dict[int, Tensor] = {}
     dims: dict[int, int] = {}
     to, rows = _rows_of_weights(capture, function, args, keywords)
@@ -48,6 +50,7 @@ def by_example(
     if any(dims.values()):
         to = _dim_of_result(capture, function, args, keywords)
 
+    # 3. the function of one example: data have a dimension of length 1 in place of the examples
     def alone(*values: Tensor) -> Any:  # Any: as the function
         swap = {
             key: value if key in of_weights else value.unsqueeze(dims[key])
@@ -59,6 +62,7 @@ def by_example(
         return replaced(function(*given, **named_ones), lambda one: _without(one, to))
 
     of_weights = {id(each) for each in weights if id(each) not in rows}
+    # 4. run it for all examples
     try:
         chunk = CHUNK if capture.rows > CHUNK else None
         alike = torch.func.vmap(
@@ -97,7 +101,8 @@ def _rows_of_weights(
 def _alike_rows_of_weights(
     capture: Capture, function: Function, args: Args, keywords: Keywords
 ) -> tuple[int, dict[int, int]]:
-    """The same for weights that were repeated for examples, if the function keeps their rows."""
+    """The dimension of examples in the result, and in weights that were repeated for examples, if
+    the function keeps their rows."""
     tags, layout = capture.tags, capture.layout or capture.tags.plain
     alike = {
         each: ExampleRows(dim, layout)

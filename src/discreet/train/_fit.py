@@ -20,7 +20,7 @@ from discreet.train._data import Data
 from discreet.train._hooks import around_steps
 from discreet.train._plan import TrainingPlan
 from discreet.train._progress import progress
-from discreet.train._refusals import check_losses
+from discreet.train._refusals import check_loss_function
 from discreet.train._report import Report
 from discreet.train._resume import Checkpoint, check_checkpoint
 from discreet.train._run import run_through
@@ -51,17 +51,17 @@ def fit(  # noqa: PLR0913  # the arguments of `run`, and those of a loop around 
 
     Guarantee: that of `run`. Model and loss are checked before the charge: on made-up examples in
     the shapes of tensors and arrays, or on ``like``, two or more public examples in the form of the
-    data, which items by number need. ``losses`` returns one loss for each example of a part, such
-    as ``lambda model, part: cross_entropy(model(part.x), part.y, reduction="none")``. Each of
+    data, which items by number need. ``losses`` returns one loss for each example of a microbatch
+    ``m``, such as ``lambda model, m: cross_entropy(model(m.x), m.y, reduction="none")``. Each of
     ``schedulers`` steps after each step.
 
     The file ``keep`` is written right after the charge, every minute, and at the end, also after a
-    failure; ``resume=torch.load(keep)`` goes on from it, charged once. ``at_once`` examples are
+    failure; ``resume=torch.load(keep)`` goes on from it, charged once. ``at_once`` rows are
     computed together, by default as many as fit into memory; results change by rounding only. After
     Ctrl-C the model is as after the last whole step, and the charge stays. On a terminal a bar
     shows step, loss (not private), epsilon so far and time left, if it takes over two seconds.
     """
-    check_losses(losses)
+    check_loss_function(losses)
     _check_schedulers(schedulers, optimizer, plan, resume)
     if keep is not None:
         if not isinstance(keep, str | os.PathLike):
@@ -85,8 +85,8 @@ def fit(  # noqa: PLR0913  # the arguments of `run`, and those of a loop around 
         stack.enter_context(_stepping(optimizer, schedulers, resume))
         show = stack.enter_context(progress(training))
         save = stack.enter_context(_saving(training, schedulers, keep))
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
             show()
             save()
         return training.report()

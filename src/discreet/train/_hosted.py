@@ -70,7 +70,7 @@ class Hosted(Owned):
         Before the charge, model and losses are checked. ``before`` and ``after`` are called around
         each of the optimizer's steps.
         """
-        self.check_owner()
+        self.check_process()
         resume = None
         if saved is not None:
             states = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
@@ -93,7 +93,7 @@ class Hosted(Owned):
 
     def ticket(self) -> StepTicket | None:
         """The next step's ticket, if a step is left."""
-        self.check_owner()
+        self.check_process()
         return next(self._tickets, None)
 
     def close(self) -> None:

@@ -117,7 +117,7 @@ class IndexFacts:
             return self.picked(replace(layout, inner=layout.inner * by), finer.tensor)
         key = _key(layout, index, within)
         if key not in self._picks:
-            whose = layout.row_owners(index.device)[index if rows is None else rows]
+            whose = layout.example_of_row(index.device)[index if rows is None else rows]
             self._picks[key] = index, ExampleOrder(len(whose), whose, layout=layout)
         return self._picks[key][1]
 

@@ -12,21 +12,21 @@ class ExampleOrder:
 
     Attributes:
         size: the number of places.
-        owners: the example of each place, (place,), or None if place i is example i.
+        examples: the example of each place, (place,), or None if place i is example i.
         places: the places in the batch, if they depend on no data.
         layout: the layout from which rows were picked, if they were picked.
     """
 
     size: int
-    owners: Tensor | None = None
+    examples: Tensor | None = None
     places: tuple[int, ...] | None = None
     layout: "RowLayout | None" = None
 
-    def row_owners(self, device: torch.device) -> Tensor:
+    def example_of_row(self, device: torch.device) -> Tensor:
         """The example of each place: (place,)."""
-        if self.owners is None:
+        if self.examples is None:
             return torch.arange(self.size, device=device)
-        return self.owners.to(device)
+        return self.examples.to(device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class RowLayout:
     @property
     def is_plain(self) -> bool:
         """Whether row i is example i."""
-        return self.order.owners is None and self.outer == self.inner == 1
+        return self.order.examples is None and self.outer == self.inner == 1
 
-    def row_owners(self, device: torch.device) -> Tensor:
+    def example_of_row(self, device: torch.device) -> Tensor:
         """The example of each row: (row,)."""
-        each = self.order.row_owners(device)
+        each = self.order.example_of_row(device)
         return each.repeat_interleave(self.inner).repeat(self.outer)

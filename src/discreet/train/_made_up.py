@@ -40,19 +40,23 @@ class Values(Enum):
         return _GIVE_LIKE
 
 
-def each(batch: Microbatch, change: TensorMap) -> Microbatch:
+def each(microbatch: Microbatch, change: TensorMap) -> Microbatch:
     """Change each tensor, and keep order and names."""
-    if isinstance(batch, Tensor):
-        return change(batch)
-    if isinstance(batch, dict):
-        return {key: each(value, change) for key, value in batch.items()}
-    if isinstance(batch, (list, tuple)):
-        values = [each(value, change) for value in batch]
-        return type(batch)(*values) if hasattr(batch, "_fields") else type(batch)(values)
-    return batch
+    if isinstance(microbatch, Tensor):
+        return change(microbatch)
+    if isinstance(microbatch, dict):
+        return {key: each(value, change) for key, value in microbatch.items()}
+    if isinstance(microbatch, (list, tuple)):
+        values = [each(value, change) for value in microbatch]
+        return (
+            type(microbatch)(*values)
+            if hasattr(microbatch, "_fields")
+            else type(microbatch)(values)
+        )
+    return microbatch
 
 
-def tensors(batch: Microbatch) -> list[Tensor]:
+def tensors(microbatch: Microbatch) -> list[Tensor]:
     """All tensors, in order."""
     found: list[Tensor] = []
 
@@ -60,7 +64,7 @@ def tensors(batch: Microbatch) -> list[Tensor]:
         found.append(one)
         return one
 
-    each(batch, note)
+    each(microbatch, note)
     return found
 
 
@@ -72,21 +76,21 @@ def examples_in(like: Microbatch) -> int:
     return sizes[0]
 
 
-def shapes(batch: Microbatch) -> Hashable:
+def shapes(microbatch: Microbatch) -> Hashable:
     """Shapes and types, without the number of examples.
 
     A length counts as the next power of two, since there may be as many lengths as batches.
     """
     found: list[tuple[torch.dtype, tuple[int, ...]]] = [
         (one.dtype, tuple((n - 1).bit_length() if n else -1 for n in one.shape[1:]))
-        for one in tensors(batch)
+        for one in tensors(microbatch)
     ]
     return tuple(found)
 
 
-def repeated(batch: Microbatch, size: int) -> Microbatch:
+def repeated(microbatch: Microbatch, size: int) -> Microbatch:
     """The first example, ``size`` times."""
-    return each(batch, lambda one: one[:1].expand(size, *one.shape[1:]))
+    return each(microbatch, lambda one: one[:1].expand(size, *one.shape[1:]))
 
 
 def made_up(like: Microbatch) -> Microbatch:
@@ -123,7 +127,7 @@ def in_shape(values: Microbatch, shape: Microbatch) -> Microbatch | None:
 
 
 def neighbours(
-    batch: Microbatch, compared: Sequence[int], *, has_values: bool
+    microbatch: Microbatch, compared: Sequence[int], *, has_values: bool
 ) -> Iterator[Microbatch]:
     """Neighbours, with other examples in all places but those compared.
 
@@ -148,11 +152,11 @@ def neighbours(
             alike *= scale
         return _with(alike, one, compared)
 
-    yield each(batch, changed)
-    can_scale = not has_values and any(one.is_floating_point() for one in tensors(batch))
+    yield each(microbatch, changed)
+    can_scale = not has_values and any(one.is_floating_point() for one in tensors(microbatch))
     for place in compared:
         for scale in _SCALES if can_scale else (1.0,):
-            yield each(batch, partial(crowded, place=place, scale=scale))
+            yield each(microbatch, partial(crowded, place=place, scale=scale))
 
 
 def is_same(one: Microbatch, other: Microbatch) -> bool:
@@ -161,12 +165,12 @@ def is_same(one: Microbatch, other: Microbatch) -> bool:
     return all(torch.equal(mine, theirs) for mine, theirs in pairs)
 
 
-def _names(batch: Microbatch) -> list[object]:
+def _names(microbatch: Microbatch) -> list[object]:
     """Names of fields, in order."""
-    if isinstance(batch, dict):
-        return [(key, _names(value)) for key, value in batch.items()]
-    if isinstance(batch, (list, tuple)):
-        return [getattr(batch, "_fields", None), *map(_names, batch)]
+    if isinstance(microbatch, dict):
+        return [(key, _names(value)) for key, value in microbatch.items()]
+    if isinstance(microbatch, (list, tuple)):
+        return [getattr(microbatch, "_fields", None), *map(_names, microbatch)]
     return []
 
 

@@ -49,11 +49,11 @@ class Public:
                 f"{self.values.value} can't be collated: {error!r}; {self.values.advice}"
             ) from error
 
-    def in_shape_of(self, part: Microbatch) -> OfSize | None:
+    def in_shape_of(self, microbatch: Microbatch) -> OfSize | None:
         """The same examples in the shapes of another microbatch, or None if its fields differ."""
-        if in_shape(self.taken(1), repeated(part, 1)) is None:
+        if in_shape(self.taken(1), repeated(microbatch, 1)) is None:
             return None
-        return lambda size: in_shape(self.taken(size), repeated(part, size))
+        return lambda size: in_shape(self.taken(size), repeated(microbatch, size))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -71,10 +71,10 @@ class ModelCheck:
     data: Data
     size: MicrobatchSize
     by_unit: bool
-    rows: int = MADE_UP  # about as many as a batch has
-    records: int = 0  # at least as many as any batch has
+    rows: int = MADE_UP  # of a large batch, about
+    most_rows: int = 0  # no batch has more
     like: Public | None = None
-    hides_shapes: bool = False  # in errors, of items that are private
+    hides_shapes: bool = False  # no error states the shapes of private items
     compared: set[Hashable] = field(init=False)  # shapes in which these losses were compared
 
     def __post_init__(self) -> None:
@@ -89,15 +89,15 @@ class ModelCheck:
         else:
             self._check(self.like.taken, self.like.values)
 
-    def is_due(self, part: Microbatch) -> bool:
+    def is_due(self, microbatch: Microbatch) -> bool:
         """Whether these losses were never compared in the microbatch's shapes."""
-        return shapes(part) not in self.compared
+        return shapes(microbatch) not in self.compared
 
-    def again(self, part: Microbatch) -> None:
+    def again(self, microbatch: Microbatch) -> None:
         """Check in the microbatch's shapes; its numbers are not used."""
-        fitted = None if self.like is None else self.like.in_shape_of(part)
+        fitted = None if self.like is None else self.like.in_shape_of(microbatch)
         if self.like is None or fitted is None:
-            self._check(partial(repeated, part))
+            self._check(partial(repeated, microbatch))
         else:
             self._check(fitted, self.like.values)
 
@@ -111,8 +111,8 @@ class ModelCheck:
         if few == 1:
             self.size.rows = 1
         elif not self.size.is_chosen:
-            part = examples(few)
-            fits = room(self.model, lambda: self.losses(part), few)
+            microbatch = examples(few)
+            fits = room(self.model, lambda: self.losses(microbatch), few)
             self.size.rows = min(self.size.rows, fits or self.size.rows)
         # 3. as many as a microbatch has
         among_many = partial(self._compare_among_many, examples, values)
@@ -122,17 +122,17 @@ class ModelCheck:
             self.size.rows = (many + 1) // 2
         # 4. random numbers that all share: each batch must be one microbatch, also later on
         if self._draw_in_common(examples, values, few):
-            self.size.least = self.records
+            self.size.least = self.most_rows
             self.size.shrink(self.size.rows)
         self.compared.add(shapes(examples(1)))
 
     def _compare(self, examples: OfSize, values: Values, size: int) -> bool:
         """Return True: None means that memory ran out."""
-        part = examples(size)
+        microbatch = examples(size)
         compare(
             self.model,
             self.losses,
-            part,
+            microbatch,
             self.clipping,
             by_unit=self.by_unit,
             hides_shapes=self.hides_shapes,
@@ -142,7 +142,7 @@ class ModelCheck:
             check_padding(
                 self.model,
                 self.losses,
-                part,
+                microbatch,
                 self.data.shortened,
                 hides_shapes=self.hides_shapes,
                 values=values,
@@ -150,7 +150,7 @@ class ModelCheck:
         return True
 
     def _compare_among_many(self, examples: OfSize, values: Values, size: int) -> bool:
-        """Return True, as above."""
+        """Return True: None means that memory ran out."""
         check_among_many(
             self.model,
             self.losses,
@@ -174,7 +174,7 @@ class ModelCheck:
         )
 
 
-def records_of(plan: TrainingPlan, given: Units | None) -> int:
+def most_rows_of_a_batch(plan: TrainingPlan, given: Units | None) -> int:
     """The rows that a batch may have at most."""
     return max(p.size.records for p in plan.phases) * (1 if given is None else given.most)
 

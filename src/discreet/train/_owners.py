@@ -51,9 +51,9 @@ class Owners:
     @staticmethod
     def of_rows(layout: RowLayout, examples: int) -> "Owners":
         """The examples as owners of rows, from none to several each, in any order."""
-        if layout.order.owners is None and layout.outer == 1:
+        if layout.order.examples is None and layout.outer == 1:
             return Owners.of([layout.inner] * examples)
-        return Owners.of_units(layout.row_owners(torch.device("cpu")).cpu(), examples)
+        return Owners.of_units(layout.example_of_row(torch.device("cpu")).cpu(), examples)
 
     @staticmethod
     def of_units(unit: Tensor, examples: int) -> "Owners":

@@ -239,9 +239,9 @@ def plan(  # noqa: PLR0913  # a plan states everything, in one place
 ) -> TrainingPlan:
     """A plan with the least noise that stays within (epsilon, delta), or with this multiplier.
 
-    ``records`` is a public number, declared by the owner of the data: about how many units they
-    have. It gives the sampling rate (exactly batch / records) and, with ``epochs``, the number of
-    steps. Sums are divided by ``batch``. ``stages`` are for plans whose steps differ.
+    ``records`` is a public number, declared by the owner of the data: about how many units the
+    data have. It gives the sampling rate (exactly batch / records) and, with ``epochs``, the number
+    of steps. Sums are divided by ``batch``. ``stages`` are for plans whose steps differ.
 
     >>> made = plan(epsilon=3, delta=1e-6, records=60_000, batch=4096, epochs=20)
     >>> made.steps, made.phases[0].size.rate, made.epsilon <= 3
@@ -260,6 +260,7 @@ def plan(  # noqa: PLR0913  # a plan states everything, in one place
     asked = _stages(stages, way, records=records, batch=batch, epochs=epochs, steps=steps)
     limit = _checks.delta(delta=delta)
     kinds = [_checked(stage, records, batch, clip=clip, noise=kind) for stage in asked]
+    target = None if epsilon is None else _checks.positive(epsilon=epsilon)
 
     def with_noise(level: Fraction) -> TrainingPlan:
         phases = tuple(
@@ -269,7 +270,6 @@ def plan(  # noqa: PLR0913  # a plan states everything, in one place
         return TrainingPlan(unit, records, phases, way, kind, limit, target)
 
     # 3. the level of noise: as given, or the least that stays within epsilon
-    target = None if epsilon is None else _checks.positive(epsilon=epsilon)
     if (target is None) == (multiplier is None):
         raise InvalidArgument("give either epsilon, with delta, or multiplier: one decides")
     if target is None:

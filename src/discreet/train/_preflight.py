@@ -17,10 +17,16 @@ from discreet.train._collated import Microbatch
 from discreet.train._data import Data, Invented
 from discreet.train._made_up import Values, repeated, tensors
 from discreet.train._microbatch import MicrobatchSize
-from discreet.train._model_check import Losses, ModelCheck, Public, records_of, rows_of_a_batch
+from discreet.train._model_check import (
+    Losses,
+    ModelCheck,
+    Public,
+    most_rows_of_a_batch,
+    rows_of_a_batch,
+)
 from discreet.train._noise import ExactGaussian
 from discreet.train._plan import TrainingPlan
-from discreet.train._refusals import check_losses, check_run
+from discreet.train._refusals import check_loss_function, check_run
 from discreet.train._step_inputs import clipping_of
 from discreet.train._trials import try_optimizer
 from discreet.train._units import Units, rows_of
@@ -39,7 +45,7 @@ def preflight(
     at_once: int | None,
 ) -> tuple[MicrobatchSize, Public | None]:
     """Refuse what can't be trained; returns the size of microbatches, and the public examples."""
-    check_losses(losses)
+    check_loss_function(losses)
     check_run(model, optimizer, train_set, plan)
     try_optimizer(optimizer)
     public = None if like is None else _public(train_set, like)
@@ -92,7 +98,7 @@ def _check_model(  # noqa: PLR0917  # called in one place
         size,
         by_unit=units is not None,
         rows=rows_of_a_batch(plan, units),
-        records=records_of(plan, units),
+        most_rows=most_rows_of_a_batch(plan, units),
         like=like,
     )
     check.first()
@@ -110,10 +116,10 @@ def _check_alone(
             check_alone(model, losses, _data.of_one(form, rows))
             continue
         check_alone(model, losses, like.taken(rows), values=like.values)
-        for part in _other_form(form, like):
-            fitted = like.in_shape_of(part)
+        for microbatch in _other_form(form, like):
+            fitted = like.in_shape_of(microbatch)
             if fitted is None:
-                check_alone(model, losses, repeated(part, rows))
+                check_alone(model, losses, repeated(microbatch, rows))
             else:
                 check_alone(model, losses, fitted(rows), values=like.values)
 
@@ -122,6 +128,6 @@ def _other_form(form: Data | None, like: Public | None) -> list[Microbatch]:
     """One example in the form of the data, if public examples have another form."""
     if form is None or like is None:
         return []
-    part = _data.of_one(form, 1)
-    forms = [[(t.dtype, t.shape[1:]) for t in tensors(one)] for one in (part, like.taken(1))]
-    return [part] if forms[0] != forms[1] else []
+    microbatch = _data.of_one(form, 1)
+    forms = [[(t.dtype, t.shape[1:]) for t in tensors(one)] for one in (microbatch, like.taken(1))]
+    return [microbatch] if forms[0] != forms[1] else []

@@ -60,7 +60,7 @@ def check_number(train_set: "Data | Units", plan: TrainingPlan) -> None:
         )
 
 
-def check_losses(losses: object) -> None:
+def check_loss_function(losses: object) -> None:
     """Refuse losses that can't be called."""
     if not callable(losses):
         raise InvalidArgument(

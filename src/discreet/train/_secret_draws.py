@@ -50,14 +50,14 @@ class SecretDraws:
         mtrand.set_bit_generator(numbers)
         random.seed(self._stream("python")[:64])
 
-    def secret(self, losses: Callable[[Any], T]) -> Callable[[Any], T]:  # Any: a part
+    def secret(self, losses: Callable[[Any], T]) -> Callable[[Any], T]:  # Any: a microbatch
         """The same losses with fresh draws; losses that seed a generator are refused."""
         refused = refuse_known_draws(losses)
 
-        def drawn(part: Any) -> T:  # Any: as above
+        def drawn(microbatch: Any) -> T:  # Any: as above
             self.renew()
             try:
-                return refused(part)
+                return refused(microbatch)
             finally:
                 self.renew()  # for the next items
 
@@ -86,16 +86,16 @@ def secret_draws(bits: Bits) -> Iterator[SecretDraws]:
         random.setstate(python)
 
 
-def refuse_known_draws(losses: Callable[[Any], T]) -> Callable[[Any], T]:  # Any: a part
+def refuse_known_draws(losses: Callable[[Any], T]) -> Callable[[Any], T]:  # Any: a microbatch
     """The same losses; they are refused if they seed a generator or draw from one of their own.
 
     Not found: seeds of Python's own generator, and generators of NumPy and Python that the user
     made.
     """
 
-    def watched(part: Any) -> T:  # Any: as above
+    def watched(microbatch: Any) -> T:  # Any: as above
         with _Watch() as watch:
-            found = losses(part)
+            found = losses(microbatch)
             watch.check()
         watch.check_numpy()
         return found

@@ -9,7 +9,13 @@ from discreet.errors import Refused
 from discreet.train._buffers import Buffers
 from discreet.train._collated import Microbatch
 from discreet.train._microbatch import MicrobatchSize
-from discreet.train._model_check import Losses, ModelCheck, Public, records_of, rows_of_a_batch
+from discreet.train._model_check import (
+    Losses,
+    ModelCheck,
+    Public,
+    most_rows_of_a_batch,
+    rows_of_a_batch,
+)
 from discreet.train._noise import ExactGaussian
 from discreet.train._plan import Phase, TrainingPlan
 from discreet.train._step_inputs import Examples, clipping_of
@@ -50,7 +56,7 @@ class StepChecks:
         self._buffers.note()
         self._check = self._model_check(phase, losses)
         with self._buffers.checked():
-            # losses of which nothing was compared yet may mix examples, whatever others did
+            # losses that were never compared may mix examples, even where other losses don't
             if self._check and not self._check.compared and self._examples.count:
                 self._check.first()
                 self._buffers.check_buffers()
@@ -58,12 +64,12 @@ class StepChecks:
             self._buffers.note_parameters()
             yield
 
-    def microbatch(self, part: Microbatch) -> None:
+    def microbatch(self, microbatch: Microbatch) -> None:
         """Compare again if a microbatch has shapes in which these losses were not compared."""
-        if self._check and self._check.is_due(part):
+        if self._check and self._check.is_due(microbatch):
             self._buffers.check()  # before the check, which moves parameters and puts them back
             try:
-                self._check.again(part)
+                self._check.again(microbatch)
             finally:
                 self._buffers.check_buffers()
                 self._buffers.note()
@@ -82,7 +88,7 @@ class StepChecks:
             self._size,
             by_unit=units is not None,
             rows=rows_of_a_batch(self._plan, units),
-            records=records_of(self._plan, units),
+            most_rows=most_rows_of_a_batch(self._plan, units),
             like=self._like,
             hides_shapes=True,
         )

@@ -180,19 +180,19 @@ def _losses_of(inputs: StepInputs, rows: UnitRows) -> tuple[object, Callable[[],
     """Tensors of the rows, and a function of one loss for each: its share of its unit's loss."""
     given = inputs.examples.units
     with RefuseGenerators():
-        part = data.taken(inputs.examples.data, rows.rows)
-    inputs.check(part)
+        microbatch = data.taken(inputs.examples.data, rows.rows)
+    inputs.check(microbatch)
     if given is None or given.reduce is Reduce.SUM:
-        return part, partial(inputs.losses, part)
+        return microbatch, partial(inputs.losses, microbatch)
     shares = torch.from_numpy(np.repeat(1 / rows.counts, rows.counts))
 
     def shared() -> Tensor:
-        found = inputs.losses(part)
+        found = inputs.losses(microbatch)
         if not isinstance(found, Tensor) or found.shape != (len(shares),):
             return found  # the caller refuses it
         return found * shares.to(found.device, found.dtype)
 
-    return beside(part, shares), shared
+    return beside(microbatch, shares), shared
 
 
 def _of_one(inputs: StepInputs, place: int, clipping: Clipping) -> npt.NDArray[np.floating]:
@@ -203,7 +203,7 @@ def _of_one(inputs: StepInputs, place: int, clipping: Clipping) -> npt.NDArray[n
     rows = inputs.examples.chosen(np.array([place], np.int64), inputs.bits)
     with torch.enable_grad():
         found = _losses_of(inputs, rows)[1]()
-        given = _engine.checked_losses(found, rows.rows.size, hides_shapes=True)
+        given = _engine.one_loss_each(found, rows.rows.size, hides_shapes=True)
         refuse_reentrant(given)
         loss = given.sum()
     parameters = trainable(inputs.model)

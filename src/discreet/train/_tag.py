@@ -1,7 +1,7 @@
 """Where examples are in a tensor: the kinds of tags.
 
 `ExampleRows` states along which dimension examples lie, and which example each row belongs to. With
-`OneExample` the whole tensor belongs to one example. `UnknownOwners` names the function after which
+`OneExample` the whole tensor belongs to one example. `UntrackedRows` names the function after which
 this is not known. Tensors that depend on no example have no tag.
 """
 
@@ -32,7 +32,7 @@ class OneExample:
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownOwners:
+class UntrackedRows:
     """The parts of the result of a function, named ``by``, can't be credited to examples.
 
     A loop over the places of all nonzero entries, such as over the experts that have rows, is a
@@ -54,9 +54,9 @@ class OutsideBatch:
     """The tensor is no parameter, and no recorded call computed it from the batch."""
 
 
-Tag = ExampleRows | OneExample | UnknownOwners | OutsideBatch
+Tag = ExampleRows | OneExample | UntrackedRows | OutsideBatch
 OUTSIDE_BATCH = OutsideBatch()
-PACKING = UnknownOwners("packing")  # of the numbers of sequences that reach each step
+PACKING = UntrackedRows("packing")  # of the numbers of sequences that reach each step
 
 
 def refitted(
@@ -91,7 +91,7 @@ def merged(tags: Iterable[tuple[Tag, int]], rank: int) -> Tag | None:
     """The tag of a result of this rank, from the tags and ranks of the tensors broadcast to it."""
     found: Tag | None = None
     for tag, own in tags:
-        if isinstance(tag, UnknownOwners):
+        if isinstance(tag, UntrackedRows):
             return tag
         if isinstance(tag, OutsideBatch):
             found = found or tag
@@ -100,5 +100,5 @@ def merged(tags: Iterable[tuple[Tag, int]], rank: int) -> Tag | None:
         if found is None or isinstance(found, OutsideBatch):
             found = moved
         elif found != moved:
-            return UnknownOwners("a function of rows of different examples")
+            return UntrackedRows("a function of rows of different examples")
     return found

@@ -9,7 +9,7 @@ from discreet.train import _flow
 from discreet.train._arguments import Args, Keywords, in_order, tensors_in
 from discreet.train._in_place import changed_by, may_change, version_of
 from discreet.train._shared import OF_SHAPES, SIZED, Shared
-from discreet.train._tag import OUTSIDE_BATCH, ExampleRows, OneExample, Tag, UnknownOwners
+from discreet.train._tag import OUTSIDE_BATCH, ExampleRows, OneExample, Tag, UntrackedRows
 from discreet.train._tags import Tags
 from discreet.train._unseen import Unseen, in_func
 from discreet.train._values import READS
@@ -107,7 +107,7 @@ class Tagging:
             draws.note_change(each, others)
             if depends:
                 for one in (each, *others) if others else ():
-                    self._tags.set(one, UnknownOwners("a change of memory in place"))
+                    self._tags.set(one, UntrackedRows("a change of memory in place"))
 
     def _note_draws(self, call: _flow.Call, tensors: list[Tensor]) -> None:
         """Record random numbers, and what derives from them; reads in Python use them all."""
@@ -136,7 +136,7 @@ class Tagging:
             with indices.as_then(were_alike):
                 _flow.follow(call, tensors)
             for each in results if is_changed else ():
-                self._tags.set(each, UnknownOwners("a constant that was changed"))
+                self._tags.set(each, UntrackedRows("a constant that was changed"))
 
         if not (is_new and results):
             draws.note(results, tensors, follow)
@@ -193,7 +193,7 @@ class Tagging:
             return
         is_tagged = _flow.sets_first(func) or any(one is changed for one in tensors_in((result,)))
         if not is_tagged and any(map(self._tags.depends, tensors)):
-            self._tags.set(changed, UnknownOwners(_flow.name_of(func)))
+            self._tags.set(changed, UntrackedRows(_flow.name_of(func)))
         now = self._tags.of(changed)
         self._unseen.refuse_change(changed, now)
         if now == before and now is not None:

@@ -1,7 +1,7 @@
 """Where examples are in a tensor: a tag for each tensor that depends on examples.
 
 `ExampleRows` states along which dimension examples lie, and which example each row belongs to. With
-`OneExample` the whole tensor belongs to one example. `UnknownOwners` names the function after which
+`OneExample` the whole tensor belongs to one example. `UntrackedRows` names the function after which
 this is not known. Tensors that depend on no example have no tag. Tags follow from what functions do
 (`discreet.train._flow`), never from lengths that happen to agree.
 """
@@ -23,7 +23,7 @@ from discreet.train._tag import (
     OneExample,
     OutsideBatch,
     Tag,
-    UnknownOwners,
+    UntrackedRows,
 )
 
 
@@ -72,15 +72,15 @@ class Tags:
         if base is not None and _is_all_of(tensor, base):  # a custom function returned its input
             return self.of(base)
         if self.is_strict and (self.leaks or self._is_of_data(tensor)):
-            return UnknownOwners("a function that is not intercepted")
+            return UntrackedRows("a function that is not intercepted")
         return None
 
     def set(self, tensor: Tensor, tag: Tag) -> None:
-        """Set a tensor's tag; if the tag does not fit its shape, owners are unknown."""
+        """Set a tensor's tag; if the tag does not fit its shape, rows are untracked."""
         if isinstance(tag, ExampleRows) and (
             not 0 <= tag.dim < tensor.dim() or tensor.shape[tag.dim] != tag.layout.length
         ):
-            tag = UnknownOwners("a change of shape")
+            tag = UntrackedRows("a change of shape")
         self._found[id(tensor)] = weakref.ref(tensor), tag
         if self.is_strict and not isinstance(tag, OutsideBatch):
             try:
@@ -107,13 +107,13 @@ class Tags:
 
     def depends(self, tensor: Tensor) -> bool:
         """Whether a tensor depends on examples, or may."""
-        return isinstance(self.of(tensor), (ExampleRows, OneExample, UnknownOwners))
+        return isinstance(self.of(tensor), (ExampleRows, OneExample, UntrackedRows))
 
     def are_values(self, tensor: Tensor) -> bool:
         """Whether a tensor holds values of examples; a place in a loop over places is none."""
         tag = self.of(tensor)
-        is_place = isinstance(tag, UnknownOwners) and tag.is_place
-        return not is_place and isinstance(tag, (ExampleRows, OneExample, UnknownOwners))
+        is_place = isinstance(tag, UntrackedRows) and tag.is_place
+        return not is_place and isinstance(tag, (ExampleRows, OneExample, UntrackedRows))
 
     def _is_of_data(self, tensor: Tensor) -> bool:
         """Whether an untagged tensor shares memory with one that depends on examples.
@@ -147,7 +147,7 @@ class Tags:
             known = layout.order.places
             chosen = range(start, stop, step)
             places = known and tuple(known[n // layout.inner % len(known)] for n in chosen)
-            whose = layout.row_owners(torch.device("cpu"))[start:stop:step]
+            whose = layout.example_of_row(torch.device("cpu"))[start:stop:step]
             self._slices[key] = ExampleOrder(length, whose, places, layout)
         return RowLayout(self._slices[key])
 
@@ -160,9 +160,9 @@ class Tags:
         if all(one.outer == one.inner == 1 and one.order.places is not None for one in layouts):
             places = sum((one.order.places or () for one in layouts), ())
             return self.in_places(places)
-        owners = [one.order.owners for one in layouts if one.order.owners is not None]
-        device = owners[0].device if owners else torch.device("cpu")
-        whose = torch.cat([one.row_owners(device) for one in layouts])
+        known = [one.order.examples for one in layouts if one.order.examples is not None]
+        device = known[0].device if known else torch.device("cpu")
+        whose = torch.cat([one.example_of_row(device) for one in layouts])
         return RowLayout(ExampleOrder(len(whose), whose))
 
     def in_places(self, places: tuple[int, ...]) -> RowLayout:

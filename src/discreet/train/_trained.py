@@ -19,7 +19,7 @@ from discreet.train._collated import Microbatch
 from discreet.train._data import Data
 from discreet.train._plan import TrainingPlan
 from discreet.train._preflight import preflight
-from discreet.train._refusals import check_losses
+from discreet.train._refusals import check_loss_function
 from discreet.train._run import run
 from discreet.train._units import Units
 
@@ -34,9 +34,9 @@ class Trained(Generic[V]):
 
     ``start`` makes a model and its optimizer from public facts; ``data`` makes examples of the
     value, one for each unit, each of that unit's rows only; ``losses`` returns one loss for each
-    example of a part. ``like`` has two or more public examples in the form of what ``data`` makes;
-    model and losses are checked on these when this is made, and so before any charge. A candidate
-    for `discreet.mechanisms.tuning`, scored by `Scored`.
+    example of a microbatch. ``like`` has two or more public examples in the form of what ``data``
+    makes; model and losses are checked on these when this is made, and so before any charge. A
+    candidate for `discreet.mechanisms.tuning`, scored by `Scored`.
 
     Guarantee: a draw costs the unit the plan's privacy loss, given the plan's assumptions, and that
     ``data`` keeps units apart, which the caller asserts. It draws secure bits of its own, whatever
@@ -50,7 +50,7 @@ class Trained(Generic[V]):
     like: "Data | Units" = field(compare=False)  # tensors have no order and no truth value
 
     def __post_init__(self) -> None:
-        check_losses(self.losses)
+        check_loss_function(self.losses)
         model, optimizer = self.start()
         losses = partial(self.losses, model)
         preflight(
@@ -73,8 +73,8 @@ class Trained(Generic[V]):
         losses, given = partial(self.losses, model), self.data(value)
         opened = run(model, optimizer, given, self.plan, losses=losses, payer=payer, like=self.like)
         with opened as training:
-            for batch in training.batches():
-                training.step(batch)
+            for ticket in training.batches():
+                training.step(ticket)
         return {name: kept.detach().clone() for name, kept in model.state_dict().items()}
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ class _Paid(Owned):
         statement: str | None = None,  # noqa: ARG002  # of the release that paid
     ) -> Receipt:
         """Return an empty receipt."""
-        self.check_owner()
+        self.check_process()
         return Receipt(0, "0" * 64, datetime.now(UTC), purpose, by, None, is_insecure)
 
     def keep(self, receipt: Receipt, answer: str) -> None:

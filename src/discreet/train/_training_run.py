@@ -43,7 +43,7 @@ from discreet.train._step_inputs import (
 )
 from discreet.train._step_ticket import StepTicket
 
-_BLOCKS = 100  # of steps that are reserved at once: a crash loses at most one of them
+_BLOCKS = 100  # a run reserves its steps in about this many; a crash loses at most one block
 
 
 class TrainingRun(Owned):
@@ -78,7 +78,7 @@ class TrainingRun(Owned):
         self._model, self._optimizer = model, optimizer
         self._examples, self._losses = examples, losses
         self._size = size
-        self._checks = StepChecks(model, examples, plan, size, like)
+        self._step_checks = StepChecks(model, examples, plan, size, like)
         self._block: deque[int] = deque()  # steps that are reserved and not yet taken
         self._round: deque[IndexArray] = deque()  # batches that share their draws
         self._open: StepTicket | None = None
@@ -101,23 +101,23 @@ class TrainingRun(Owned):
                     "empty one, since skipping depends on the data"
                 )
 
-    def step(self, batch: StepTicket) -> None:
+    def step(self, ticket: StepTicket) -> None:
         """Make one step: clipped contributions, noise, the optimizer's own step.
 
         The run's ``losses`` are called once for each microbatch. If anything fails or is
         interrupted, nothing of the step stays, and the step counts as made. Raises `Refused` for a
-        ticket whose step is over, and for a model or a loss that mixes examples. Made-up examples
-        are compared again (`check`) where a microbatch has other shapes than all before, or where
+        ticket whose step is over, and for a model or a loss that mixes examples. The engine is
+        compared with a plain loop again (`check`) where a microbatch has new shapes, or where
         the losses or the model's settings changed since the last comparison. Raises `Refused` in a
         forked child, also if the fork happened during this step.
         """
         # 1. refuse what changed since the last step
-        self.check_owner()
-        if self._is_closed or batch is not self._open:
-            raise Refused(f"{batch!r} is over: each ticket is for one step, in its order")
+        self.check_process()
+        if self._is_closed or ticket is not self._open:
+            raise Refused(f"{ticket!r} is over: each ticket is for one step, in its order")
         self._open = None
-        self._checks.refuse_spoiled()
-        phase = self.plan.phase_now(batch.step - 1, self._counts)
+        self._step_checks.refuse_spoiled()
+        phase = self.plan.phase_now(ticket.step - 1, self._counts)
         check_optimizer(self._optimizer, self._model)
         self._clear_gradients()
         # 2. sum the contributions and add noise, with secret random numbers
@@ -128,13 +128,13 @@ class TrainingRun(Owned):
             self._losses,
             self._door.bits,
             StepStatistics(),
-            self._checks.microbatch,
+            self._step_checks.microbatch,
         )
         try:
-            with secret_draws(inputs.bits) as draws, self._checks.step(phase, self._losses):
+            with secret_draws(inputs.bits) as draws, self._step_checks.step(phase, self._losses):
                 noisy = self._noisy(replace(inputs, losses=draws.secret(self._losses)), phase)
-                counts = self._noisy_counts(batch, phase, inputs.statistics)
-            self.check_owner()
+                counts = self._noisy_counts(ticket, phase, inputs.statistics)
+            self.check_process()
             # 3. divide by the plan's batch, which is public, and step
             for parameter, total in zip(trainable(self._model), noisy, strict=True):
                 parameter.grad = total.div_(phase.size.batch).to(parameter.dtype)
@@ -145,14 +145,14 @@ class TrainingRun(Owned):
         except BaseException:
             self._clear_gradients()
             raise
-        self.not_private = inputs.statistics.of_step(batch.step, float(phase.norm))
-        self._door.note("step", batch.step)
+        self.not_private = inputs.statistics.of_step(ticket.step, float(phase.norm))
+        self._door.note("step", ticket.step)
 
     @property
     def at_once(self) -> int:
         """How many rows are computed together, at most; it shrinks where memory runs out.
 
-        Whatever it is, steps are the same, up to rounding. A unit's rows stay together.
+        Steps are the same for any number, up to rounding. A unit's rows stay together.
         """
         return self._size.rows
 
@@ -164,7 +164,7 @@ class TrainingRun(Owned):
     @property
     def is_spoiled(self) -> bool:
         """Whether the model wrote private data into itself that can't be taken out."""
-        return self._checks.is_spoiled
+        return self._step_checks.is_spoiled
 
     def report(self) -> Report:
         """The public statement about the run so far."""
@@ -178,13 +178,13 @@ class TrainingRun(Owned):
         The ledger knows how many steps were taken. Raises `Refused` in a forked child: its file
         could replace the one of the process that goes on.
         """
-        self.check_owner()
-        self._checks.refuse_spoiled()
+        self.check_process()
+        self._step_checks.refuse_spoiled()
         return {**self.paid(), **states(self._model, self._optimizer)}
 
     def paid(self) -> dict[str, Any]:
         """A checkpoint without the states, for libraries that save these themselves: all public."""
-        self.check_owner()
+        self.check_process()
         return public_fields(self.plan, self.receipt, self._counts)
 
     def close(self) -> None:
@@ -194,7 +194,7 @@ class TrainingRun(Owned):
         self._round.clear()
 
     def _next(self) -> StepTicket | None:
-        self.check_owner()
+        self.check_process()
         if self._is_closed:
             raise SessionEnded("the run is over: resume it from a checkpoint, or pay for another")
         self._open = None
@@ -243,12 +243,12 @@ class TrainingRun(Owned):
         scale = self.plan.scale(phase)
         if isinstance(noise, ExactGaussian):
             steps = exact_sums(inputs, phase, noise)
-            self.check_owner()  # the user's losses may have forked meanwhile
+            self.check_process()  # the user's losses may have forked meanwhile
             flat = noise.noisy(steps, scale, bits)
             sums = split(flat, trainable(self._model))
         else:
             sums = float_sums(inputs, clipping_of(phase, noise.order), self._size)
-            self.check_owner()  # as above
+            self.check_process()  # they may have forked here, too
             noise.add(sums, scale, bits)
         return sums
 

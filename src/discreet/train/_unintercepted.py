@@ -21,12 +21,12 @@ from discreet.train._collated import Microbatch
 def refuse_unintercepted(losses: Callable[[Microbatch], Tensor]) -> Callable[[Microbatch], Tensor]:
     """The same losses, which refuse such functions while a `Capture` follows their data."""
 
-    def watched(part: Microbatch) -> Tensor:
+    def watched(microbatch: Microbatch) -> Tensor:
         capture = _current()
         if capture is None:
-            return losses(part)
+            return losses(microbatch)
         with _Dispatched(capture):
-            return losses(part)
+            return losses(microbatch)
 
     return watched
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from discreet.errors import Refused
 from discreet.train._arguments import tensors_in
 from discreet.train._indices import memory_of
-from discreet.train._tag import UnknownOwners
+from discreet.train._tag import UntrackedRows
 from discreet.train._tags import Tags
 from discreet.train._values import READS, answer
 
@@ -47,7 +47,7 @@ class Unseen:
         if all(memory_of(each) != memory for each in self._exposed):
             return
         saved = (each for ref in self._saved if (each := ref()) is not None)
-        if isinstance(now, UnknownOwners) or any(memory_of(each) == memory for each in saved):
+        if isinstance(now, UntrackedRows) or any(memory_of(each) == memory for each in saved):
             raise Refused(
                 "data were changed through .data, which hides the change from PyTorch; make a new "
                 "tensor instead"

@@ -145,9 +145,9 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
         self.precision_plugin.post_backward(torch.tensor(float("nan")), module)
         self.precision_plugin._after_closure(module, optimizer)  # noqa: SLF001  # as Lightning does
 
-    def _losses(self, part: Microbatch) -> Tensor:
+    def _losses(self, microbatch: Microbatch) -> Tensor:
         """The losses that the module's own training step returns."""
-        found = super().training_step(self.batch_to_device(part), self._place)
+        found = super().training_step(self.batch_to_device(microbatch), self._place)
         losses: Tensor = found["loss"] if isinstance(found, Mapping) else found
         return losses
 
@@ -194,12 +194,12 @@ class _StepTickets:
 
     def __iter__(self) -> Iterator[int]:
         for _ in range(len(self)):
-            batch = self.strategy.hosted.ticket()
-            if batch is None:
+            ticket = self.strategy.hosted.ticket()
+            if ticket is None:
                 self.trainer.should_stop = True
                 return
-            self.strategy.ticket = batch
-            yield batch.step
+            self.strategy.ticket = ticket
+            yield ticket.step
 
     def state_dict(self) -> dict[str, Any]:
         """Empty: the ledger counts the steps."""

@@ -28,7 +28,7 @@ from discreet.train._hosted import Hosted, Only, Saved, check_obeyed, check_publ
 from discreet.train._invented import field_names, invented_items
 from discreet.train._own_losses import IGNORED, check_known, own_losses
 from discreet.train._plan import TrainingPlan
-from discreet.train._refusals import check_losses
+from discreet.train._refusals import check_loss_function
 from discreet.train._report import Report
 from discreet.train._step_ticket import StepTicket
 from discreet.train._trials import try_schedulers
@@ -172,13 +172,13 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
 
         rate = None
         while self.state.global_step < (epoch + 1) * steps_in_epoch:
-            batch = self.hosted.ticket()
-            if batch is None:
+            ticket = self.hosted.ticket()
+            if ticket is None:
                 self.control.should_training_stop = True
                 break
-            rate = self._one_step(model, batch)
-            self.state.global_step = batch.step
-            self.state.epoch = batch.step / steps_in_epoch
+            rate = self._one_step(model, ticket)
+            self.state.global_step = ticket.step
+            self.state.epoch = ticket.step / steps_in_epoch
             self._call("on_step_end")
             log_save_evaluate(rate)
             if self.control.should_epoch_stop or self.control.should_training_stop:
@@ -186,21 +186,21 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         self._call("on_epoch_end")
         log_save_evaluate(rate)
 
-    def _one_step(self, model: nn.Module, batch: StepTicket) -> float:
+    def _one_step(self, model: nn.Module, ticket: StepTicket) -> float:
         """Make one step; returns its learning rate."""
         assert self.hosted.run is not None
         self._call("on_step_begin")
         model.train()
         if callable(getattr(self.optimizer, "train", None)):
             self.optimizer.train()
-        self.hosted.run.step(batch)
+        self.hosted.run.step(ticket)
         rate: float = self._get_learning_rate()
         if not isinstance(self.lr_scheduler, (ReduceLROnPlateau, GreedyLR)):
             self.lr_scheduler.step()  # those two step after evaluations
         return rate
 
-    def _losses(self, model: nn.Module, part: dict[str, Any]) -> Tensor:
-        return self.losses(model, self._prepare_inputs(part))
+    def _losses(self, model: nn.Module, microbatch: dict[str, Any]) -> Tensor:
+        return self.losses(model, self._prepare_inputs(microbatch))
 
     def _call(self, event: str) -> None:
         tell = getattr(self.callback_handler, event)
@@ -269,7 +269,7 @@ def _saved(folder: Path) -> Saved:
 def _check(trainer: PrivateTrainer) -> None:
     """Refuse settings that can't be obeyed, before the charge."""
     _check_arguments(trainer.args)
-    check_losses(trainer.losses)
+    check_loss_function(trainer.losses)
     trainer.hosted.check_steps(trainer.args.max_steps)
     if trainer.eval_dataset is not None:
         check_public("eval_dataset", is_public=trainer.eval_is_public)

@@ -135,7 +135,7 @@ class _Totals(Owned):
 
     def add(self, value: int) -> tuple[int, bool]:
         """Merge the runs that end at this step into one noisy sum, and add all sums."""
-        self.check_owner()
+        self.check_process()
         self._taken += 1
         ends = (self._taken & -self._taken).bit_length() - 1
         run = value + sum(self._exact[:ends])

@@ -2,7 +2,7 @@
 
 A rule takes a `Call`: the function's arguments with their tags, and its result. It returns the tag
 of the result, or one tag for each of its tensors if they differ. After a function without a rule,
-owners are unknown. Read `_table` for the functions and their rules, then the files by kind of
+rows are untracked. Read `_table` for the functions and their rules, then the files by kind of
 function: `_shapes`, `_dims`, `_products`, `_parts`, `_indexing`, `_picks` and `_layers`. `_counts`
 follows indices 0, 1, 2, ..., which depend on no data.
 """
@@ -27,8 +27,8 @@ from discreet.train._flow._picks import masked_places, where
 from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._flow._random import draws, is_even
 from discreet.train._flow._shapes import has_public_shape, refit
-from discreet.train._flow._table import DIM_SECOND, FLOW, FOR_UNKNOWN_OWNERS, TAKES_DIMS, WITH_DIMS
-from discreet.train._tag import ExampleRows, Tag, UnknownOwners
+from discreet.train._flow._table import DIM_SECOND, FLOW, FOR_UNTRACKED, TAKES_DIMS, WITH_DIMS
+from discreet.train._tag import ExampleRows, Tag, UntrackedRows
 from discreet.train._tags import Tags
 
 __all__ = [
@@ -58,7 +58,7 @@ def follow(call: Call, tensors: list[Tensor]) -> None:
     if not results:
         return
     rule = FLOW.get(call.function)
-    lost = UnknownOwners(name_of(call.function))
+    lost = UntrackedRows(name_of(call.function))
     try:
         found = lost if rule is None else _found(call, rule, tensors)
     except UNREADABLE:  # the function took its arguments, but its rule can't read them
@@ -72,14 +72,14 @@ def follow(call: Call, tensors: list[Tensor]) -> None:
 
 def _found(call: Call, rule: FlowRule, tensors: list[Tensor]) -> ResultTags:
     given = map(call.tags.of, tensors)
-    lost = next((tag for tag in given if isinstance(tag, UnknownOwners)), None)
-    if lost is not None and rule not in FOR_UNKNOWN_OWNERS:
+    lost = next((tag for tag in given if isinstance(tag, UntrackedRows)), None)
+    if lost is not None and rule not in FOR_UNTRACKED:
         return _places(call, rule, lost)
     if (call.keywords or rule in TAKES_DIMS) and _has_tensor_as_dim(call, rule):
-        return UnknownOwners("a dimension that is a tensor")
+        return UntrackedRows("a dimension that is a tensor")
     found = rule(call)
     if found is OVER_EXAMPLES:
-        return UnknownOwners(f"{name_of(call.function)} over examples")
+        return UntrackedRows(f"{name_of(call.function)} over examples")
     return found
 
 
@@ -99,15 +99,15 @@ def _is_whole_number(one: Tensor) -> bool:
     return not one.dim() and not is_number
 
 
-def _places(call: Call, rule: FlowRule, lost: UnknownOwners) -> UnknownOwners:
-    """The tag of a function of data with unknown owners: it may return places, or one of them."""
+def _places(call: Call, rule: FlowRule, lost: UntrackedRows) -> UntrackedRows:
+    """The tag of a function of untracked data: it may return places, or one of them."""
     result = call.result
     if rule is masked_places or (rule is where and not isinstance(result, Tensor)):
         return replace(lost, has_places=True, is_place=False)
     if rule is unbound and lost.has_places and call.named("input dim").get("dim", 0) == 0:
         return replace(lost, has_places=False, is_place=True)
     is_one = rule in (refit, unbound) and sum(each.numel() for each in tensors_in((result,))) == 1
-    return lost if lost.is_place and is_one else UnknownOwners(lost.by)
+    return lost if lost.is_place and is_one else UntrackedRows(lost.by)
 
 
 def is_known(function: Function) -> bool:  # Any: a function of PyTorch's
@@ -152,7 +152,7 @@ def _alike(tag: Tag, tensor: Tensor, other: Tensor) -> Tag:
             first = _first_block(tensor, tag.dim, wider)
             if first is not None and first == _first_block(other, dim, wider):
                 return tag.at(dim)
-    return UnknownOwners("a change of memory in place")
+    return UntrackedRows("a change of memory in place")
 
 
 def _wider(tensor: Tensor, dim: int) -> list[int]:

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from discreet.train._arguments import Args, Function, Keywords, named, tensors_in
 from discreet.train._flow._places import beside_constants
-from discreet.train._tag import ExampleRows, Tag, UnknownOwners, merged
+from discreet.train._tag import ExampleRows, Tag, UntrackedRows, merged
 from discreet.train._tags import Tags
 
 LIKE_OTHERS = frozenset(  # their other argument gives only its shape or type
     {Tensor.to, Tensor.type_as, Tensor.expand_as, Tensor.view_as, Tensor.reshape_as}
 )
-OVER_EXAMPLES = UnknownOwners("a function over examples")
+OVER_EXAMPLES = UntrackedRows("a function over examples")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def of_first(rule: Callable[[Call, ExampleRows], ResultTags]) -> FlowRule:
     @wraps(rule)
     def tag_result(call: Call) -> ResultTags:
         if call.has_data_besides():
-            return UnknownOwners("a function of data by data")
+            return UntrackedRows("a function of data by data")
         tag = call.tags.of(call.first)
         return rule(call, tag) if isinstance(tag, ExampleRows) else tag
 

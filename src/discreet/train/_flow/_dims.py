@@ -10,7 +10,7 @@ from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all, of_first
 from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._flow._shapes import elementwise
-from discreet.train._tag import ExampleRows, UnknownOwners, merged
+from discreet.train._tag import ExampleRows, UntrackedRows, merged
 
 
 def along(
@@ -29,7 +29,7 @@ def along(
         dims = None if isinstance(dims, bool) else dims
         if isinstance(dims, Tensor):  # such as `max` of two
             is_other = isinstance(call.result, Tensor) and removes
-            return elementwise(call) if is_other else UnknownOwners("a dimension that is a tensor")
+            return elementwise(call) if is_other else UntrackedRows("a dimension that is a tensor")
         if dims is None:
             return OVER_EXAMPLES
         touched = {n % data.dim() for n in ((dims,) if isinstance(dims, int) else dims)}
@@ -37,11 +37,11 @@ def along(
             return OVER_EXAMPLES
         # 2. the place of examples in the result
         if any(each.dim() > data.dim() for each in call.others):
-            return UnknownOwners("a function of data by data of more dimensions")
+            return UntrackedRows("a function of data by data of more dimensions")
         some = tensors_in((call.result,))
         is_kept = not removes or given.get("keepdim", False)
         if some[0].dim() != data.dim() - (0 if is_kept else len(touched)):
-            return UnknownOwners("a function that adds a dimension")
+            return UntrackedRows("a function that adds a dimension")
         return tag if is_kept else tag.at(tag.dim - sum(n < tag.dim for n in touched))
 
     return tag_result
@@ -60,7 +60,7 @@ def bilinear(call: Call) -> ResultTags:
     given = call.named("input1 input2 weight bias")
     some = [given["input1"], given["input2"]]
     if any(call.tags.depends(one) for one in call.others if all(one is not each for each in some)):
-        return UnknownOwners("a function of data by data")
+        return UntrackedRows("a function of data by data")
     tag = of_all(call.tags, some, call.result.dim())
     is_last = isinstance(tag, ExampleRows) and tag.dim == call.result.dim() - 1
     return OVER_EXAMPLES if is_last else tag
@@ -97,7 +97,7 @@ def by_first(least: int = 1, *, data: int = 1) -> FlowRule:
 
     def tag_result(call: Call) -> ResultTags:
         if call.has_data_besides(data - 1):
-            return UnknownOwners("a function of data by data")
+            return UntrackedRows("a function of data by data")
         tags = (call.tags.of(each) for each in (call.first, *call.others[: data - 1]))
         tag = merged([(each, 0) for each in tags if each is not None], 0)
         if not isinstance(tag, ExampleRows):

@@ -15,7 +15,7 @@ from discreet.train._tag import (
     OneExample,
     OutsideBatch,
     Tag,
-    UnknownOwners,
+    UntrackedRows,
     merged,
 )
 from discreet.train._tags import Tags
@@ -32,17 +32,17 @@ def getitem(call: Call) -> Tag | None:
 
 def read_at(tags: Tags, data: Tensor, parsed: ParsedIndex) -> Tag | None:
     tag = tags.of(data)
-    if isinstance(tag, UnknownOwners):
+    if isinstance(tag, UntrackedRows):
         is_number = tag == PACKING and parsed.numbers == {0: 0}  # all sequences reach step 0
         return OUTSIDE_BATCH if is_number else replace(tag, has_places=False)
     if parsed.is_odd:
-        return UnknownOwners("an index")
+        return UntrackedRows("an index")
     if isinstance(tag, ExampleRows):
         return refused_index(tags, tag, parsed) or _of_rows(tags, tag, parsed)
     if isinstance(tag, OneExample):
         others = (tags.of(one) for one in (*parsed.tensors.values(), *parsed.single()))
         is_own = all(one == tag or not depends(one) for one in others)
-        return tag if is_own else UnknownOwners("an index that depends on other examples")
+        return tag if is_own else UntrackedRows("an index that depends on other examples")
     return _by_indices(tags, parsed) or tag
 
 
@@ -52,12 +52,12 @@ def _of_rows(tags: Tags, tag: ExampleRows, parsed: ParsedIndex) -> Tag:
     if dim in parsed.numbers:
         place = parsed.numbers[dim]
         if isinstance(place, Tensor):
-            return UnknownOwners("an index by a tensor")
+            return UntrackedRows("an index by a tensor")
         where = int(place) % max(1, layout.length) // layout.inner % max(1, layout.order.size)
         return OneExample(layout.order, where)
     if dim in parsed.slices:
         if any(isinstance(tags.of(one), ExampleRows) for one in parsed.tensors.values()):
-            return UnknownOwners("an index that depends on examples")
+            return UntrackedRows("an index that depends on examples")
         start, stop, step = parsed.slices[dim][0].indices(layout.length)
         if (start, stop, step) != (0, layout.length, 1):
             layout = tags.sliced(layout, start, max(start, stop), step)
@@ -66,15 +66,15 @@ def _of_rows(tags: Tags, tag: ExampleRows, parsed: ParsedIndex) -> Tag:
     return _picked(tags, layout, parsed, first=first, within=dim - first)
 
 
-def refused_index(tags: Tags, rows: ExampleRows, parsed: ParsedIndex) -> UnknownOwners | None:
-    """Unknown owners if the index depends on other examples than each row's, else None.
+def refused_index(tags: Tags, rows: ExampleRows, parsed: ParsedIndex) -> UntrackedRows | None:
+    """`UntrackedRows` if the index depends on other examples than each row's, else None.
 
     Along the dimension of examples, an index may depend on all examples if it is a permutation:
     then each row is still there. Everywhere else it must depend on no example, or on each row's.
     """
     # 1. single entries and ends of slices concern all rows
     if any(depends(tags.of(one)) for one in parsed.single()):
-        return UnknownOwners("an index that depends on examples")
+        return UntrackedRows("an index that depends on examples")
     # 2. the layout of the rows that are picked along the dimension of examples
     picking = parsed.tensors.get(rows.dim)
     along = None
@@ -86,8 +86,8 @@ def refused_index(tags: Tags, rows: ExampleRows, parsed: ParsedIndex) -> Unknown
     for first, index in parsed.tensors.items():
         tag = tags.of(index)
         if depends(tag) and not _is_own(tags, rows, index, first=first, along=along):
-            which = "all" if isinstance(tag, UnknownOwners) else "other"
-            return UnknownOwners(f"an index that depends on {which} examples")
+            which = "all" if isinstance(tag, UntrackedRows) else "other"
+            return UntrackedRows(f"an index that depends on {which} examples")
     # 4. others are the same for each row, or draws of its own
     if picking is not None and along is None and picking.dim() == 1 and picking.dtype not in MASKS:
         along = RowLayout(tags.indices.picked(rows.layout, picking)), -1
@@ -107,7 +107,7 @@ def _is_own(
     their dimension in the index that picks them, counted from its end."""
     tag = tags.of(index)
     is_along = first <= rows.dim < first + dims_of(index)
-    if isinstance(tag, UnknownOwners):
+    if isinstance(tag, UntrackedRows):
         return is_along and tags.indices.permutes(index, rows.layout.length)
     if not isinstance(tag, ExampleRows):
         return False
@@ -145,7 +145,7 @@ def depends(tag: Tag | None) -> bool:
 
 
 def is_place(tag: Tag | None) -> bool:
-    return isinstance(tag, UnknownOwners) and tag.is_place
+    return isinstance(tag, UntrackedRows) and tag.is_place
 
 
 def _picked(tags: Tags, layout: RowLayout, parsed: ParsedIndex, *, first: int, within: int) -> Tag:
@@ -153,7 +153,7 @@ def _picked(tags: Tags, layout: RowLayout, parsed: ParsedIndex, *, first: int, w
     index = parsed.tensors[first]
     if index.dtype in MASKS:
         if len(parsed.tensors) > 1:
-            return UnknownOwners("an index by a mask and others")
+            return UntrackedRows("an index by a mask and others")
         rows = index.nonzero()[:, within]
         order = tags.indices.picked(layout, index, rows, within=within)
         return ExampleRows(parsed.start, RowLayout(order))
@@ -161,7 +161,7 @@ def _picked(tags: Tags, layout: RowLayout, parsed: ParsedIndex, *, first: int, w
     if along is not None and index.shape[along] == layout.length:
         return ExampleRows(parsed.start + along - index.dim() + parsed.rank, layout)
     if index.dim() != 1:
-        return UnknownOwners("an index of several dimensions")
+        return UntrackedRows("an index of several dimensions")
     place = parsed.start + parsed.rank - 1
     if (before := tags.indices.undone(layout, index)) is not None:
         return ExampleRows(place, before)
@@ -171,14 +171,14 @@ def _picked(tags: Tags, layout: RowLayout, parsed: ParsedIndex, *, first: int, w
 def _by_indices(tags: Tags, parsed: ParsedIndex) -> Tag | None:
     """The tag of rows of a shared table that are looked up by examples."""
     if any(depends(tags.of(one)) for one in parsed.ends()):
-        return UnknownOwners("a slice that depends on examples")
+        return UntrackedRows("a slice that depends on examples")
     several, numbers = (
         [one for one in given if isinstance(one, Tensor) and not is_place(tags.of(one))]
         for given in (parsed.tensors.values(), parsed.numbers.values())
     )
     if any(one.dtype in MASKS for one in several):
         if len(several) > 1:
-            return UnknownOwners("an index by a mask and others")
+            return UntrackedRows("an index by a mask and others")
         mask, tag = several[0], tags.of(several[0])
         if not isinstance(tag, ExampleRows):
             return tag

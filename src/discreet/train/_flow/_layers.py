@@ -19,7 +19,7 @@ from discreet.train._tag import (
     PACKING,
     ExampleRows,
     Tag,
-    UnknownOwners,
+    UntrackedRows,
 )
 
 
@@ -28,15 +28,15 @@ def recurrent(call: Call) -> ResultTags:
     data, second = call.args[:2]
     tag = call.tags.of(data)
     if isinstance(call.args[3], (list, tuple)):  # packed
-        if any(isinstance(call.tags.of(one), UnknownOwners) for one in tensors_in((call.args[2],))):
-            return UnknownOwners("a recurrent layer with states of other rows")
+        if any(isinstance(call.tags.of(one), UntrackedRows) for one in tensors_in((call.args[2],))):
+            return UntrackedRows("a recurrent layer with states of other rows")
         if not isinstance(tag, ExampleRows) or tag.layout.order.layout is None:
             return tag
         states: Tag | None = ExampleRows(1, tag.layout.order.layout)
         if beside_constants(call.tags, states, tensors_in((call.args[2],)), 3) is BY_PLACE:
             return BY_PLACE
     else:
-        if isinstance(tag, UnknownOwners):
+        if isinstance(tag, UntrackedRows):
             return tag
         if isinstance(tag, ExampleRows) and tag.dim != (0 if call.args[8] else 1):
             return OVER_EXAMPLES
@@ -45,7 +45,7 @@ def recurrent(call: Call) -> ResultTags:
         if beside_constants(call.tags, own, tensors_in((second,)), 3) is BY_PLACE:
             return BY_PLACE
         if states != own:
-            return UnknownOwners("a recurrent layer with states of other rows")
+            return UntrackedRows("a recurrent layer with states of other rows")
     return [tag, *[states] * (len(call.result) - 1)]
 
 
@@ -58,7 +58,7 @@ def attention_forward(call: Call) -> ResultTags:
         if tag.dim != query.dim() - 2 or query.dim() < 3:
             return OVER_EXAMPLES
         if any(one is not None and one != tag for one in several):
-            return UnknownOwners("attention to rows of other examples")
+            return UntrackedRows("attention to rows of other examples")
         if beside_constants(call.tags, tag, call.args[:3], 3) is BY_PLACE:
             return BY_PLACE
         if (refused := _refused_masks(call, tag)) is not None:
@@ -68,8 +68,8 @@ def attention_forward(call: Call) -> ResultTags:
     return tag
 
 
-def _refused_masks(call: Call, rows: ExampleRows) -> UnknownOwners | None:
-    """Unknown owners if a mask of attention hides rows by other examples, or by place."""
+def _refused_masks(call: Call, rows: ExampleRows) -> UntrackedRows | None:
+    """`UntrackedRows` if a mask of attention hides rows by other examples, or by place."""
     names = [*signature(F.multi_head_attention_forward).parameters]
     given = call.named(" ".join(names))
     heads, layout = given["num_heads"], rows.layout
@@ -79,7 +79,7 @@ def _refused_masks(call: Call, rows: ExampleRows) -> UnknownOwners | None:
         if mask is None:
             continue
         if call.tags.depends(mask) and call.tags.of(mask) != ExampleRows(0, own):
-            return UnknownOwners("attention by a mask of other examples")
+            return UntrackedRows("attention by a mask of other examples")
         has_rows = name == "key_padding_mask" or mask.dim() == 3
         if has_rows and differs(call.tags, mask, 0, own):
             return BY_PLACE
@@ -110,8 +110,8 @@ def padded_up(call: Call) -> ResultTags:
     given = call.named("data batch_sizes batch_first")
     tag = call.tags.of(given["data"])
     sizes = call.tags.of(given["batch_sizes"])
-    lost = sizes if isinstance(sizes, UnknownOwners) else OUTSIDE_BATCH
-    if isinstance(sizes, UnknownOwners) and not _has_total_length():
+    lost = sizes if isinstance(sizes, UntrackedRows) else OUTSIDE_BATCH
+    if isinstance(sizes, UntrackedRows) and not _has_total_length():
         raise Refused(
             "pad_packed_sequence pads to the longest sequence of the batch; give it total_length, "
             "such as the number of steps of the data"
@@ -120,7 +120,7 @@ def padded_up(call: Call) -> ResultTags:
         return [tag or lost, lost]
     layout = call.tags.indices.put_back(tag.layout.order, given["batch_sizes"])
     if layout is None:
-        return UnknownOwners("a packed sequence of other rows")
+        return UntrackedRows("a packed sequence of other rows")
     lengths = ExampleRows(0, layout) if lost is sizes else OUTSIDE_BATCH
     return [ExampleRows(0 if given["batch_first"] else 1, layout), lengths]
 
@@ -142,16 +142,16 @@ def bagged(call: Call) -> ResultTags:
     if given["input"].dim() == 1 and isinstance(tag, ExampleRows):
         own = None if weights is None else call.tags.of(weights)
         if call.tags.of(given["weight"]) is not None or own not in (None, tag):
-            return UnknownOwners("embedding_bag with weights that depend on other examples")
+            return UntrackedRows("embedding_bag with weights that depend on other examples")
         if weights is not None and differs(call.tags, weights, 0, tag.layout):
             return BY_PLACE
-        owners = tag.layout.row_owners(call.result.device)
+        examples = tag.layout.example_of_row(call.result.device)
         number = call.tags.every.size
         starts = given["offsets"][:number]
-        ends = torch.cat([starts[1:], torch.full_like(starts[:1], len(owners))])
+        ends = torch.cat([starts[1:], torch.full_like(starts[:1], len(examples))])
         bags = torch.arange(len(ends), device=ends.device)
         is_own = len(call.result) == len(ends) == number and torch.equal(
-            bags.repeat_interleave((ends - starts).clamp(min=0)), owners
+            bags.repeat_interleave((ends - starts).clamp(min=0)), examples
         )
         return ExampleRows(0, call.tags.plain) if is_own else OVER_EXAMPLES
     found = by_first(2)(call)

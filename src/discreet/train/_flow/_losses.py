@@ -5,7 +5,7 @@ from torch import Tensor
 from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all
 from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._flow._shapes import elementwise
-from discreet.train._tag import ExampleRows, OneExample, UnknownOwners, merged
+from discreet.train._tag import ExampleRows, OneExample, UntrackedRows, merged
 
 
 def losses(names: str) -> FlowRule:
@@ -29,7 +29,7 @@ def cross_entropy(call: Call) -> ResultTags:
     )
     data, target = given["input"], given["target"]
     if isinstance(weight := given.get("weight"), Tensor) and call.tags.of(weight) is not None:
-        return UnknownOwners("class weights that depend on data")
+        return UntrackedRows("class weights that depend on data")
     tag = merged(((t, 0) for t in map(call.tags.of, (data, target)) if t is not None), 0)
     if not isinstance(tag, ExampleRows):
         return tag
@@ -57,7 +57,7 @@ def losses_of_rows(names: str, *, data: int) -> FlowRule:
         if given.get("reduction", "mean") != "none" or tag.dim or call.result.dim() != 1:
             return OVER_EXAMPLES
         if any(one.dim() > 1 or call.tags.depends(one) for one in others):
-            return UnknownOwners("a loss with weights of examples")
+            return UntrackedRows("a loss with weights of examples")
         if any(one.dim() and differs(call.tags, one, 0, tag.layout) for one in several):
             return BY_PLACE
         return tag
@@ -83,7 +83,7 @@ def ctc_loss(call: Call) -> ResultTags:
     logs, labels = given["log_probs"], given["targets"]
     tag = call.tags.of(logs)
     if not isinstance(tag, ExampleRows):
-        return tag or UnknownOwners("a loss of constants")
+        return tag or UntrackedRows("a loss of constants")
     is_usual = tag.dim == 1 and logs.dim() == 3 and labels.dim() == 2
     if given.get("reduction", "mean") != "none" or not is_usual:
         return OVER_EXAMPLES
@@ -94,7 +94,7 @@ def ctc_loss(call: Call) -> ResultTags:
     for one in (labels, *(each for each in lengths if isinstance(each, Tensor))):
         if call.tags.depends(one):
             if call.tags.of(one) != own:
-                return UnknownOwners("a loss with labels or lengths of other examples")
+                return UntrackedRows("a loss with labels or lengths of other examples")
         elif differs(call.tags, one, 0, tag.layout):
             return BY_PLACE
     return own

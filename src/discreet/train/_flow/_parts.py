@@ -6,7 +6,7 @@ from torch import Tensor
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all, of_first
 from discreet.train._layouts import ExampleOrder, RowLayout
-from discreet.train._tag import ExampleRows, OneExample, Tag, UnknownOwners
+from discreet.train._tag import ExampleRows, OneExample, Tag, UntrackedRows
 
 
 def joined(call: Call) -> ResultTags:
@@ -29,7 +29,7 @@ def joined(call: Call) -> ResultTags:
     if not layouts:
         return of_all(call.tags, parts, rank)
     if len(layouts) < len(parts):
-        return UnknownOwners("cat of rows of examples and others")
+        return UntrackedRows("cat of rows of examples and others")
     return ExampleRows(dim, call.tags.joined(layouts))
 
 
@@ -39,7 +39,7 @@ def _of_alone(call: Call, alone: list[OneExample], sizes: list[int], dim: int) -
     if len({*alone}) == 1 and alone[0].order.size > 1:
         return alone[0]
     if any(tag.order.places is None for tag in alone):
-        return UnknownOwners("a list of rows that were picked")
+        return UntrackedRows("a list of rows that were picked")
     places = [(tag.order.places or ())[tag.place] for tag in alone]
     if all(size == 1 for size in sizes):
         return ExampleRows(dim, call.tags.in_places(tuple(places)))
@@ -58,7 +58,7 @@ def parted(call: Call, rows: ExampleRows) -> ResultTags:
         return rows
     parts = tensors_in((call.result,))
     if sum(part.shape[dim] for part in parts) != call.first.shape[dim]:
-        return UnknownOwners("parts that overlap")
+        return UntrackedRows("parts that overlap")
     found: list[Tag | None] = []
     start = 0
     for part in parts:

@@ -9,7 +9,7 @@ from discreet.train._flow._indexing import getitem
 from discreet.train._flow._shapes import elementwise
 from discreet.train._flow._writing import index_put
 from discreet.train._layouts import RowLayout
-from discreet.train._tag import ExampleRows, UnknownOwners
+from discreet.train._tag import ExampleRows, UntrackedRows
 
 _SCATTERED = "input dim index src"
 
@@ -44,7 +44,7 @@ def mask_selected(call: Call) -> ResultTags:
     given = call.named("input mask")
     data, mask = given["input"], given["mask"]
     if data.shape != mask.shape:
-        return UnknownOwners("masked_select of another shape")
+        return UntrackedRows("masked_select of another shape")
     return getitem(replace(call, args=(data, mask), keywords={}))
 
 
@@ -73,7 +73,7 @@ def taken_along(call: Call) -> ResultTags:
     given = call.named("input indices dim")
     dim = given.get("dim")
     if isinstance(dim, Tensor):
-        return UnknownOwners("a dimension that is a tensor")
+        return UntrackedRows("a dimension that is a tensor")
     return gathered(replace(call, args=(given["input"], dim, given["indices"]), keywords={}))
 
 
@@ -103,7 +103,7 @@ def inverse_scattered(call: Call) -> ResultTags:
         and "reduce" not in call.keywords
     ):
         call.tags.indices.note_inverse(call.result, index)
-        return UnknownOwners("an order of examples")
+        return UntrackedRows("an order of examples")
     return scattered(call)
 
 

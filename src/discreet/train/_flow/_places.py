@@ -11,16 +11,16 @@ from collections.abc import Iterable
 from torch import Tensor
 
 from discreet.train._layouts import RowLayout
-from discreet.train._tag import ExampleRows, Tag, UnknownOwners
+from discreet.train._tag import ExampleRows, Tag, UntrackedRows
 from discreet.train._tags import Tags
 
-BY_PLACE = UnknownOwners("a constant that differs by place in the batch")
+BY_PLACE = UntrackedRows("a constant that differs by place in the batch")
 
 
 def beside_constants(
     tags: Tags, tag: Tag | None, tensors: Iterable[Tensor], rank: int
 ) -> Tag | None:
-    """The tag of a result of this rank, to which these tensors are broadcast, or unknown owners if
+    """The tag of a result of this rank, to which these tensors are broadcast, or `UntrackedRows` if
     one of them is a constant that differs by place."""
     if isinstance(tag, ExampleRows):
         for one in tensors:

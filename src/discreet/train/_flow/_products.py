@@ -7,7 +7,7 @@ from torch import Tensor
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all
 from discreet.train._flow._places import beside_constants, differs
-from discreet.train._tag import ExampleRows, Tag, UnknownOwners, merged
+from discreet.train._tag import ExampleRows, Tag, UntrackedRows, merged
 from discreet.train._tags import Tags
 
 
@@ -22,7 +22,7 @@ def added_to_product(call: Call) -> ResultTags:
     """`addmm` and the like: a tensor plus a product of two others."""
     given = call.named("input mat1 mat2")
     if not isinstance(given["input"], Tensor):
-        return UnknownOwners("an old form of a product")
+        return UntrackedRows("an old form of a product")
     left, right = _argument(given, "mat1 batch1 mat"), _argument(given, "mat2 batch2 vec")
     tag = _product_of(call.tags, left, right, call.result)
     several = [(tag, call.result.dim()), (call.tags.of(given["input"]), given["input"].dim())]
@@ -64,7 +64,7 @@ def einsum(call: Call) -> ResultTags:
     """`einsum`: each letter names a dimension."""
     equation, several = call.args[0], tensors_in(call.args[1:])
     if not isinstance(equation, str) or "->" not in equation:
-        return UnknownOwners("einsum without letters and an arrow")
+        return UntrackedRows("einsum without letters and an arrow")
     left, _, right = equation.replace(" ", "").partition("->")
     # 1. an ellipsis stands for leading dimensions, which get letters that no equation has
     given = left.split(",")
@@ -92,7 +92,7 @@ def einsum(call: Call) -> ResultTags:
         for one, letters in zip(several, given, strict=True):
             place = letters.find(right[found.dim])
             if place >= 0 and differs(call.tags, one, place, found.layout):
-                return UnknownOwners("einsum with a constant that differs by place in the batch")
+                return UntrackedRows("einsum with a constant that differs by place in the batch")
     return found
 
 
@@ -111,5 +111,5 @@ def grouped(call: Call) -> ResultTags:
     given = call.named("input mat2")
     data, tag = given["input"], call.tags.of(given["input"])
     if call.tags.of(given["mat2"]) is not None:
-        return UnknownOwners("grouped_mm of data by data")
+        return UntrackedRows("grouped_mm of data by data")
     return OVER_EXAMPLES if isinstance(tag, ExampleRows) and tag.dim == data.dim() - 1 else tag

@@ -10,7 +10,7 @@ from discreet.train._arguments import Args, Function, tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all, of_first
 from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._layouts import RowLayout
-from discreet.train._tag import OUTSIDE_BATCH, ExampleRows, Tag, UnknownOwners, refitted
+from discreet.train._tag import OUTSIDE_BATCH, ExampleRows, Tag, UntrackedRows, refitted
 
 
 def elementwise(call: Call) -> ResultTags:
@@ -22,7 +22,7 @@ def elementwise(call: Call) -> ResultTags:
 def of_the_first(call: Call) -> ResultTags:
     """Functions of each entry of the first argument; others must not depend on data."""
     if not isinstance(call.first, Tensor) or call.has_data_besides():
-        return UnknownOwners("a function of data by data")
+        return UntrackedRows("a function of data by data")
     return call.tags.of(call.first) or OUTSIDE_BATCH
 
 
@@ -46,7 +46,7 @@ def one_hot(call: Call) -> ResultTags:
     given = call.named("tensor num_classes")
     number, data = given.get("num_classes", -1), given.get("tensor", given.get("input"))
     if isinstance(number, Tensor) or number == -1:
-        return UnknownOwners("one_hot without num_classes")
+        return UntrackedRows("one_hot without num_classes")
     return call.tags.of(data) or OUTSIDE_BATCH if isinstance(data, Tensor) else None
 
 
@@ -54,23 +54,23 @@ def has_public_shape(tag: Tag | None) -> bool:
     """Whether the number of rows depends on no values of examples."""
     if isinstance(tag, ExampleRows):
         return tag.layout.order.places is not None
-    return not isinstance(tag, UnknownOwners)
+    return not isinstance(tag, UntrackedRows)
 
 
 def of_numbers(call: Call) -> ResultTags:
     """`new_tensor`: the first argument gives only its type."""
-    return UnknownOwners("a new tensor of data") if call.has_data_besides() else OUTSIDE_BATCH
+    return UntrackedRows("a new tensor of data") if call.has_data_besides() else OUTSIDE_BATCH
 
 
 @of_first
 def refit(call: Call, rows: ExampleRows) -> ResultTags:
     """Views and reshapes: the same entries in the same order."""
     if call.first.numel() != call.result.numel():
-        return UnknownOwners("a view of another type")
+        return UntrackedRows("a view of another type")
     if call.first.dim() == 2 and call.first.shape[1] == call.result.dim() == 1:
         call.tags.indices.note_column(call.first, 0, call.result)
     found = refitted(rows, call.first.shape, call.result.shape)
-    return found or UnknownOwners("a reshape that splits examples")
+    return found or UntrackedRows("a reshape that splits examples")
 
 
 def expanded(call: Call) -> ResultTags:
@@ -128,22 +128,22 @@ def interleaved(call: Call) -> ResultTags:
     given = call.named("input repeats dim")
     data, times, dim = given["input"], given.get("repeats"), given.get("dim")
     if times is None:
-        return UnknownOwners("repeats that depend on examples")
+        return UntrackedRows("repeats that depend on examples")
     tag = call.tags.of(data)
     if not isinstance(tag, ExampleRows):
         is_own = not isinstance(times, Tensor) or call.tags.of(times) in (None, tag)
-        return tag if is_own else UnknownOwners("repeats that depend on other examples")
+        return tag if is_own else UntrackedRows("repeats that depend on other examples")
     if isinstance(dim, Tensor) or (dim is None and data.dim() > 1):
         return OVER_EXAMPLES
     dim = 0 if dim is None else dim % data.dim()
     if dim != tag.dim:
         depends = isinstance(times, Tensor) and call.tags.of(times) is not None
-        return UnknownOwners("repeats that depend on examples") if depends else tag
+        return UntrackedRows("repeats that depend on examples") if depends else tag
     if isinstance(times, Tensor):
         if times.dim() and differs(call.tags, times, 0, tag.layout):
             return BY_PLACE
         if (own := call.tags.of(times)) is not None and own != ExampleRows(0, tag.layout):
-            return UnknownOwners("repeats that depend on other examples")
+            return UntrackedRows("repeats that depend on other examples")
         rows = torch.arange(data.shape[dim], device=times.device).repeat_interleave(times)
         return ExampleRows(dim, RowLayout(call.tags.indices.picked(tag.layout, times, rows)))
     return ExampleRows(dim, RowLayout(tag.layout.order, tag.layout.outer, tag.layout.inner * times))

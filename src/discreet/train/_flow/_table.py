@@ -86,7 +86,7 @@ round rrelu rsqrt rsub selu sgn short sigmoid sign signbit silu sin sinc sinh so
 softsign sqrt square sub subtract tan tanh tanhshrink threshold true_divide trunc type xlogy
 """
 
-_OF_THE_FIRST = """
+_TAG_OF_FIRST_ARGUMENT = """
 as_tensor asarray empty_like exponential log_normal ones_like rand_like randint_like
 randn_like random requires_grad tensor uniform zero zeros_like
 """
@@ -111,7 +111,7 @@ count_nonzero
 
 
 _REDUCED_BY = "reduce reduction"
-_USUAL = f"input target size_average {_REDUCED_BY}"
+_LOSS_ARGUMENTS = f"input target size_average {_REDUCED_BY}"
 _RULES: tuple[tuple[FlowRule, str], ...] = (
     (copied, _COPIED),
     (refit, _REFIT),
@@ -194,11 +194,11 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (packed_up, "_pack_padded_sequence"),
     (padded_up, "_pad_packed_sequence"),
     (cross_entropy, "cross_entropy nll_loss"),
-    (losses(_USUAL), "mse_loss l1_loss kl_div smooth_l1_loss soft_margin_loss"),
+    (losses(_LOSS_ARGUMENTS), "mse_loss l1_loss kl_div smooth_l1_loss soft_margin_loss"),
     (losses(f"input target log_input full size_average eps {_REDUCED_BY}"), "poisson_nll_loss"),
     (losses(f"input target margin size_average {_REDUCED_BY}"), "hinge_embedding_loss"),
     (losses(f"input1 input2 target margin size_average {_REDUCED_BY}"), "margin_ranking_loss"),
-    (losses_of_rows(_USUAL, data=2), "multilabel_margin_loss"),
+    (losses_of_rows(_LOSS_ARGUMENTS, data=2), "multilabel_margin_loss"),
     (
         losses_of_rows(f"input target weight size_average {_REDUCED_BY}", data=2),
         "multilabel_soft_margin_loss",
@@ -240,11 +240,11 @@ def _functions(names: str) -> Iterator[Any]:  # Any: functions of PyTorch's
 
 
 def _table() -> dict[Any, FlowRule]:  # Any: as above
-    both = " ".join(f"{name} {name}_" for name in _ELEMENTWISE.split())
+    in_and_out_of_place = " ".join(f"{name} {name}_" for name in _ELEMENTWISE.split())
     found: dict[Any, FlowRule] = {}  # Any: as above
-    found |= dict.fromkeys(_functions(f"{both} data real imag"), elementwise)
-    both = " ".join(f"{name} {name}_" for name in _OF_THE_FIRST.split())
-    found |= dict.fromkeys(_functions(both), of_the_first)
+    found |= dict.fromkeys(_functions(f"{in_and_out_of_place} data real imag"), elementwise)
+    in_and_out_of_place = " ".join(f"{name} {name}_" for name in _TAG_OF_FIRST_ARGUMENT.split())
+    found |= dict.fromkeys(_functions(in_and_out_of_place), of_the_first)
     for rule, names in _RULES:
         found |= dict.fromkeys(_functions(names), rule)
     found[F.batch_norm] = found[F.instance_norm] = by_first(2)
@@ -259,7 +259,7 @@ def _table() -> dict[Any, FlowRule]:  # Any: as above
 
 
 FLOW = _table()
-FOR_UNKNOWN_OWNERS: frozenset[FlowRule] = frozenset(
+FOR_UNTRACKED: frozenset[FlowRule] = frozenset(
     {
         copied,
         getitem,
@@ -275,7 +275,7 @@ FOR_UNKNOWN_OWNERS: frozenset[FlowRule] = frozenset(
         grouped,
         recurrent,
     }
-)  # rules that also handle data with unknown owners
+)  # rules that also handle untracked data
 DIM_SECOND: frozenset[FlowRule] = frozenset(
     {joined, chosen, gathered, scattered, inverse_scattered, index_added}
 )  # rules of functions whose second argument is a dimension

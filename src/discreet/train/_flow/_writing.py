@@ -10,7 +10,7 @@ from discreet.train._flow._call import Call
 from discreet.train._flow._indexing import depends, read_at, refused_index
 from discreet.train._flow._parsed_index import ParsedIndex
 from discreet.train._flow._places import BY_PLACE, beside_constants, differs
-from discreet.train._tag import ExampleRows, OneExample, Tag, UnknownOwners
+from discreet.train._tag import ExampleRows, OneExample, Tag, UntrackedRows
 from discreet.train._tags import Tags
 
 
@@ -31,12 +31,12 @@ def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  
     """The data's tag after a value was written or added at an index."""
     tag, own = tags.of(data), tags.of(value) if isinstance(value, Tensor) else None
     parsed = ParsedIndex(data, index)
-    if isinstance(tag, UnknownOwners) or isinstance(own, UnknownOwners):
-        return tag if isinstance(tag, UnknownOwners) else own
+    if isinstance(tag, UntrackedRows) or isinstance(own, UntrackedRows):
+        return tag if isinstance(tag, UntrackedRows) else own
     if parsed.is_odd:
-        return UnknownOwners("an index")
+        return UntrackedRows("an index")
     if isinstance(own, OneExample):
-        return UnknownOwners("one example's row written to other rows")
+        return UntrackedRows("one example's row written to other rows")
     if isinstance(tag, OneExample):
         return _of_one(tags, tag, parsed, own)
     if not isinstance(own, ExampleRows):
@@ -50,15 +50,15 @@ def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  
         rank = parsed.rank_after
         if own.layout == expected.layout and own.dim - value.dim() == expected.dim - rank:
             return tag
-    return UnknownOwners("rows written to those of other examples")
+    return UntrackedRows("rows written to those of other examples")
 
 
 def _overwritten(
     tags: Tags, data: Tensor, parsed: ParsedIndex, value: Any
 ) -> Tag | None:  # Any: as given
     """The tag of rows of examples after a value that depends on no example was written."""
-    if any(isinstance(tags.of(one), UnknownOwners) for one in parsed.tensors.values()):
-        return UnknownOwners("values written in an order of all examples")
+    if any(isinstance(tags.of(one), UntrackedRows) for one in parsed.tensors.values()):
+        return UntrackedRows("values written in an order of all examples")
     tag = tags.of(data)
     if not isinstance(tag, ExampleRows):
         return tag
@@ -75,20 +75,20 @@ def _of_one(tags: Tags, tag: OneExample, parsed: ParsedIndex, own: Tag | None) -
     is_own = all(one == tag or not depends(one) for one in indices)
     if is_own and not isinstance(own, ExampleRows):
         return tag
-    return UnknownOwners("rows of examples written to one example's")
+    return UntrackedRows("rows of examples written to one example's")
 
 
 def _by_mask(tags: Tags, data: Tensor, parsed: ParsedIndex) -> Tag | None:
     """The tag after values were written where a mask or indices of examples point."""
     if any(depends(tags.of(one)) for one in parsed.single()):
-        return UnknownOwners("an index that depends on examples")
+        return UntrackedRows("an index that depends on examples")
     found: Tag | None = None
     for one in parsed.tensors.values():
         tag = tags.of(one)
         if isinstance(tag, ExampleRows):
             if len(parsed.tensors) == 1 and one.dtype == torch.bool:
                 return _kept(tags, data, tag.at(tag.dim + next(iter(parsed.tensors))))
-            return UnknownOwners("an index that depends on examples")
+            return UntrackedRows("an index that depends on examples")
         found = tag if depends(tag) else found or tag
     return found
 
@@ -100,7 +100,7 @@ def _filled(
     rank = parsed.rank_after
     place = own.dim - value.dim() + rank
     if any(depends(tags.of(one)) for one in parsed.single()):
-        return UnknownOwners("an index that depends on examples")
+        return UntrackedRows("an index that depends on examples")
     depending = [one for one in parsed.tensors.values() if depends(tags.of(one))]
     for dim, (piece, _) in parsed.slices.items():
         if parsed.after(dim) == place and piece == slice(None) and not depending:
@@ -119,7 +119,7 @@ def _filled(
             ):
                 return BY_PLACE
             return _kept(tags, data, found.at(found.dim + first))
-    return UnknownOwners("rows written to unknown places")
+    return UntrackedRows("rows written to unknown places")
 
 
 def _kept(tags: Tags, data: Tensor, rows: ExampleRows) -> Tag:

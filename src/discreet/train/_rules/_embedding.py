@@ -144,7 +144,7 @@ def _bags(capture: Capture, given: Keywords) -> tuple[Tensor, Tensor]:
 def _matches(capture: Capture, whose: Tensor, length: int) -> bool:
     """Whether each row number belongs to the example of its bag."""
     layout = capture.tags.plain if capture.layout is None else capture.layout
-    return len(whose) == length and torch.equal(layout.row_owners(whose.device), whose)
+    return len(whose) == length and torch.equal(layout.example_of_row(whose.device), whose)
 
 
 def _largest(found: Tensor, is_in: Tensor) -> Tensor:

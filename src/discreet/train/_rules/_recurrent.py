@@ -108,13 +108,13 @@ class _Lstm(torch.autograd.Function):
 
 
 class _Gru(torch.autograd.Function):
-    """As above; gates in PyTorch's order: reset, update, new."""
+    """All steps of a GRU; gates in PyTorch's order: reset, update, new."""
 
     @staticmethod
     def forward(  # noqa: PLR0917  PyTorch passes all by position
         ctx: Any,  # Any: PyTorch's context
         inputs: Tensor,  # (time, example, 3 * hidden), the inputs' bias added
-        _: Tensor,  # zeros of that shape, whose gradient is that of what the states give
+        _: Tensor,  # zeros, (time, example, 3 * hidden): their gradient is that of the states' part
         weight: Tensor,  # (3 * hidden, hidden)
         bias: Tensor,  # (3 * hidden,)
         state: Tensor,  # (example, hidden)
@@ -129,8 +129,10 @@ class _Gru(torch.autograd.Function):
         turned = weight.t().contiguous()
         for step in range(time):
             given = torch.addmm(bias, states[step], turned)
-            both = gates[step, :, : 2 * hidden]
-            torch.add(inputs[step, :, : 2 * hidden], given[:, : 2 * hidden], out=both).sigmoid_()
+            first_two = gates[step, :, : 2 * hidden]  # reset and update
+            torch.add(
+                inputs[step, :, : 2 * hidden], given[:, : 2 * hidden], out=first_two
+            ).sigmoid_()
             before[step] = given[:, 2 * hidden :]
             r, z, n = gates[step].chunk(3, 1)
             torch.addcmul(inputs[step, :, 2 * hidden :], r, before[step], out=n).tanh_()
@@ -163,7 +165,7 @@ class _Gru(torch.autograd.Function):
 
 
 class _Plain(torch.autograd.Function):
-    """As above, without gates: tanh or ReLU."""
+    """All steps of a recurrent layer without gates: tanh or ReLU."""
 
     @staticmethod
     def forward(  # noqa: PLR0917  PyTorch passes all by position
@@ -212,7 +214,7 @@ class _Layer:
 class _LayerSteps:
     """All steps in time of one layer in one direction."""
 
-    target: Tensor  # whose gradient is that of the states' part of the gates
+    target: Tensor  # its gradient is that of the states' part of the gates
     states: Tensor  # (time + 1, example, hidden), from the initial one on
     last: RecurrentState
 

@@ -80,6 +80,6 @@ def private_steps(
 
     payer = Ledger.in_memory(unit=Unit.ROW, limit=limit)
     with run(model, optimizer, data, made, losses=of_part, payer=payer) as training:
-        for batch in training.batches():
-            training.step(batch)
+        for ticket in training.batches():
+            training.step(ticket)
             yield boundary(model)

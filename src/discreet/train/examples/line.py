@@ -95,9 +95,9 @@ def steps_of(made: TrainingPlan) -> Iterator[Step]:
         return found
 
     with run(model, optimizer, data, made, losses=losses, payer=payer) as training:
-        for batch in training.batches():
+        for ticket in training.batches():
             before = float(model.weight.detach())
-            training.step(batch)
+            training.step(ticket)
             assert model.weight.grad is not None
             noisy = float(model.weight.grad) * len(X)  # a step divides by the batch's size
             yield shown_step(before, noisy, float(model.weight.detach()))
