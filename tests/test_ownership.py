@@ -105,7 +105,6 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "train._backward.Backward": "looks at one backward pass",
     "train._buffers.Buffers": "a model's buffers within one step",
     "train._capture.Capture": "what one backward pass leaves",
-    "train._backward.Backward": "looks at the calls of one backward pass",
     "train._draws.Draws": "whose random numbers are whose in one forward pass",
     "train._flow._parsed_index.ParsedIndex": "reads one index",
     "train._arranged.having": "the rows of one call",
