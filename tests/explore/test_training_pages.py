@@ -173,3 +173,30 @@ def test_the_choice_costs_what_the_page_adds(choice: float) -> None:
     loss = mechanism.privacy_loss(asked)
     assert loss.epsilon() == choice
     assert loss.epsilon(1e-5) == PrivacyLoss.of(BoundedRange(choice)).epsilon(1e-5)
+
+
+@pytest.mark.parametrize("data", [_temperature.PUBLIC, _temperature.PRIVATE_POINTS])
+def test_both_curves_lie_on_the_points_that_the_caption_names(data: str) -> None:
+    chart = explore.outcome("temperature", "fit", {"data": data}).charts[0]
+    plain, private = (one for one in chart.series if one.kind == "line")
+    is_public = data == _temperature.PUBLIC
+    assert (plain.label, private.label) == ("plain model", "private model")
+    assert f"on the {data}" in chart.about
+    expected = _temperature._curve("", _temperature._plain(), 0, is_public=is_public)
+    assert plain.points == expected.points
+    elsewhere = _temperature._curve("", _temperature._plain(), 0, is_public=not is_public)
+    assert plain.points != elsewhere.points
+
+
+@pytest.mark.parametrize("is_public", [False, True])
+def test_the_best_temperature_lies_inside_the_grid(is_public: bool) -> None:
+    """For clipped training without noise, whose scores are the most timid."""
+    x, labels = _temperature._PRIVATE_POINTS
+    x, weights = np.column_stack([x, np.ones(len(x))]), np.zeros(3)
+    for _ in range(_temperature._STEPS):
+        gradients = (1 / (1 + np.exp(-(x @ weights))) - labels)[:, None] * x
+        length = np.maximum(np.linalg.norm(gradients, axis=1, keepdims=True), _temperature._CLIP)
+        weights -= _temperature._RATE * (_temperature._CLIP * gradients / length).mean(axis=0)
+    line = SeparatingLine(*map(float, weights))
+    best = int(_temperature._losses(line, is_public=is_public).mean(axis=0).argmin())
+    assert 1 < best < len(_temperature._TEMPERATURES) - 2

@@ -27,7 +27,7 @@ _RECORDS, _STEPS, _CLIP, _RATE = 200, 30, 0.1, 0.5
 _LOWEST, _HIGHEST = 0.03, 2.0
 _PRIVATE_POINTS = _clusters.clusters(_RECORDS, 1)
 _PUBLIC_POINTS = _clusters.clusters(100, 9)
-_TEMPERATURES = (0.1, 0.2, 0.35, 0.6, 1, 1.7, 3, 5, 10)
+_TEMPERATURES = (0.01, 0.03, 0.06, 0.1, 0.2, 0.35, 0.6, 1, 3)
 _FINE = 50  # steps of a score in a log loss of 1
 _LONGEST = 3  # longer log losses of one example count as this
 _CURVE = 0  # place of the chart
@@ -64,10 +64,14 @@ def view(values: ControlValues) -> View:
         charts=(
             Chart(
                 "How wrong the model’s probabilities are",
-                "Log loss by temperature; lower is better. Dots are the temperatures chosen.",
+                (
+                    f"Log loss on the {values['data']}: the average of minus the logarithm of the "
+                    "probability that the model gives to a point’s true side. Lower is better; "
+                    "dots are the temperatures chosen."
+                ),
                 Axis("temperature", _TEMPERATURES[0], _TEMPERATURES[-1], is_log=True),
                 Axis("log loss", _LOWEST, _HIGHEST, is_log=True),
-                (_curve("plain model", _plain(), PLAIN),),
+                (_curve("plain model", _plain(), PLAIN, is_public=is_public),),
             ),
             Chart(
                 "What it costs",
@@ -117,7 +121,7 @@ def _losses(line: SeparatingLine, *, is_public: bool) -> ClusterPoints:
     return found
 
 
-def _curve(label: str, line: SeparatingLine, style: int, *, is_public: bool = True) -> Series:
+def _curve(label: str, line: SeparatingLine, style: int, *, is_public: bool) -> Series:
     means = _losses(line, is_public=is_public).mean(axis=0)
     points = (
         (t, max(min(round(float(m), 4), _HIGHEST), _LOWEST))
