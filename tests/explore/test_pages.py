@@ -8,12 +8,15 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib import pyplot
 
 from discreet import explore, plots
 from discreet.errors import InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import ControlPlaces, Page, View, read, shown, to_json, written
+from discreet.explore.pages import _survey
 from discreet.explore.pages._budget import outcome_of
 
 SOME = 7
@@ -126,6 +129,33 @@ def test_a_mean_without_a_value_is_told_in_words(missing: str) -> None:
     found = outcome_of("mean salary", [{**row, missing: None}])
     assert found.points == ()
     assert "no number" in found.says
+
+
+@pytest.mark.parametrize("odds", pages.page("survey").controls[0].values)
+@pytest.mark.parametrize("people", [10, 300, 100_000])
+def test_the_survey_draws_the_line_of_its_odds_and_a_dot_at_its_crowd(
+    odds: float, people: int
+) -> None:
+    view = pages.page("survey").compute({"odds": odds, "people": people})
+    line, *_, dot = view.charts[0].series
+    assert line.label == f"odds {odds:g}: yours"
+    assert dot.kind == "dots"
+    assert dot.points == ((people, 100 * view.figures["error"]),)
+    assert dot.points[0] in line.points
+
+
+@given(st.floats(-300, 400), st.tuples(st.floats(0, 300), st.floats(0, 300)), st.integers(0, 100))
+def test_a_survey_names_no_share_beyond_its_ends_without_the_reason(
+    value: float, around: tuple[float, float], truth: int
+) -> None:
+    ends = (value - around[0], value + around[1])
+    outcome = _survey._counted("7 of 10 said yes.", value, ends, truth)
+    point = outcome.points[0]
+    assert 0 <= point.low <= point.value <= point.high <= 100
+    said = re.search(r"is (.*) %, between (.*) % and (.*) %; ", outcome.says)
+    assert said
+    assert said.groups() == tuple(f"{one:.1f}" for one in (point.value, point.low, point.high))
+    assert ("By chance" in outcome.says) == (not 0 <= value <= 100)
 
 
 @pytest.mark.long

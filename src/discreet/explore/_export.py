@@ -47,7 +47,9 @@ def _data(page: Page, outcomes: int) -> str:
         at[written(places)] = numbers.setdefault(text, len(numbers))
     recorded = {
         one.name: {
-            written(places): [asdict(one.run(page.values(places))) for _ in range(outcomes)]
+            written(places): [
+                asdict(one.run(page.values(places))) for _ in range(min(outcomes, one.recorded))
+            ]
             for places in page.own_places(one)
         }
         for one in page.experiments

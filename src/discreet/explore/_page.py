@@ -114,7 +114,8 @@ class Experiment:
 
     ``controls`` names the controls that the outcome depends on. With ``advances``, the slider of
     that name moves on by one first. An immediate experiment runs by itself whenever one of its
-    controls has moved. An export records at most ``recorded`` outcomes.
+    controls has moved. An export records at most ``recorded`` outcomes. ``unit`` labels the axis of
+    the outcome's numbers.
     """
 
     name: str
@@ -125,6 +126,7 @@ class Experiment:
     advances: str = ""
     is_immediate: bool = False
     recorded: int = 8
+    unit: str = "value"
 
 
 @dataclass(frozen=True, slots=True)

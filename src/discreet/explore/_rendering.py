@@ -85,6 +85,7 @@ def _facts(page: Page, first: str) -> str:
                 "own": [control.name in one.controls for control in page.controls],
                 "advances": one.advances,
                 "isImmediate": one.is_immediate,
+                "unit": one.unit,
             }
             for one in page.experiments
         ],

@@ -258,6 +258,14 @@ PAGE = Page(
     ),
     compute=view,
     experiments=(
-        Experiment("ask", "Ask", "answers so far", ("epsilon", "question"), ask, advances="asked"),
+        Experiment(
+            "ask",
+            "Ask",
+            "answers so far",
+            ("epsilon", "question"),
+            ask,
+            advances="asked",
+            unit="people, or salary",
+        ),
     ),
 )

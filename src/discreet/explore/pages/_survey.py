@@ -50,7 +50,7 @@ def view(values: ControlValues) -> View:
             f"A yes is {odds:g} times as likely from one who means it as from one who does not. "
             f"{can_tell}"
         ),
-        charts=(_chart(people),),
+        charts=(_chart(odds, people),),
         heads=("people", "error at 95 %", "what a person loses"),
         rows=tuple(
             (
@@ -65,23 +65,30 @@ def view(values: ControlValues) -> View:
     )
 
 
-def _chart(people: int) -> Chart:
+def _chart(odds: float, people: int) -> Chart:
+    others = [
+        _error_line(f"odds {other:g}", other, style)
+        for style, other in ((1, _ODDS[0]), (2, _ODDS[-1]))
+        if other != odds
+    ]
+    yours = ((people, 100 * _error(odds, people)),)
     return Chart(
         "Error of the crowd’s share of yes",
         "Both axes are logarithmic: a hundred times as many people, a tenth of the error.",
-        Axis("people", _CROWDS[0], _CROWDS[-1], is_log=True),
-        Axis("error at 95 %", 0.001, 3, is_log=True),
-        tuple(
-            Series(
-                f"odds {odds:g}",
-                "line",
-                tuple((count, _error(odds, count)) for count in _CROWDS),
-                style,
-            )
-            for style, odds in enumerate((1.5, 3, 9))
+        Axis("people in the crowd", _CROWDS[0], _CROWDS[-1], is_log=True),
+        Axis("error at 95 %, in percentage points", 0.1, 300, is_log=True),
+        (
+            _error_line(f"odds {odds:g}: yours", odds, 0),
+            *others,
+            Series("your crowd", "dots", yours, 0),
         ),
         (RuleLine("x", people, "your crowd"),),
     )
+
+
+def _error_line(label: str, odds: float, style: int) -> Series:
+    points = tuple((count, 100 * _error(odds, count)) for count in _CROWDS)
+    return Series(label, "line", points, style)
 
 
 @lru_cache(maxsize=256)
@@ -108,11 +115,25 @@ def crowd(values: ControlValues) -> ExperimentOutcome:
     estimate = survey.estimate(reports)
     ends = estimate.interval(0.95)
     value, low, high = (100 * float(one[1]) for one in (estimate.values, ends.lower, ends.upper))
-    point = NoisyNumber("", value, low, high, 100 * yes / people)
+    said = f"{int(reports.sum()):,} of {people:,} said yes."
+    return _counted(said, value, (low, high), 100 * yes / people)
+
+
+def _counted(said: str, value: float, ends: tuple[float, float], truth: float) -> ExperimentOutcome:
+    """An estimate in percent. One beyond 0 and 100 is shown as the nearest share, with the reason.
+
+    A share below 0 or above 100 % makes no sense, and moving it to the nearest one costs nothing.
+    """
+    low, high = (min(max(end, 0.0), 100.0) for end in ends)
+    point = NoisyNumber("", min(max(value, low), high), low, high, truth)
+    if 0 <= value <= 100:
+        reason = ""
+    else:
+        beyond = "fewer yes than if nobody" if value < 0 else "more yes than if everybody"
+        reason = f" By chance the coins gave {beyond} meant it, so the nearest share is shown."
     return ExperimentOutcome(
-        f"{int(reports.sum()):,} of {people:,} said yes. The estimate is {point.value:.1f} %, "
-        f"between {max(point.low, 0):.1f} % and {min(point.high, 100):.1f} %; "
-        f"{point.truth:.1f} % meant it",
+        f"{said} The estimate is {point.value:.1f} %, between {low:.1f} % and {high:.1f} %; "
+        f"{truth:.1f} % meant it.{reason}",
         (point,),
     )
 
@@ -141,12 +162,25 @@ PAGE = Page(
     controls=(
         Control("odds", "odds of the truth to 1", _ODDS, 3),
         Control("people", "people in the crowd", _CROWDS, 1000),
-        Control("share", "share who mean yes", (0.05, 0.1, 0.2, 0.3, 0.5, 0.8), 0.3),
+        Control(
+            "share",
+            "share who mean yes",
+            (0.05, 0.1, 0.2, 0.3, 0.5, 0.8),
+            0.3,
+            "The survey does not know it: ask the crowd.",
+        ),
         Control("mine", "your own answer", ("yes", "no"), "yes"),
     ),
     compute=view,
     experiments=(
         Experiment("flip", "Flip for me", "your reports", ("odds", "mine"), flip),
-        Experiment("crowd", "Ask the crowd", "surveys", ("odds", "people", "share"), crowd),
+        Experiment(
+            "crowd",
+            "Ask the crowd",
+            "surveys",
+            ("odds", "people", "share"),
+            crowd,
+            unit="yes, in %",
+        ),
     ),
 )

@@ -91,7 +91,7 @@ def view(values: ControlValues) -> View:
 def _chart(errors: dict[str, float], people: int) -> Chart:
     return Chart(
         "Error of one count",
-        f"Logarithmic. The tallest fruit has {round(people * _SHARES[0]):,} people.",
+        f"Logarithmic. The fruit that most people chose has {round(people * _SHARES[0]):,} people.",
         Axis("", categories=_MODELS),
         Axis("people", 0.1, 1_000_000, is_log=True),
         (Series("error at 95 %", "dots", tuple(errors.items()), 0),),
@@ -156,8 +156,8 @@ PAGE = Page(
     name="trust",
     title="Whom to trust",
     lead=(
-        "The same histogram at the same epsilon is exact to a few people, or off by hundreds: it "
-        "depends on whom the people must trust."
+        "The same histogram at the same epsilon is right to within a few people, or off by "
+        "hundreds: it depends on whom the people must trust."
     ),
     question="What does it cost to trust nobody?",
     notes=(
@@ -180,6 +180,8 @@ PAGE = Page(
     ),
     compute=view,
     experiments=(
-        Experiment("count", "Count", "histograms", ("epsilon", "people", "model"), count),
+        Experiment(
+            "count", "Count", "histograms", ("epsilon", "people", "model"), count, unit="people"
+        ),
     ),
 )

@@ -13,8 +13,9 @@
   }
 
   function short(value) {
-    if (value >= 1e6) return value / 1e6 + "M";
-    return value >= 1e4 ? value / 1e3 + "k" : value.toLocaleString("en");
+    var size = Math.abs(value);
+    if (size >= 1e6) return (value / 1e6).toLocaleString("en") + "M";
+    return size >= 1e4 ? value / 1e3 + "k" : value.toLocaleString("en");
   }
 
   function powers(low, high) {
@@ -35,7 +36,7 @@
       found.type = "log";
       found.ticks = powers(axis.low, axis.high);
       found.tickFormat = short;
-    } else if (axis.high >= 10000) {
+    } else if (Math.max(Math.abs(axis.low), Math.abs(axis.high)) >= 10000) {
       found.tickFormat = short;
     }
     return found;

@@ -150,7 +150,7 @@
 
   // Experiments
 
-  function outcomeChart(list) {
+  function outcomeChart(experiment, list) {
     var last = list[list.length - 1].points;
     var isMany = last.length > 1;
     var points = isMany ? last : list.slice(-20).map(function (one, n) {
@@ -165,7 +165,7 @@
       title: isMany ? "The last answer" : "Answers",
       about: "Dots are noisy answers with their 95 % intervals; short lines are the numbers without noise.",
       x: { label: isMany ? "" : "answer", categories: labels },
-      y: { label: "value", low: low - air, high: high + air, categories: [] },
+      y: { label: experiment.unit, low: low - air, high: high + air, categories: [] },
       series: [
         { label: "without noise", kind: "ticks", style: 1, points: points.map(function (one) {
           return [one.label, one.truth];
@@ -188,7 +188,7 @@
       empty.className = "chart";
       section.querySelector(".chart").replaceWith(empty);
     } else {
-      window.discreetChart.show(section.querySelector(".chart"), outcomeChart(drawn));
+      window.discreetChart.show(section.querySelector(".chart"), outcomeChart(experiment, drawn));
     }
     section.querySelector(".tally").textContent = tally(list);
     var lines = section.querySelector("ol");
