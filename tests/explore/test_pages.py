@@ -100,6 +100,31 @@ def test_each_control_changes_the_view_or_an_outcome(name: str) -> None:
         assert changes or is_for_outcomes or control.name == "delta"
 
 
+@pytest.mark.parametrize("name", ["attacks", "mechanisms"])
+def test_the_controls_that_rest_are_those_that_change_nothing(name: str) -> None:
+    """In a view with each value of the first control; and some rest somewhere."""
+    page, resting = pages.page(name), 0
+    for first in range(len(page.controls[0].values)):
+        here = (first, *page.start[1:])
+        view = page.view(here)
+        for place, control in enumerate(page.controls):
+            moved = [
+                page.view((*here[:place], at, *here[place + 1 :]))
+                for at in range(len(control.values))
+            ]
+            is_still = all(one == view for one in moved)
+            assert (control.name in view.idle) == is_still
+            resting += is_still
+    assert resting
+
+
+def test_an_attack_is_drawn_as_a_dot_at_its_questions() -> None:
+    run = pages.page("attacks").experiment("attack").run
+    asked = {"attack": "rebuild a table", "noise": "exact answers", "epsilon": 1, "questions": 200}
+    [overlay] = run(asked).overlays
+    assert overlay.series.points == ((200, 100.0),)
+
+
 @pytest.mark.parametrize("name", pages.NAMES)
 def test_experiments_draw_anew_and_name_the_truth(name: str) -> None:
     page = pages.page(name)

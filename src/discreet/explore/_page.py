@@ -59,7 +59,8 @@ class View:
     """The page at one value of each control.
 
     ``code`` is Python that gives the same numbers: each name of ``figures`` is one of its
-    variables. ``is_refused`` says that a ledger refused the last question.
+    variables. ``is_refused`` says that a ledger refused the last question. The controls in ``idle``
+    change nothing here.
     """
 
     says: str
@@ -69,6 +70,7 @@ class View:
     figures: Mapping[str, float]
     code: str
     is_refused: bool = False
+    idle: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from discreet.explore._page import (
     Experiment,
     ExperimentOutcome,
     NoisyNumber,
+    Overlay,
     Page,
     View,
 )
@@ -28,6 +29,7 @@ _PERSON = Unit("person", Change.REPLACE)
 _PEOPLE = 100
 _HIGHEST = 200_000  # of a salary
 _QUESTIONS = (2, 10, 30, 100, 200, 400)
+_LEAST = 30  # percent right, on the axis
 
 DIFFERENCE, REBUILD = "whose salary is it?", "rebuild a table"
 OFF, ON = "exact answers", "with noise"
@@ -72,6 +74,7 @@ def view(values: ControlValues) -> View:
         ),
         figures=figures,
         code=code,
+        idle=("questions",) if is_difference else (),
     )
 
 
@@ -93,13 +96,16 @@ def _chart(each: float, count: int) -> Chart:
     noisy = tuple((k, 100 * _bound(each, k)) for k in _QUESTIONS)
     exact = tuple((k, 100.0) for k in _QUESTIONS)
     return Chart(
-        "How often the best attack is right",
-        "About one person’s yes or no. Guessing blindly is right half the time.",
-        Axis("questions", _QUESTIONS[0], _QUESTIONS[-1], is_log=True),
-        Axis("right, in %", 45, 105),
+        "How often an attack can be right",
         (
-            Series("exact answers: no bound", "line", exact, 1),
-            Series("with noise: the bound for every attack", "line", noisy, 0),
+            "Of two equally likely guesses about one person: yes or no, or one salary or another. "
+            "The dot is the attack’s own result."
+        ),
+        Axis("questions", _QUESTIONS[0], _QUESTIONS[-1], is_log=True),
+        Axis("right, in %", _LEAST, 105),
+        (
+            Series("exact answers: there is no bound", "line", exact, 1),
+            Series("with noise: no attack is above this", "line", noisy, 0),
         ),
         (RuleLine("x", count, "asked"), RuleLine("y", 50, "blind guess")),
     )
@@ -180,7 +186,10 @@ def _rebuild(each: float, count: int, *, is_noisy: bool) -> ExperimentOutcome:
     known = groups.T @ groups + 4 * variance * np.eye(_PEOPLE)
     guessed = np.linalg.solve(known, groups.T @ (answers - groups.sum(axis=1) / 2)) > 0
     right = int((guessed == secrets).sum())
-    return ExperimentOutcome(f"{right} of {_PEOPLE} secrets are guessed right")
+    dot = Series("this attack", "dots", ((count, float(max(right, _LEAST))),), 2)
+    return ExperimentOutcome(
+        f"{right} of {_PEOPLE} secrets are guessed right", overlays=(Overlay(0, dot),)
+    )
 
 
 def _ledger(epsilon: float) -> "Ledger":
@@ -208,9 +217,9 @@ PAGE = Page(
             "with exact answers first, then with noise."
         ),
         (
-            "The line is no attack but a proof: no method whatever guesses better. It rises with "
-            "the number of questions, which is why a budget must end some day. The attack here "
-            "is one of many, and may stay far below the line."
+            "The line for noise is no attack but a proof: no method whatever guesses better. It "
+            "rises with the number of questions, which is why a budget must end some day. The "
+            "attack here is one of many, and may stay far below the line."
         ),
         (
             "Two more attacks have pages of their own: Linking finds a person in ratings without "
@@ -231,6 +240,7 @@ PAGE = Page(
             "attacks",
             ("attack", "noise", "epsilon", "questions"),
             attack,
+            unit="salary",
         ),
     ),
 )

@@ -121,6 +121,7 @@ def _noise(values: ControlValues) -> View:
         ),
         figures=figures,
         code=_code(values, is_gaussian=is_gaussian),
+        idle=() if is_gaussian else ("delta",),
     )
 
 
@@ -151,6 +152,7 @@ def _response(values: ControlValues) -> View:
         ),
         figures=figures,
         code=_code(values, is_gaussian=False),
+        idle=("sensitivity", "delta"),
     )
 
 
@@ -192,6 +194,7 @@ def _exponential(values: ControlValues) -> View:
         ),
         figures=figures,
         code=_code(values, is_gaussian=False),
+        idle=("delta",),
     )
 
 

@@ -100,10 +100,22 @@
   function show(view) {
     shown = view;
     say(view.says, view.is_refused);
+    showIdle(view);
     showCharts();
     showTable(view);
     document.getElementById("code").textContent = view.code;
     document.documentElement.dataset.at = places().join("-");
+  }
+
+  // Controls that change nothing in this view rest.
+  function showIdle(view) {
+    facts.controls.forEach(function (control) {
+      var isIdle = view.idle.indexOf(control.name) >= 0;
+      Array.prototype.forEach.call(form.querySelectorAll('[name="' + control.name + '"]'), function (one) {
+        one.disabled = isIdle;
+        one.closest(".control").classList.toggle("idle", isIdle);
+      });
+    });
   }
 
   function showControls() {
