@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, product
 
 import numpy as np
 import pytest
@@ -116,6 +116,37 @@ def test_the_controls_that_rest_are_those_that_change_nothing(name: str) -> None
             assert (control.name in view.idle) == is_still
             resting += is_still
     assert resting
+
+
+def test_the_choice_lacks_no_more_votes_than_are_possible() -> None:
+    """The row and the four probabilities beside it agree, for each setting."""
+    page = pages.page("mechanisms")
+    epsilons, sensitivities = page.controls[1].values, page.controls[2].values
+    for epsilon, sensitivity in product(epsilons, sensitivities):
+        asked = {"mechanism": "exponential mechanism", "epsilon": epsilon}
+        view = page.compute({**asked, "sensitivity": sensitivity, "delta": 1e-6})
+        error, chances = view.figures["error"], executed(view.code)["chances"]
+        assert isinstance(chances, np.ndarray)
+        within = [c for c, gap in zip(chances.tolist(), (0, 2, 4, 6), strict=True) if gap <= error]
+        assert error in (0, 2, 4, 6)
+        assert sum(within) >= 0.95
+        assert not error or sum(within[:-1]) < 0.95
+
+
+@pytest.mark.parametrize("mechanism", ["Laplace noise", "Gaussian noise"])
+def test_the_window_shows_most_of_the_noise(mechanism: str) -> None:
+    page = pages.page("mechanisms")
+    for epsilon, sensitivity in product((0.1, 0.5, 3), (1, 8)):
+        asked = {"mechanism": mechanism, "epsilon": epsilon, "delta": 1e-6}
+        view = page.compute({**asked, "sensitivity": sensitivity})
+        for chart in view.charts[:1]:
+            for series in chart.series:
+                heights = [y for _, y in series.points]
+                ends = (heights[0], heights[-1])
+                assert max(map(float, ends)) < 0.2 * max(map(float, heights))
+            assert f"40 and {40 + sensitivity}" in chart.rules[0].label
+            centres = {int(rule.at) for rule in chart.rules}
+            assert centres <= {x for x, _ in chart.series[0].points}
 
 
 def test_an_attack_is_drawn_as_a_dot_at_its_questions() -> None:

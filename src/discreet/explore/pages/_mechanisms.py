@@ -24,7 +24,7 @@ from discreet.noise import NoiseLaw
 from discreet.plots import Axis, Chart, RuleLine, Series
 
 _WITHOUT = 40  # people counted, without you
-_REACH = 30  # outputs to each side
+_REACH = 30  # outputs to each side, for little noise
 _PERSON = Unit("person")
 _CANDIDATES = ("red", "blue", "green", "yellow")
 _VOTES = (9, 7, 5, 3)
@@ -42,6 +42,7 @@ _NOISE = """
 loss = mechanism.privacy_loss(count)
 error = mechanism.error(0.95)
 stddev = mechanism.stddev_of_noise()
+hundred = (100 * loss).epsilon({many_delta})  # of a hundred such answers together
 """
 _LOSS = """
 epsilon = loss.epsilon({delta})
@@ -76,7 +77,9 @@ scores = dp.Bounded(
 mechanism = ExponentialMechanism.for_epsilon({epsilon}, scores, ["red", "blue", "green", "yellow"])
 weights = np.exp(float(mechanism.rate) * votes)
 truth = float(weights[0] / weights.sum())  # the probability of red, which has most votes
-error = mechanism.error(0.95)  # votes that the choice may have less than the best
+chances = weights / weights.sum()
+gaps = votes.max() - votes
+error = int(min(gap for gap in gaps if chances[gaps <= gap].sum() >= 0.95))
 loss = mechanism.privacy_loss(scores)
 """,
 }
@@ -101,12 +104,15 @@ def _noise(values: ControlValues) -> View:
         **_of_loss(loss, delta if is_gaussian else 0),
         "error": mechanism.error(0.95),
         "stddev": mechanism.stddev_of_noise(),
+        "hundred": (100 * loss).epsilon(delta),
     }
-    charts = _number_charts(mechanism.law, sensitivity, epsilon)
+    reach = _reach(figures["stddev"], sensitivity)
+    charts = _number_charts(mechanism.law, sensitivity, epsilon, reach)
     if is_gaussian:
         tail = (
             "The ratio grows without end, but outputs where it exceeds e^ε are rare: δ = "
-            f"{shown(delta)} pays for them."
+            f"{shown(delta)} pays for them. In return a hundred such answers cost "
+            f"ε = {at_most(figures['hundred'])} together, not {100 * epsilon:g}."
         )
     else:
         tail = "Beyond the two true answers the ratio is e^ε exactly: there the bound is tight."
@@ -118,10 +124,10 @@ def _noise(values: ControlValues) -> View:
             *_loss_rows(figures, delta if is_gaussian else 0),
             ("error at 95 %", f"± {figures['error']:,}"),
             ("standard deviation of the noise", about(figures["stddev"])),
+            (f"ε of 100 such answers, at δ = {shown(delta)}", at_most(figures["hundred"])),
         ),
         figures=figures,
         code=_code(values, is_gaussian=is_gaussian),
-        idle=() if is_gaussian else ("delta",),
     )
 
 
@@ -173,7 +179,7 @@ def _exponential(values: ControlValues) -> View:
     figures = {
         **_of_loss(mechanism.privacy_loss(scores), 0),
         "truth": first[0],
-        "error": mechanism.error(0.95),
+        "error": _gap(votes, first),
     }
     names = tuple(f"{name} ({score})" for name, score in zip(_CANDIDATES, _VOTES, strict=True))
     return View(
@@ -222,33 +228,52 @@ def _code(values: ControlValues, *, is_gaussian: bool) -> str:
     delta = values["delta"] if is_gaussian else 0
     template = _CODES[values["mechanism"]].rstrip() + _LOSS
     return program(
-        template, epsilon=values["epsilon"], sensitivity=values["sensitivity"], delta=delta
+        template,
+        epsilon=values["epsilon"],
+        sensitivity=values["sensitivity"],
+        delta=delta,
+        many_delta=values["delta"],
     )
 
 
 # Pictures
 
 
-def _number_charts(law: NoiseLaw, sensitivity: int, epsilon: float) -> tuple[Chart, Chart]:
-    outputs = range(_WITHOUT - _REACH, _WITHOUT + _REACH + 1)
+def _reach(stddev: float, sensitivity: int) -> int:
+    """How far the pictures reach to each side, so that they show most of the noise."""
+    reach = _REACH
+    while reach < 2.5 * stddev + sensitivity:
+        reach *= 2
+    return reach
+
+
+def _number_charts(
+    law: NoiseLaw, sensitivity: int, epsilon: float, reach: int
+) -> tuple[Chart, Chart]:
+    step, shifted = reach // _REACH, _WITHOUT + sensitivity
+    outputs = sorted({*range(_WITHOUT - reach, _WITHOUT + reach + 1, step), shifted})
     with precision(_BITS):
-        chance = {k: _chance(law, k) for k in range(_REACH + sensitivity + 1)}
-        without = [chance[abs(out - _WITHOUT)] for out in outputs]
-        added = [chance[abs(out - _WITHOUT - sensitivity)] for out in outputs]
+        without, added = (
+            [_chance(law, abs(out - centre)) for out in outputs] for centre in (_WITHOUT, shifted)
+        )
         logs = [float((b / a).log()) for a, b in zip(without, added, strict=True)]
         laws = [tuple(map(float, one)) for one in (without, added)]
     x = Axis("output", outputs[0], outputs[-1])
+    drawn = f" Of {step} outputs one is drawn." if step > 1 else ""
     return (
         Chart(
             "Two laws of the output",
-            "The closer the lines, the less an output says about you.",
+            f"The closer the lines, the less an output says about you.{drawn}",
             x,
-            Axis("probability", 0, max(laws[0]) * 1.1),
+            Axis("probability of the output", 0, max(laws[0]) * 1.1),
             (
                 Series("without you", "steps", tuple(zip(outputs, laws[0], strict=True)), 0),
                 Series("with you", "steps", tuple(zip(outputs, laws[1], strict=True)), 1),
             ),
-            (RuleLine("x", _WITHOUT, ""), RuleLine("x", _WITHOUT + sensitivity, "")),
+            (
+                RuleLine("x", _WITHOUT, f"true answers: {_WITHOUT} and {shifted}"),
+                RuleLine("x", shifted, ""),
+            ),
         ),
         _ratio(x, Series("ln ratio", "line", tuple(zip(outputs, logs, strict=True)), 2), epsilon),
     )
@@ -297,6 +322,12 @@ def _ratio(x: Axis, line: Series, epsilon: float) -> Chart:
     )
 
 
+def _gap(scores: IntegerArray, chances: Sequence[float]) -> int:
+    """The choice has at most this many votes less than the best, with probability 95 %."""
+    gaps, likely = scores.max() - scores, np.array(chances)
+    return int(min(gap for gap in gaps if likely[gaps <= gap].sum() >= 0.95))
+
+
 def _chances(scores: IntegerArray, rate: float) -> tuple[float, ...]:
     weights = np.exp(rate * scores)
     return tuple(map(float, weights / weights.sum()))
@@ -334,7 +365,11 @@ PAGE = Page(
             "How much one person changes the true answer. Randomized response has none.",
         ),
         Control(
-            "delta", "delta (δ)", (1e-9, 1e-6, 1e-4, 1e-2), 1e-6, "Only Gaussian noise needs it."
+            "delta",
+            "delta (δ)",
+            (1e-9, 1e-6, 1e-4, 1e-2),
+            1e-6,
+            "Gaussian noise needs it, and so do many answers together.",
         ),
     ),
     compute=view,
