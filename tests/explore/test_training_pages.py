@@ -15,6 +15,7 @@ from discreet.explore import pages
 from discreet.explore._page import ExperimentOutcome
 from discreet.explore.pages import _clusters, _example, _temperature
 from discreet.explore.pages._clusters import SeparatingLine
+from discreet.explore.pages._texts import at_most_percent
 from discreet.mechanisms import Bounded, Sensitivity
 from discreet.mechanisms.selection import ExponentialMechanism, Moves
 from discreet.train import plan
@@ -93,7 +94,8 @@ def test_without_pytorch_the_pages_name_what_to_install() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     said = ran.stdout.splitlines()
-    assert len(said) == 4
+    assert len(said) == 5
+    assert "100 private models" in said.pop(3)  # it needs no PyTorch
     assert set(said) == {_clusters.NEEDS}
     assert "pip install 'discreet[torch]'" in said[0]
 
@@ -144,6 +146,7 @@ def test_a_guess_names_the_truth_and_the_plain_model_gives_it_away() -> None:
     page = pages.page("example")
     outcome = page.experiment("guess").run(page.values(page.start))
     plain, private = outcome.guesses
+    assert private.bound
     assert plain.is_right
     assert outcome.says.endswith("right" if private.is_right else "wrong")
 
@@ -200,3 +203,41 @@ def test_the_best_temperature_lies_inside_the_grid(is_public: bool) -> None:
     line = SeparatingLine(*map(float, weights))
     best = int(_temperature._losses(line, is_public=is_public).mean(axis=0).argmin())
     assert 1 < best < len(_temperature._TEMPERATURES) - 2
+
+
+def test_the_example_has_the_mark_of_its_cluster() -> None:
+    """A page marks styles by turns: even ones by circles, odd ones by triangles."""
+    series = pages.view("example", pages.page("example").start).charts[0].series
+    [example] = [one for one in series if one.label == "the example"]
+    assert example.style == _clusters.RIGHT
+    assert example.style % 2 == 1
+
+
+def test_runs_without_noise_are_clipped_training() -> None:
+    """All of the many runs at once, for each place of the example."""
+    chance = np.random.default_rng(1)
+    for distance in (None, 1, 8):
+        data = _example._data(distance)
+        for clip in (0.1, 2):
+            one = _example._clipped(data, clip)
+            expected = np.tile([one.across, one.up, one.offset], (_example._OFTEN, 1))
+            assert _example._noisy(data, clip, 0, chance) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("noise", [2, 16])
+def test_many_guesses_keep_the_bound_that_is_named(noise: float) -> None:
+    """Of 5,000 guesses; a share this far above its bound has a probability below 1e-9."""
+    page = pages.page("example")
+    asked = {**page.values(page.start), "noise": noise}
+    right, bound = 0, page.compute(asked).figures["bound"]
+    for _ in range(50):
+        outcome = page.experiment("often").run(asked)
+        guesses = [one for one in outcome.guesses if one.label == "private model"]
+        assert len(guesses) == 100
+        assert {one.bound for one in guesses} == {
+            f"at most {at_most_percent(bound)} in the long run"
+        }
+        found = sum(one.is_right for one in guesses)
+        assert f"{found} guesses are right" in outcome.says
+        right += found
+    assert right <= 5000 * bound + 6.2 * (5000 * bound * (1 - bound)) ** 0.5

@@ -94,10 +94,14 @@ class Overlay:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Whether a guess of an outcome was right; the page counts the guesses of the same label."""
+    """Whether a guess of an outcome was right; the page counts the guesses of the same label.
+
+    ``bound`` says in words how often such a guess can be right.
+    """
 
     label: str
     is_right: bool
+    bound: str = ""
 
 
 @dataclass(frozen=True, slots=True)

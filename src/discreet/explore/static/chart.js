@@ -126,8 +126,9 @@
       });
       return d;
     },
-    dots: function (to, points) {
-      return points.map(function (p) { return circle(round(to.x(p[0])), round(to.y(p[1])), 4); }).join("");
+    dots: function (to, points, style) {
+      var mark = style % 2 ? triangle : circle, r = style % 2 ? 6 : 4;
+      return points.map(function (p) { return mark(round(to.x(p[0])), round(to.y(p[1])), r); }).join("");
     },
     points: function (to, points, style) {
       var mark = style % 2 ? triangle : circle, r = to.width < 260 ? 1.6 : 2.4;

@@ -213,18 +213,30 @@
     lines.prepend(line);
   }
 
-  // How many guesses of each kind were right.
+  // How many guesses of each kind were right, with Wilson's interval of their share at 95 %.
   function tally(list) {
-    var right = {}, all = {};
+    var right = {}, all = {}, bounds = {};
     list.forEach(function (outcome) {
       outcome.guesses.forEach(function (one) {
         all[one.label] = (all[one.label] || 0) + 1;
         right[one.label] = (right[one.label] || 0) + Number(one.is_right);
+        bounds[one.label] = one.bound;
       });
     });
     return Object.keys(all).map(function (label) {
-      return label + ": right " + right[label] + " of " + all[label] + " times";
+      var ends = shareInterval(right[label], all[label]);
+      return label + ": right " + right[label] + " of " + all[label] + " times, so its share is " +
+        ends.join(" to ") + " %" + (bounds[label] ? " (" + bounds[label] + ")" : "");
     }).join("; ");
+  }
+
+  function shareInterval(right, all) {
+    var z = 1.96, share = right / all, under = 1 + z * z / all;
+    var middle = (share + z * z / (2 * all)) / under;
+    var half = z * Math.sqrt(share * (1 - share) / all + z * z / (4 * all * all)) / under;
+    return [middle - half, middle + half].map(function (end) {
+      return String(Math.round(100 * Math.min(Math.max(end, 0), 1)));
+    });
   }
 
   function same(list, outcome) {
