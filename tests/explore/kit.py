@@ -75,6 +75,10 @@ class Visitor:
             "[...document.querySelectorAll('.outcomes')].every(one => !one.hidden)"
         )
 
+    def rest_of(self, name: str) -> None:
+        """Wait until this experiment has an outcome."""
+        self.page.wait_for_selector(f"#e-{name} ol li")
+
     def go(self, address: str) -> None:
         """Open an address, and wait until the page's script has shown its view."""
         self.page.goto(address)

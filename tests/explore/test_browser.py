@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 from axe_playwright_python.base import AXE_SCRIPT
-from playwright.sync_api import Browser, ViewportSize
+from playwright.sync_api import Browser, Route, ViewportSize
 
 from discreet.explore import pages
 from discreet.explore._page import View
@@ -129,13 +129,13 @@ def test_a_person_spends_the_budget_and_is_refused(visitor: Visitor, address: st
     answers = visitor.texts("#e-ask ol li")
     assert all(re.match(r"mean salary: -?[\d,]+ \(", answer) for answer in answers)
     visitor.page.click("button.experiment")
-    visitor.page.wait_for_selector("#says.refused")
+    visitor.page.wait_for_selector("#box.refused")
     assert "Question 3 is refused. The ledger says: would reach" in visitor.page.inner_text("#says")
     visitor.page.click("button.experiment")  # and asking on changes nothing
     assert len(visitor.texts("#e-ask ol li")) == 2
     visitor.page.click("button[type=reset]")
     visitor.settle()
-    assert visitor.page.query_selector("#says.refused") is None
+    assert visitor.page.query_selector("#box.refused") is None
     assert not visitor.page.is_visible("#e-ask")
 
 
@@ -148,7 +148,49 @@ def test_sliders_work_by_keyboard_and_say_their_values(visitor: Visitor, address
     assert people.get_attribute("aria-valuetext") == "3,000"
     assert visitor.page.inner_text("#o-people") == "3,000"
     assert "3,000 people" in visitor.page.inner_text("#says")
-    assert visitor.page.get_attribute("#says", "aria-live") == "polite"
+    assert visitor.page.get_attribute("#o-people", "aria-live") == "off"
+    visitor.page.wait_for_function(
+        "() => document.getElementById('spoken').textContent.includes('3,000 people')"
+    )
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 800), (360, 740)])
+@pytest.mark.parametrize("name", ["survey", "attacks", "budget"])
+def test_the_newest_outcome_is_seen_without_scrolling(
+    visitor: Visitor, address: str, name: str, width: int, height: int
+) -> None:
+    visitor.page.set_viewport_size(ViewportSize(width=width, height=height))
+    visitor.go(f"{address}{name}.html")
+    visitor.page.locator(".experiment").last.click()
+    visitor.page.wait_for_function("() => document.getElementById('newest').textContent")
+    newest = visitor.page.locator("#newest")
+    assert newest.get_attribute("role") == "status"
+    box = newest.bounding_box()
+    assert box
+    assert box["y"] >= 0
+    assert box["y"] + box["height"] <= height
+
+
+def test_a_slow_outcome_dims_the_picture_and_takes_no_second_click(
+    visitor: Visitor, address: str
+) -> None:
+    visitor.go(f"{address}example.html")
+    visitor.rest_of("train")
+    button = visitor.page.locator('[data-name="guess"]')
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    visitor.page.route("**/outcomes/example/guess/*", hold)
+    button.click()
+    visitor.page.wait_for_selector('.stage[aria-busy="true"]')
+    assert button.is_disabled()
+    assert visitor.page.inner_text("#newest") == "Training…"
+    held[0].continue_()
+    visitor.page.wait_for_selector('.stage[aria-busy="false"]')
+    assert button.is_enabled()
+    assert visitor.page.inner_text("#newest").startswith("The example was")
 
 
 def test_tab_reaches_everything_in_order(visitor: Visitor, address: str) -> None:
@@ -214,7 +256,7 @@ def test_a_server_that_stopped_is_named(browser: Browser) -> None:
         visitor.go(f"{address}survey.html")
         context.set_offline(True)
         visitor.page.locator("#c-odds").press("ArrowRight")
-        visitor.page.wait_for_selector("#says.refused")
+        visitor.page.wait_for_selector("#box.refused")
         assert "Is discreet explore still running?" in visitor.page.inner_text("#says")
 
 

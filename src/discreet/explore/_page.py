@@ -121,7 +121,7 @@ class Experiment:
     ``controls`` names the controls that the outcome depends on. With ``advances``, the slider of
     that name moves on by one first. An immediate experiment runs by itself whenever one of its
     controls has moved. An export records at most ``recorded`` outcomes. ``unit`` labels the axis of
-    the outcome's numbers.
+    the outcome's numbers; ``busy`` stands in the box while the outcome is computed.
     """
 
     name: str
@@ -133,6 +133,7 @@ class Experiment:
     is_immediate: bool = False
     recorded: int = 8
     unit: str = "value"
+    busy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

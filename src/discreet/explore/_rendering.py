@@ -86,6 +86,7 @@ def _facts(page: Page, first: str) -> str:
                 "advances": one.advances,
                 "isImmediate": one.is_immediate,
                 "unit": one.unit,
+                "busy": one.busy,
             }
             for one in page.experiments
         ],

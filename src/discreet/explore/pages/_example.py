@@ -306,8 +306,17 @@ PAGE = Page(
             train,
             is_immediate=True,
             recorded=2,
+            busy="Training…",
         ),
-        Experiment("guess", "Guess", "guesses", ("distance", "clip", "noise"), guess, recorded=3),
+        Experiment(
+            "guess",
+            "Guess",
+            "guesses",
+            ("distance", "clip", "noise"),
+            guess,
+            recorded=3,
+            busy="Training…",
+        ),
         Experiment(
             "often",
             "100 guesses",

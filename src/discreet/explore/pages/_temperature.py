@@ -220,6 +220,7 @@ PAGE = Page(
             fit,
             is_immediate=True,
             recorded=3,
+            busy="Training…",
         ),
     ),
 )

@@ -194,6 +194,7 @@ PAGE = Page(
             train,
             is_immediate=True,
             recorded=2,
+            busy="Training…",
         ),
     ),
 )

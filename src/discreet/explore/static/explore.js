@@ -13,6 +13,10 @@
   var timers = {};
   var OVERLAID = 6; // outcomes at once
   var REST = 200; // milliseconds
+  var SPOKEN_REST = 600;
+  var speaking = 0;
+  var running = {};
+  var isMoving = false;
 
   function input(control) {
     return form.elements[control.name];
@@ -52,7 +56,23 @@
   function say(text, isRefused) {
     var says = document.getElementById("says");
     says.textContent = text;
-    says.classList.toggle("refused", Boolean(isRefused));
+    document.getElementById("box").classList.toggle("refused", Boolean(isRefused));
+    // a screen reader hears where a drag ends, not each view on the way
+    clearTimeout(speaking);
+    speaking = setTimeout(function () {
+      document.getElementById("spoken").textContent = text;
+    }, SPOKEN_REST);
+  }
+
+  // The newest outcome stands in the same box.
+  function sayNewest(text) {
+    document.getElementById("newest").textContent = text;
+  }
+
+  // The old picture fades while a view or an outcome is computed.
+  function showBusy() {
+    var isBusy = isMoving || Object.keys(running).length > 0;
+    document.querySelector(".stage").setAttribute("aria-busy", String(isBusy));
   }
 
   function cells(line, row, isHead) {
@@ -132,10 +152,20 @@
     showControls();
     remember();
     var turn = ++latest;
+    // most views are there at once; nothing fades for these
+    var fading = setTimeout(function () { isMoving = true; showBusy(); }, REST);
+    var rest = function () {
+      clearTimeout(fading);
+      if (turn !== latest) return;
+      isMoving = false;
+      showBusy();
+    };
     return viewAt(places().join("-")).then(function (view) {
+      rest();
       if (turn === latest) show(view);
       return view;
     }).catch(function (error) {
+      rest();
       say("This view can’t be shown: " + error.message + ". Is discreet explore still running?", true);
     });
   }
@@ -263,6 +293,7 @@
         if (!same(list, outcome)) clear(experiment);
         (outcomes[experiment.name] = outcomes[experiment.name] || []).push(outcome);
         showOutcomes(experiment);
+        sayNewest(outcome.says + (outcome.says.slice(-1) === "." ? "" : "."));
         if (outcome.overlays.length) showCharts();
       });
     }).catch(function (error) {
@@ -273,18 +304,32 @@
   }
 
   function wait(experiment, isWaiting) {
-    form.querySelector('[data-name="' + experiment.name + '"]').classList.toggle("waits", isWaiting);
+    var button = form.querySelector('[data-name="' + experiment.name + '"]');
+    var hadFocus = document.activeElement === button;
+    button.classList.toggle("waits", isWaiting);
+    button.disabled = isWaiting;
+    if (isWaiting) {
+      if (!recorded && experiment.busy) sayNewest(experiment.busy);
+      running[experiment.name] = hadFocus ? "focus" : "other";
+    } else {
+      if (running[experiment.name] === "focus" && document.activeElement === document.body) button.focus();
+      delete running[experiment.name];
+      if (document.getElementById("newest").textContent === experiment.busy) sayNewest("");
+    }
+    showBusy();
   }
 
   function clear(experiment) {
     if (!(outcomes[experiment.name] || []).length) return;
     outcomes[experiment.name] = [];
+    sayNewest("");
     showOutcomes(experiment);
   }
 
   // An immediate experiment runs once the controls rest; recorded outcomes come at once.
   function begin(experiment) {
     tickets[experiment.name] = null;
+    if (running[experiment.name]) wait(experiment, false);
     clearTimeout(timers[experiment.name]);
     if (!experiment.isImmediate) return;
     if (recorded) run(experiment);
