@@ -125,7 +125,7 @@ def test_a_person_spends_the_budget_and_is_refused(visitor: Visitor, address: st
         visitor.page.wait_for_function(
             f"() => document.querySelectorAll('#e-ask ol li').length === {asked}"
         )
-        assert f"After {asked} questions" in visitor.page.inner_text("#says")
+        assert f"After {asked} question{'s' * (asked > 1)} of" in visitor.page.inner_text("#says")
     answers = visitor.texts("#e-ask ol li")
     assert all(re.match(r"mean salary: -?[\d,]+ \(", answer) for answer in answers)
     visitor.page.click("button.experiment")
@@ -258,6 +258,31 @@ def test_a_server_that_stopped_is_named(browser: Browser) -> None:
         visitor.page.locator("#c-odds").press("ArrowRight")
         visitor.page.wait_for_selector("#box.refused")
         assert "Is discreet explore still running?" in visitor.page.inner_text("#says")
+
+
+def test_a_question_that_the_server_did_not_answer_does_not_count(browser: Browser) -> None:
+    with kit.served() as address, browser.new_context() as context:
+        visitor = Visitor(context)
+        visitor.go(f"{address}budget.html")
+        visitor.page.route("**/outcomes/**", lambda route: route.abort())
+        visitor.page.click("button.experiment")
+        visitor.page.wait_for_selector("#box.refused")
+        visitor.page.wait_for_selector("button.experiment:enabled")
+        assert visitor.page.input_value("#c-asked") == "0"
+        assert "No answer came" in visitor.page.inner_text("#says")
+        context.set_offline(True)
+        visitor.page.click("button.experiment")
+        visitor.page.wait_for_selector("button.experiment:enabled")
+        assert visitor.page.input_value("#c-asked") == "0"
+
+
+def test_an_address_changed_by_hand_shows_its_view(visitor: Visitor, address: str) -> None:
+    visitor.go(f"{address}survey.html")
+    visitor.page.evaluate("location.hash = '#people=300&odds=9'")
+    visitor.page.wait_for_function(
+        "() => document.getElementById('says').textContent.includes('300 people')"
+    )
+    assert visitor.page.inner_text("#o-odds") == "9"
 
 
 def test_without_javascript_the_first_view_can_be_read(browser: Browser, address: str) -> None:

@@ -86,15 +86,20 @@ def view(values: ControlValues) -> View:
     if refusal:
         says = f"Question {charged + 1} is refused. The ledger says: {refusal}."
     else:
+        noun = "question" if charged == 1 else "questions"
         more = "no more question" if not left else f"{left} more"
         says = (
-            f"After {charged} questions of ε = {epsilon:g} each, ε = {at_most(reached)} of "
+            f"After {charged} {noun} of ε = {epsilon:g} each, ε = {at_most(reached)} of "
             f"{limit:g} is spent. The ledger admits {more} of this price."
         )
     return View(
         says=says,
         charts=(_chart(epsilon, limit, asked, theorems),),
-        heads=("way to add up", f"ε of {asked} questions", "when it is valid"),
+        heads=(
+            "way to add up",
+            f"ε of {asked} question{'' if asked == 1 else 's'}",
+            "when it is valid",
+        ),
         rows=(
             ("the ledger’s filter", at_most(reached), f"always; it admitted {charged}"),
             ("basic composition", at_most(basic), "always"),

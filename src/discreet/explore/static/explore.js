@@ -278,15 +278,22 @@
   function run(experiment) {
     var before = Promise.resolve(shown);
     var ticket = tickets[experiment.name] = {};
+    var undo = function () {};
     if (experiment.advances) {
       var slider = form.elements[experiment.advances];
       if (shown.is_refused) return;
+      var standing = slider.value;
+      undo = function () {
+        slider.value = standing; // what was not answered does not count
+        return move();
+      };
       slider.value = String(Math.min(Number(slider.value) + 1, Number(slider.max)));
       before = move();
     }
     wait(experiment, true);
     before.then(function (view) {
-      if (!view || view.is_refused) return null;
+      if (!view) throw new Error("the question was not sent");
+      if (view.is_refused) return null;
       return outcomeOf(experiment).then(function (outcome) {
         if (tickets[experiment.name] !== ticket) return; // its controls have moved since
         var list = outcomes[experiment.name] || [];
@@ -297,7 +304,9 @@
         if (outcome.overlays.length) showCharts();
       });
     }).catch(function (error) {
-      say("No answer came: " + error.message + ". Is discreet explore still running?", true);
+      return undo().then(function () {
+        say("No answer came: " + error.message + ". Is discreet explore still running?", true);
+      });
     }).then(function () {
       if (tickets[experiment.name] === ticket) wait(experiment, false);
     });
@@ -383,6 +392,15 @@
   new ResizeObserver(function () {
     Array.prototype.forEach.call(document.querySelectorAll("figure, .chart"), window.discreetChart.fit);
   }).observe(document.getElementById("charts"));
+
+  addEventListener("hashchange", function () {
+    var before = places();
+    recall();
+    move();
+    places().forEach(function (place, n) {
+      if (place !== before[n]) clearAfter(facts.controls[n].name);
+    });
+  });
 
   recall();
   show(shown);
