@@ -130,7 +130,8 @@ def test_a_person_spends_the_budget_and_is_refused(visitor: Visitor, address: st
     assert all(re.match(r"mean salary: -?[\d,]+ \(", answer) for answer in answers)
     visitor.page.click("button.experiment")
     visitor.page.wait_for_selector("#box.refused")
-    assert "Question 3 is refused. The ledger says: would reach" in visitor.page.inner_text("#says")
+    assert "2 more would exceed the budget of 5" in visitor.page.inner_text("#says")
+    assert "# the refusal: would reach" in (visitor.page.text_content("#code") or "")
     visitor.page.click("button.experiment")  # and asking on changes nothing
     assert len(visitor.texts("#e-ask ol li")) == 2
     visitor.page.click("button[type=reset]")

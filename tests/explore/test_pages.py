@@ -16,8 +16,9 @@ from discreet import explore, plots
 from discreet.errors import InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import ControlPlaces, Page, View, read, shown, to_json, written
-from discreet.explore.pages import _survey
+from discreet.explore.pages import _budget, _survey
 from discreet.explore.pages._budget import outcome_of
+from discreet.explore.pages._texts import at_most
 
 SOME = 7
 
@@ -47,7 +48,7 @@ def test_the_lines_shown_give_the_figures_shown(name: str, places: ControlPlaces
     assert view.figures
     assert {figure: found.get(figure) for figure in view.figures} == dict(view.figures)
     if view.is_refused:
-        assert str(found["refusal"]) in view.says
+        assert str(found["refusal"]) in view.code
     check_form(view)
 
 
@@ -175,6 +176,17 @@ def test_the_budget_page_ends_with_a_refusal_and_its_table_is_the_charge() -> No
     assert [view.is_refused for view in after] == [False] * 11 + [True] * 2
     assert "Question 11 is refused" in after[-1].says
     assert after[-1].figures["charged"] == 10
+
+
+def test_the_notes_on_composition_name_the_librarys_numbers() -> None:
+    notes = " ".join(pages.page("budget").notes)
+    advanced = _budget._theorems(0.1, 50)[1]
+    assert f"50 of ε = 0.1 cost {at_most(advanced, 3)} instead of 5" in notes
+    for epsilon in pages.page("budget").controls[0].values:
+        found = [_budget._theorems(float(epsilon), count) for count in range(1, _budget._MOST + 1)]
+        assert all(advanced > basic for basic, advanced, _ in found)
+    admitted = _budget._charged(0.1, 10)[0][3]
+    assert f"{admitted} of ε = 0.1 instead of 100" in notes
 
 
 @pytest.mark.parametrize("missing", ["pay", "pay_low", "pay_high"])
@@ -311,11 +323,11 @@ def test_no_page_of_this_name() -> None:
 
 
 def test_the_pages_use_plain_numbers() -> None:
-    """No exponent such as 1e-06 is left in a text, except in a ledger's own words."""
+    """No exponent such as 1e-06 is left in a text."""
     for name, places in several():
         view = pages.view(name, places)
         texts = [
-            view.says.partition("The ledger says")[0],
+            view.says,
             *view.heads,
             *(cell for row in view.rows for cell in row),
         ]
