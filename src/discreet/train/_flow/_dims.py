@@ -110,6 +110,11 @@ def by_first(least: int = 1, *, data: int = 1) -> FlowRule:
     return tag_result
 
 
+def locally_normalised(call: Call) -> ResultTags:
+    """`F.local_response_norm`: its factors are numbers, and tensors might differ by place."""
+    return UntrackedRows("a factor that is a tensor") if call.others else by_first(2)(call)
+
+
 def unfolded(call: Call) -> ResultTags:
     """Windows: of images for `F.unfold`, along a dimension for `Tensor.unfold`."""
     if "dimension" not in call.keywords and len(call.args) < 4:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all
-from discreet.train._flow._places import beside_constants, differs
+from discreet.train._flow._places import BY_PLACE, beside_constants, differs
 from discreet.train._tag import ExampleRows, Tag, UntrackedRows, merged
 from discreet.train._tags import Tags
 
@@ -28,6 +28,8 @@ def added_to_product(call: Call) -> ResultTags:
     several = [(tag, call.result.dim()), (call.tags.of(given["input"]), given["input"].dim())]
     rank = call.result.dim()
     tag = merged([(one, own) for one, own in several if one is not None], rank)
+    if _differs_in_product(call.tags, tag, left, right, rank=rank):
+        return BY_PLACE
     return beside_constants(call.tags, tag, [given["input"]], rank)
 
 
@@ -54,10 +56,27 @@ def _product_of(tags: Tags, left: Tensor, right: Tensor, result: Tensor) -> Tag 
         elif tag is not None:
             found.append((tag, result.dim()))
     tag = merged(found, result.dim())
-    if min(left.dim(), right.dim()) > 1:  # dimensions before the last two are broadcast
-        batches = [one for one in (left, right) if one.dim() > 2]
-        return beside_constants(tags, tag, batches, result.dim())
-    return tag
+    return BY_PLACE if _differs_in_product(tags, tag, left, right, rank=result.dim()) else tag
+
+
+def _differs_in_product(
+    tags: Tags, tag: Tag | None, left: Tensor, right: Tensor, *, rank: int
+) -> bool:
+    """Whether a factor without a tag differs between the rows of a product of this rank."""
+    if not isinstance(tag, ExampleRows):
+        return False
+    # 1. the result's last dimensions: rows of the left factor, then columns of the right one
+    sides = [(one, dim) for one, dim in ((left, -2), (right, -1)) if one.dim() > 1]
+    place = tag.dim - rank + len(sides)
+    if place >= 0:
+        one, dim = sides[place]
+        return differs(tags, one, one.dim() + dim, tag.layout)
+    # 2. dimensions before them are broadcast
+    return any(
+        differs(tags, one, one.dim() - 2 + place, tag.layout)
+        for one in (left, right)
+        if one.dim() - 2 + place >= 0
+    )
 
 
 def einsum(call: Call) -> ResultTags:
@@ -110,6 +129,9 @@ def grouped(call: Call) -> ResultTags:
     """`F.grouped_mm`: each row is multiplied by one of several matrices."""
     given = call.named("input mat2")
     data, tag = given["input"], call.tags.of(given["input"])
+    ends = given.get("offs")
+    if isinstance(ends, Tensor) and not call.tags.depends(ends):
+        return BY_PLACE
     if call.tags.of(given["mat2"]) is not None:
         return UntrackedRows("grouped_mm of data by data")
     return OVER_EXAMPLES if isinstance(tag, ExampleRows) and tag.dim == data.dim() - 1 else tag
