@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from discreet.errors import Refused
 from discreet.noise import SecureBits
-from discreet.train._capture import Capture
 from discreet.train._clipping import Clipping
 from discreet.train._collated import Microbatch
+from discreet.train._drawn_unrecorded import WatchfulCapture
 from discreet.train._engine import captured_sum
 from discreet.train._rules import RULES
 from discreet.train._secret_draws import secret_draws
@@ -39,8 +39,8 @@ def draw_in_common(  # noqa: PLR0917  # called in one place
     Where random numbers decide a condition of Python's, both branches are computed.
     """
 
-    def drawn(answers: list[bool]) -> Capture:
-        capture = Capture(
+    def drawn(answers: list[bool]) -> WatchfulCapture:
+        capture = WatchfulCapture(
             model,
             dict(model.named_parameters()),
             examples,
@@ -49,7 +49,14 @@ def draw_in_common(  # noqa: PLR0917  # called in one place
             hides_shapes=hides_shapes,
         )
         capture.answers = answers
-        captured_sum(model, capture, losses, clipping)
+
+        def watched() -> Tensor:
+            found = losses()
+            capture.refuse_set_states()
+            return found
+
+        capture.refuse_set_states()
+        captured_sum(model, capture, watched, clipping)
         return capture
 
     with secret_draws(SecureBits()):
@@ -63,6 +70,7 @@ def draw_in_common(  # noqa: PLR0917  # called in one place
                 raise
             except Exception:  # noqa: BLE001, S112  numbers that contradict the answer
                 continue
+    is_drawn_otherwise |= capture.has_unrecorded
     return is_drawn_otherwise or capture.tags.draws.are_in_common
 
 

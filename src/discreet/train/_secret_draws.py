@@ -164,6 +164,11 @@ def _generators() -> list[torch.Generator]:
     return found
 
 
+def states() -> list[bytes]:
+    """The states of PyTorch's own generators."""
+    return [generator.get_state().numpy().tobytes() for generator in _generators()]
+
+
 def _twister_state(generator: torch.Generator, secret: bytes) -> torch.Tensor:
     """A state of 624 secret numbers; `manual_seed` would use 32 bits alone."""
     state: torch.Tensor = generator.get_state()

@@ -115,9 +115,10 @@ class Tagging:
         is_new = _flow.draws(call.function, call.args, call.keywords)
         if not (draws or is_new):
             return
-        if call.function in READS:
-            for each in tensors:
-                draws.share(each)
+        is_read = call.function in READS
+        for each in tensors if is_read or _flow.gives_sizes(call) else ():
+            draws.share(each)
+        if is_read:
             return
         changed = [call.args[0]] if _flow.sets_first(call.function) else []
         indices = self._tags.indices

@@ -22,11 +22,13 @@ from discreet.train._flow._call import (
     name_of,
 )
 from discreet.train._flow._counts import count_on
+from discreet.train._flow._indexing import getitem
+from discreet.train._flow._parsed_index import MASKS
 from discreet.train._flow._parts import unbound
-from discreet.train._flow._picks import masked_places, where
+from discreet.train._flow._picks import mask_selected, masked_places, where
 from discreet.train._flow._places import BY_PLACE, differs
-from discreet.train._flow._random import draws, is_even
-from discreet.train._flow._shapes import has_public_shape, refit
+from discreet.train._flow._random import draws, has_own_numbers, is_even, is_random
+from discreet.train._flow._shapes import has_public_shape, interleaved, one_hot, refit
 from discreet.train._flow._table import DIM_SECOND, FLOW, FOR_UNTRACKED, TAKES_DIMS, WITH_DIMS
 from discreet.train._tag import ExampleRows, Tag, UntrackedRows
 from discreet.train._tags import Tags
@@ -37,10 +39,13 @@ __all__ = [
     "count_on",
     "draws",
     "follow",
+    "gives_sizes",
     "has_own_draws",
+    "has_own_numbers",
     "has_public_shapes",
     "is_even",
     "is_known",
+    "is_random",
     "name_of",
     "sets_first",
     "shared_now",
@@ -122,6 +127,22 @@ def has_public_shapes(tags: Tags, tensors: list[Tensor]) -> bool:
 def has_own_draws(tags: Tags, losses: Tensor) -> bool:
     """Whether draws from which losses derive are rows of single examples, or the same for all."""
     return not differs(tags, losses, 0, tags.plain)
+
+
+def gives_sizes(call: Call) -> bool:
+    """Whether values may decide the size of a result, as of the places of nonzero entries."""
+    rule, result = FLOW.get(call.function), call.result
+    if is_random(call.function):
+        return False
+    if rule is getitem:
+        return any(one.dtype in MASKS for one in call.others)
+    if rule is where:
+        return not isinstance(result, Tensor)
+    if rule is interleaved:
+        return bool(call.others)
+    return rule in (masked_places, mask_selected, one_hot) or (
+        rule is None and bool(tensors_in((result,)))
+    )
 
 
 def sets_first(function: Function) -> bool:

@@ -57,6 +57,23 @@ def is_even(call: Call, drawn: Tensor, rows: ExampleRows, *, was_alike: bool) ->
     return True
 
 
+def has_own_numbers(call: Call, rows: ExampleRows) -> bool:
+    """Whether a random function of data draws other numbers for each row of its result."""
+    name = _name(call.function)
+    if _DIMS[name] is _channels:
+        first, data = _UNBATCHED.get(name, 0), call.first
+        return rows.dim == 0 or (rows.dim == 1 and data.dim() != first)
+    if name == _PRODUCT:  # values don't decide how many masks there are
+        given = call.named("query key value")
+        back = rows.dim - call.result.dim()
+        several = (given["query"], given["key"])
+        return any(
+            one.dim() + back >= 0 and one.shape[one.dim() + back] == rows.layout.length
+            for one in several
+        )
+    return True
+
+
 def _name(function: Function) -> str:
     """The function's name, without that of an overload of ``torch.ops``."""
     return name_of(function).partition(".")[0]
@@ -102,6 +119,8 @@ def _queries(_: Call, drawn: Tensor) -> Container[int]:
     return {1} if drawn.dim() == 3 else _NONE
 
 
+_UNBATCHED = {"dropout1d": 2, "dropout3d": 4}  # dimensions of data without a batch
+_PRODUCT = "scaled_dot_product_attention"
 _ATTENTION = "multi_head_attention_forward"
 _NAMES: dict[_Dims, str] = {
     _each: """
