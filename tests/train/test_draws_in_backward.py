@@ -68,6 +68,25 @@ def own_exponential(context: Any, x: Tensor) -> Tensor:
     return found
 
 
+def _last(own: Tensor) -> Tensor:
+    return torch.arange(len(own) - 1, -1, -1)
+
+
+REORDERED: dict[str, Callable[[Tensor], Tensor]] = {
+    "picked": lambda own: own[_last(own)],
+    "picked by a list": lambda own: own[[*range(len(own) - 1, -1, -1)]],
+    "selected": lambda own: own.index_select(0, _last(own)),
+    "gathered": lambda own: own.gather(0, _last(own)[:, None]),
+    "taken along": lambda own: own.take_along_dim(_last(own)[:, None], 0),
+    "joined": lambda own: torch.cat([own[1:], own[:1]]),
+    "split and joined": lambda own: torch.cat([*reversed(torch.chunk(own, 3))]),
+    "narrowed and joined": lambda own: torch.cat([own.narrow(0, 1, len(own) - 1), own[:1]]),
+    "stacked": lambda own: torch.stack([*reversed(own.unbind(0))]),
+    "the first": lambda own: own[0],
+    "the first, selected": lambda own: own.select(0, 0),
+    "slices": lambda own: own.repeat(2, 1)[1 : len(own) + 1],
+    "a diagonal": lambda own: own.expand(-1, len(own)).flip(1).diagonal()[:, None],
+}
 REFUSED: dict[str, Use] = {
     "rand": function(copied, lambda _, rows: rows * number(rows)),
     "shifted": function(copied, lambda _, rows: rows * number(rows) * number(rows).flip(0)),
@@ -85,6 +104,9 @@ REFUSED: dict[str, Use] = {
     "used, then shifted": function(used, of_saved(lambda own: own * own.roll(1, 0))),
     "used, then added up": function(used, of_saved(lambda own: own.cumsum(0))),
     "kept, then shifted": function(kept, lambda c, rows: rows * c.own.flip(0)),
+    **{
+        f"used, then {name}": function(used, of_saved(change)) for name, change in REORDERED.items()
+    },
 }
 TRAINED: dict[str, Use] = {
     "used": function(used, of_saved(lambda own: own)),
@@ -113,3 +135,11 @@ def test_random_numbers_in_forward_train(name: str) -> None:
     model, data = Layers(TRAINED[name]).double(), of(NUMBER, WIDTH)
     clipped_sum(model, lambda: model(data), NUMBER, Flat(1.0), batch=data)
     check(model, model, data)
+
+
+@pytest.mark.parametrize("examples", [0, 1, 2])
+@pytest.mark.parametrize("name", TRAINED)
+def test_small_batches_train_too(name: str, examples: int) -> None:
+    """A run must not stop, after the charge, at a batch that is smaller than those compared."""
+    model, data = Layers(TRAINED[name]).double(), of(examples, WIDTH)
+    clipped_sum(model, lambda: model(data), examples, Flat(1.0), batch=data)

@@ -14,7 +14,7 @@ from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._arguments import Args, Function, Keywords, tensors_in
 from discreet.train._shared import Shared
-from discreet.train._tag import ExampleRows, OneExample, UntrackedRows
+from discreet.train._tag import ExampleRows, OneExample, Tag, UntrackedRows
 from discreet.train._tags import Tags
 
 _CHECKPOINT = torch.utils.checkpoint.__name__
@@ -30,6 +30,8 @@ class Backward:
 
     def refuse_draws(self, function: Function, args: Args, keywords: Keywords) -> None:
         """Refuse random functions, and draws that no example had used before."""
+        if self._tags.every.size < 2:  # all numbers belong to the one example
+            return
         draws = self._tags.draws
         is_drawn = _flow.draws(function, args, keywords)
         if not is_drawn and not (draws and any(map(draws.has, tensors_in((args, keywords))))):
@@ -41,11 +43,17 @@ class Backward:
             )
 
     def refuse_mixed(self, function: Function, tensors: list[Tensor], result: object) -> None:
-        """Refuse functions that mix the rows of examples' data or draws."""
-        if not _flow.is_known(function):
+        """Refuse functions that mix the rows of examples' data or draws, or reorder them."""
+        if not _flow.is_known(function) or self._tags.every.size < 2:
             return
         given = [self._tags.of(each) for each in tensors if not self._shared.has(each)]
         found = [self._tags.of(each) for each in tensors_in((result,))]
+        if _is_reordered(given, found) and (where := _backward_in()) is not None:
+            raise Refused(
+                f"{where} mixes examples in the backward pass: {_flow.name_of(function)} picks "
+                "some of their rows, or puts them in another order; compute each example's "
+                "gradient from its own rows"
+            )
         if not given or not all(isinstance(tag, (ExampleRows, OneExample)) for tag in given):
             return
         lost = next((tag for tag in found if isinstance(tag, UntrackedRows)), None)
@@ -54,6 +62,16 @@ class Backward:
                 f"{where} mixes examples in the backward pass, by {lost.by}; "
                 "compute each example's gradient from its own rows"
             )
+
+
+def _is_reordered(given: list[Tag | None], found: list[Tag | None]) -> bool:
+    """Whether a result has other examples than an argument, or these in another order."""
+    orders = [tag.layout.order for tag in given if isinstance(tag, ExampleRows)]
+    return bool(orders) and any(
+        isinstance(tag, OneExample)
+        or (isinstance(tag, ExampleRows) and tag.layout.order is not orders[0])
+        for tag in found
+    )
 
 
 def _backward_in() -> str | None:
