@@ -4,7 +4,7 @@ The law: if an example leaves the batch, with its draws, the sum of the others' 
 stays. A draw that meets shifted copies of itself breaks it, and is refused whatever its values.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -89,6 +89,17 @@ def loops_with_others(m: Layers, x: Tensor) -> Tensor:
     return summed(m.layer(torch.stack([row * own[n] * own[n - 1] for n, row in enumerate(x)])))
 
 
+def a_part_for_each(parts: Callable[[Tensor], Iterable[Tensor]]) -> Use:
+    """Each example uses one number, which belongs to another place."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        own = draw(len(x))
+        several = zip(x, parts(own * own.flip(0)), strict=True)
+        return summed(m.layer(torch.stack([row * one for row, one in several])))
+
+    return use
+
+
 def fresh_in_loops(m: Layers, x: Tensor, shift: int) -> Tensor:
     own = [draw(1) for _ in x]
     return summed(m.layer(torch.stack([row * own[n - shift] * own[n] for n, row in enumerate(x)])))
@@ -170,6 +181,17 @@ SHIFTED: dict[str, Use] = {
     "weights": by_weights,
     "loops": loops_with_others,
     "fresh draws in loops": lambda m, x: fresh_in_loops(m, x, 1),
+    "a number for each": a_part_for_each(lambda r: r),
+    "an unbound one for each": a_part_for_each(lambda r: r.unbind()),
+    "a split one for each": a_part_for_each(lambda r: torch.tensor_split(r, len(r))),
+    "a chunk for each": a_part_for_each(lambda r: r.chunk(len(r))),
+    "an index for each": a_part_for_each(lambda r: [r[n] for n in range(len(r))]),
+    "a slice for each": a_part_for_each(lambda r: [r[n : n + 1] for n in range(len(r))]),
+    "selected for each": a_part_for_each(lambda r: [r.select(0, n) for n in range(len(r))]),
+    "narrowed for each": a_part_for_each(lambda r: [r.narrow(0, n, 1) for n in range(len(r))]),
+    "a row of a matrix for each": a_part_for_each(lambda r: r[:, None].expand(-1, WIDTH)),
+    "picked for each": a_part_for_each(lambda r: [r[torch.tensor([n])] for n in range(len(r))]),
+    "doubled for each": a_part_for_each(lambda r: [2 * one for one in r]),
     "shared, then own": shared_then_own,
     "masks": lambda m, x: masked(m, x, lambda c: c.roll(1)),
     "a mask of channels": times(

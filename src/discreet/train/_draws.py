@@ -17,6 +17,7 @@ from torch import Tensor
 from discreet.train._layouts import ExampleOrder, RowLayout
 from discreet.train._tag import ExampleRows, OneExample, Tag
 
+DrawnPart = tuple[int, str]  # the identity of a tensor, and which part of it
 IsEven = Callable[[ExampleRows], bool]
 
 
@@ -60,6 +61,10 @@ class Draws:
         self._is_even: dict[int, IsEven] = {}  # of each draw: whether its rows have one law
         self._steps: list[_DrawStep] = []
         self._users: dict[int, set[OneExample] | None] = {}  # of draws in common; None: all
+        self._parts: dict[
+            int, frozenset[DrawnPart]
+        ] = {}  # of tensors: the parts from which they derive
+        self._users_of_parts: dict[int, dict[frozenset[DrawnPart], set[OneExample]]] = {}
         self._credited: dict[int, Tensor] = {}  # draws whose rows are those of single examples
         self._is_trying = False
         self.are_divided = False  # one draw was used by each example and in common
@@ -77,11 +82,13 @@ class Draws:
         given: list[Tensor],
         follow: Callable[[], None],
         is_even: IsEven | None = None,
+        *,
+        parts: list[str] | None = None,
     ) -> None:
         """Record the results of a call without data that has draws among its arguments, or that
         draws. ``follow`` tags the results by the tags of the arguments. ``is_even`` says of rows
         of the first result whether they are drawn independently, by the same law; None: it draws
-        nothing."""
+        nothing. ``parts`` names the part of the first argument that each result is, if any."""
         several = {key: one for each in given for key, one in self._sources_of(each).items()}
         if is_even is not None and results:
             drawn = results[0]
@@ -90,9 +97,12 @@ class Draws:
             several |= {id(drawn): drawn}
         if not several:
             return
-        for each in results:
+        before = frozenset().union(*(self._parts.get(id(each), ()) for each in given))
+        for number, each in enumerate(results):
             self._sources[id(each)] = several
             self._tensors[id(each)] = each
+            own = {(id(given[0]), parts[number])} if parts else set()
+            self._parts[id(each)] = before | own
         self._steps.append(_DrawStep(results, given, follow))
 
     def share(self, tensor: Tensor, user: OneExample | None = None) -> None:
@@ -104,6 +114,8 @@ class Draws:
                 self._users[key] = None
             else:
                 users.add(user)
+                by_part = self._users_of_parts.setdefault(key, {})
+                by_part.setdefault(self._parts.get(id(tensor), frozenset()), set()).add(user)
 
     @property
     def are_in_common(self) -> bool:
@@ -133,9 +145,13 @@ class Draws:
 
     @property
     def are_used_by_some(self) -> bool:
-        """Whether several examples, but not all of their order, use some draw."""
-        several = [[*users] for users in self._users.values() if users is not None]
-        return any(1 < len(users) < users[0].order.size for users in several)
+        """Whether several examples, but not all of their order, use some draw, or a part of it."""
+        for key, users in self._users.items():
+            if users is not None and len(users) > 1:
+                size = next(iter(users)).order.size
+                if any(len(some) < size for some in self._users_of_parts[key].values()):
+                    return True
+        return False
 
     def credit(self, tensor: Tensor, wanted: ExampleRows | OneExample) -> bool:
         """Make rows of draws those of single examples, so that this tensor has the wanted tag.

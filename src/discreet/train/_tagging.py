@@ -140,7 +140,7 @@ class Tagging:
                 self._tags.set(each, UntrackedRows("a constant that was changed"))
 
         if not (is_new and results):
-            draws.note(results, tensors, follow)
+            draws.note(results, tensors, follow, parts=_flow.parts_of(call))
             return
         drawn = results[0]
         was_alike = any(one is drawn for one in were_alike)

@@ -12,7 +12,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import UNREADABLE, Function, tensors_in
+from discreet.train._arguments import UNREADABLE, Function, replaced, tensors_in
 from discreet.train._flow._call import (
     LIKE_OTHERS,
     OVER_EXAMPLES,
@@ -24,7 +24,7 @@ from discreet.train._flow._call import (
 from discreet.train._flow._counts import count_on
 from discreet.train._flow._indexing import getitem
 from discreet.train._flow._parsed_index import MASKS
-from discreet.train._flow._parts import unbound
+from discreet.train._flow._parts import narrowed, parted, selected, unbound
 from discreet.train._flow._picks import mask_selected, masked_places, where
 from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._flow._random import draws, has_own_numbers, is_even, is_random
@@ -47,6 +47,7 @@ __all__ = [
     "is_known",
     "is_random",
     "name_of",
+    "parts_of",
     "sets_first",
     "shared_now",
 ]
@@ -143,6 +144,17 @@ def gives_sizes(call: Call) -> bool:
     return rule in (masked_places, mask_selected, one_hot) or (
         rule is None and bool(tensors_in((result,)))
     )
+
+
+def parts_of(call: Call) -> list[str] | None:
+    """The names of the parts of its first argument that a call returns, if it returns some."""
+    rule, result = FLOW.get(call.function), call.result
+    how = repr(replaced(call.args[1:], id))  # type: ignore[arg-type]  # numbers for tensors
+    if rule in (unbound, parted):
+        return [f"{number} of {how}" for number in range(len(result))]
+    if rule in (getitem, selected, narrowed) and isinstance(result, Tensor):
+        return [how]
+    return None
 
 
 def sets_first(function: Function) -> bool:
