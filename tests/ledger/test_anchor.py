@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from discreet._budget import Request
+from discreet._budget import Receipt, Request
 from discreet.accounting import Pure
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import Ledger
 from discreet.ledger._anchor import Anchor, AnchorMark
+from discreet.ledger._decisions import receipt_of
+from discreet.ledger._facts import Charge
+from discreet.ledger._store import Transaction
 from tests.ledger.kit import charges, copied, files, made, pay, raced
 
 
@@ -164,6 +167,81 @@ def test_a_charge_whose_anchor_fails_stays_paid(
         with pytest.raises(LedgerError, match="entry 1 is recorded, but the anchor"):
             pay(ledger, Pure(1))
     assert charges(ledger) == 1
+
+
+class Interrupted(BaseException):
+    """Not an Exception, as KeyboardInterrupt isn't."""
+
+
+def stop_before_the_anchor(ledger: Ledger, request: Request, patch: pytest.MonkeyPatch) -> None:
+    """Charge, and be interrupted between the commit and the anchor."""
+
+    def advance(*_: object) -> None:
+        raise Interrupted
+
+    patch.setattr(Anchor, "advance", advance)
+    with pytest.raises(Interrupted):
+        pay(ledger, Pure(0.1), request)
+    patch.undo()
+
+
+def test_a_receipt_for_an_earlier_charge_moves_the_anchor(
+    path: Path, anchor: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where nothing is written: the charge is found under its request."""
+    ledger, request = Ledger.open(path, anchor=anchor), Request("first", "body")
+    stop_before_the_anchor(ledger, request, monkeypatch)
+    assert Anchor(anchor).read().number == 0
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Anchor, "_replace", full)
+        with pytest.raises(LedgerError, match="entry 1 is recorded, but the anchor"):
+            ledger._writer.write(lambda rows, _: ledger_receipt(rows))
+    assert ledger._writer.write(lambda rows, _: ledger_receipt(rows)).number == 1
+    assert Anchor(anchor).read().number == 1
+
+
+def ledger_receipt(rows: Transaction) -> Receipt:
+    link = rows.link(1)
+    assert isinstance(link.fact, Charge)
+    return receipt_of(link, link.fact, None, statement=None)
+
+
+def test_a_follower_of_an_interrupted_leader_moves_the_anchor(
+    path: Path, anchor: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its entry was recorded in the leader's transaction, so its own transaction writes nothing."""
+    ledger, plain, calls = Ledger.open(path, anchor=anchor), Anchor.advance, list[int]()
+    outcomes: dict[float, object] = {}
+
+    def advance(self: Anchor, mark: AnchorMark) -> None:
+        calls.append(mark.number)
+        if len(calls) == 1:
+            raise Interrupted
+        plain(self, mark)
+
+    def act(loss: float) -> None:
+        try:
+            outcomes[loss] = pay(ledger, Pure(loss))
+        except Interrupted as failure:
+            outcomes[loss] = failure
+
+    monkeypatch.setattr(Anchor, "advance", advance)
+    threads = [threading.Thread(target=act, args=(loss,)) for loss in (0.1, 0.2)]
+    with ledger._store.turns:
+        for number, thread in enumerate(threads):
+            thread.start()
+            while len(ledger._writer._waiting) <= number:
+                time.sleep(0.001)
+    for thread in threads:
+        thread.join(60)
+    assert isinstance(outcomes[0.1], Interrupted)
+    assert isinstance(outcomes[0.2], Receipt)
+    assert outcomes[0.2].number == 2 == Anchor(anchor).read().number
+    assert calls == [2, 2]
 
 
 RACE = """

@@ -281,3 +281,55 @@ def test_no_process_is_starved(path: Path) -> None:
         places = [place for place, found in enumerate(order) if found == who]
         most = max(after - before for before, after in pairwise(places))
         assert most < 30, f"{who} waited while the others charged {most} times"
+
+
+def test_a_thread_that_leads_once_it_was_served_decides_nothing(path: Path) -> None:
+    """It was stopped between its look at its outcome and its try to lead."""
+    ledger = made(path)
+    job: _writer._Job[int] = _writer._Job(lambda rows, head: decided.append(1) or 1)  # type: ignore[func-returns-value]  # append and return
+    decided: list[int] = []
+    ledger._writer._waiting.append(job)
+    assert pay(ledger, Pure(0.01)).number == 1
+    assert job.is_done
+    ledger._writer._lead(job)
+    ledger._writer._waiting.append(job)
+    assert pay(ledger, Pure(0.01)).number == 2
+    assert decided == [1]
+    assert not ledger._writer._waiting
+
+
+class Clock:
+    """A clock that moves only where something sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_a_stall_makes_no_later_group_wait(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither one before the commit, such as a wait for the turn, nor one in the commit."""
+    ledger, clock, plain = made(path), Clock(), Connection.commit
+
+    def commit(self: Connection) -> None:
+        plain(self)
+        clock.sleep(60)
+
+    def stalled() -> object:
+        ledger._writer.write(lambda *_: clock.sleep(60))
+        return None
+
+    monkeypatch.setattr(_writer, "time", clock)
+    together(ledger, [stalled] * 3)
+    assert ledger._writer._seconds < 1
+    with monkeypatch.context() as patch:
+        patch.setattr(Connection, "commit", commit)
+        together(ledger, payments(ledger, 3))
+    ledger._writer._size = 3
+    start = clock.now
+    pay(ledger, Pure(0.01))
+    assert 0 < clock.now - start < 0.01

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
+from discreet._budget import Receipt
 from discreet._ownership import process
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerError
 from discreet.ledger._anchor import Anchor, AnchorMark
@@ -27,7 +28,8 @@ _PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds before a failure that may pass i
 _MOST = 64  # decisions in one transaction
 _PATIENCE = 1.0  # seconds without a group until a thread looks whether its leader is gone
 _LEADER = "leader"
-_PART, _PAUSE = 0.25, 0.0005  # of the last group's time, and seconds
+_PART, _PAUSE = 0.25, 0.0005  # of the last commit's time, and seconds
+_LONGEST_WAIT = 0.005  # seconds that a group waits for others to join it
 
 R = TypeVar("R")
 Decision = Callable[[Transaction, Link], R]
@@ -68,7 +70,8 @@ class Writer:
         self._waiting: deque[_Job[Any]] = deque()
         self._leader: dict[str, _Job[Any]] = {}  # whose `setdefault` no other thread can split
         self._groups, self._process = 0, process()
-        self._size, self._seconds = 0, 0.0  # of the last group, with those who came meanwhile
+        self._size = 0  # of the last group, with those who came meanwhile
+        self._seconds = 0.0  # that the last commit took
 
     def _wait(self, job: "_Job[Any]") -> None:
         """Wait until a leader is done with this job, or leaves it to lead."""
@@ -85,27 +88,33 @@ class Writer:
 
     def _lead(self, job: "_Job[Any]") -> None:
         """Serve those who wait, the first of them first."""
-        if job not in self._waiting:  # its leader was interrupted, twice
-            self._waiting.append(job)
         with self._store.turns:
+            if job.is_done:  # by a leader who was at work until now
+                return
+            if job not in self._waiting:  # its leader was interrupted, twice
+                self._waiting.append(job)
             self._gather()
-            start = time.monotonic()
             self._groups += 1
-            jobs = [self._waiting.popleft() for _ in range(min(_MOST, len(self._waiting)))]
+            jobs = self._next_jobs()
             try:
                 self._serve(jobs)
             finally:
                 self._waiting.extendleft(left for left in reversed(jobs) if not left.is_done)
                 self._resign(job)
                 self._size = len(jobs) + len(self._waiting)
-                self._seconds = time.monotonic() - start
                 for served in jobs:
                     served.woken.set()
+
+    def _next_jobs(self) -> "list[_Job[Any]]":
+        """The first of those who wait, without those who have their outcome already."""
+        count = min(_MOST, len(self._waiting))
+        return [job for _ in range(count) if not (job := self._waiting.popleft()).is_done]
 
     def _gather(self) -> None:
         """Wait a little for those whom the last group served, if there were several: one sync for
         all of them takes less time than two."""
-        end = time.monotonic() + _PART * self._seconds if self._size > 1 else 0.0
+        most = min(_PART * self._seconds, _LONGEST_WAIT)
+        end = time.monotonic() + most if self._size > 1 else 0.0
         while len(self._waiting) < min(self._size, _MOST) and time.monotonic() < end:
             time.sleep(_PAUSE)
 
@@ -127,6 +136,8 @@ class Writer:
                 for job in jobs:
                     job.decide(rows, head)
                     head = rows.written[-1] if rows.written else head
+                start = time.monotonic()
+            self._seconds = time.monotonic() - start
         except Exception as failure:  # noqa: BLE001  # raised in the threads that wait for it
             if pauses and self._store.is_passing(failure):
                 time.sleep(pauses[0])
@@ -138,17 +149,21 @@ class Writer:
             for job in jobs:
                 self._serve([job])
             return
-        self._finish(jobs, rows.written)
-
-    def _finish(self, jobs: "list[_Job[Any]]", written: list[Link]) -> None:
-        """Give everybody the outcome; the entries are durable by now."""
-        for link in written:
+        for link in rows.written:
             log.info("%s: %s %d", self._store.name, link.kind.value, link.number)
-        if self._anchor is not None and written:
+        self._finish(jobs, mark, head)
+
+    def _finish(self, jobs: "list[_Job[Any]]", mark: AnchorMark | None, head: Link) -> None:
+        """Give everybody the outcome; the entries are durable by now.
+
+        The anchor moves to the head even if nothing was written: the outcome may be a receipt for
+        an entry whose writer was stopped before it moved the anchor.
+        """
+        if self._anchor is not None and mark is not None and mark.number < head.number:
             try:
-                self._anchor.advance(AnchorMark.of(written[-1]))
+                self._anchor.advance(AnchorMark.of(head))
             except LedgerError as failure:
-                _fail((job for job in jobs if job.link is not None), failure)
+                _fail((job for job in jobs if job.shows_an_entry), failure)
         for job in jobs:
             job.is_done = True
 
@@ -168,7 +183,7 @@ class _Job(Generic[R]):
         if self.link is not None and _is_recorded(self.link, rows, head):
             return
         count = len(rows.written)
-        self.link, self._error = None, None
+        self.link, self._error, self._outcome = None, None, []
         try:
             self._outcome = [self._decision(rows, head)]
         except LedgerDamaged:
@@ -179,6 +194,11 @@ class _Job(Generic[R]):
             self._error = refusal
         if len(rows.written) > count:
             self.link = rows.written[-1]
+
+    @property
+    def shows_an_entry(self) -> bool:
+        """Whether the outcome says that an entry is recorded, now or earlier."""
+        return self.link is not None or any(isinstance(o, Receipt) for o in self._outcome)
 
     def fail(self, error: BaseException) -> None:
         """Let the decision end in this error."""
