@@ -113,11 +113,11 @@ def test_a_transaction_inside_another_gives_no_false_receipt(
         return link
 
     monkeypatch.setattr(Transaction, "append", nested)
-    with pytest.raises(LedgerError, match="another use of it ended a transaction"):
+    with pytest.raises(LedgerError, match="in use by this thread"):
         pay(ledger, Pure(0.1))
-    assert [entry.number for entry in ledger.history()] == [0, 1]
-    assert inner[0].number == 1
-    assert charges(ledger) == 1
+    assert not inner
+    assert charges(ledger) == 0
+    assert pay(ledger, Pure(0.1)).number == 1
 
 
 DAEMONS = """
@@ -156,3 +156,34 @@ def test_a_repeated_request_after_an_interruption(tmp_path: Path) -> None:
         except RequestReused:  # recorded before the interruption
             paid += 1
     assert charges(ledger) == paid
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+@pytest.mark.parametrize("is_writing", [False, True])
+def test_a_use_inside_a_transaction_is_refused(
+    tmp_path: Path, is_file: bool, is_writing: bool
+) -> None:
+    """As in a signal's handler; and the transaction outside goes on."""
+    path = tmp_path / "x.ledger"
+    ledger = made(path) if is_file else Ledger.in_memory(unit=PERSON, limit=Limit(1))
+    paid = pay(ledger, LOSS)
+    inner: list[Callable[[], object]] = [
+        ledger.spent,
+        ledger.history,
+        ledger.verify,
+        lambda: pay(ledger, LOSS),
+        lambda: ledger.reserve(paid, LOSS, count=1, of=5, plan="plan"),
+        lambda: ledger.lock(paid),
+        lambda: ledger.backup(tmp_path / "copy"),
+    ]
+    with ledger._store.writing() if is_writing else ledger._store.reading() as rows:
+        head = rows.head()
+        if is_writing:
+            head = rows.append(head, head.fact, head.state)
+        for act in inner:
+            with pytest.raises(LedgerError, match="in use by this thread"):
+                act()
+        assert "in use by this thread" in repr(ledger)
+        assert rows.link(head.number).digest == head.digest
+    assert ledger.history()[-1].digest == head.digest
+    assert pay(ledger, LOSS).number == head.number + 1

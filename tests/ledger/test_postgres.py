@@ -23,7 +23,7 @@ from discreet.errors import (
     RequestReused,
 )
 from discreet.ledger import Kind, Ledger, _postgres_store
-from discreet.ledger._postgres import NAME, is_passing, plain_errors
+from discreet.ledger._postgres import NAME, guard_body, is_passing, plain_errors
 from tests.ledger import postgres
 from tests.ledger.kit import PERSON, begun, charges, ended, killed, pay
 
@@ -493,3 +493,142 @@ def test_the_servers_errors_become_plain_errors(state: str | None, said: str, pa
     assert "more" not in str(caught.value).split("some words")[1]
     assert is_passing(caught.value) is passes
     assert not is_passing(LedgerError("another one"))
+
+
+ADDRESSES = [
+    "postgresql+psycopg://ana:s3cret@localhost:1/db?ledger=x",
+    "PostgreSQL://ana:s3cret@localhost:1/db?ledger=x",
+    " postgresql://ana:s3cret@localhost:1/db?ledger=x",
+    "postgres://ana:s3cret@localhost:1x/db?ledger=x",
+    "postgresql://ana:p@s3cret@localhost:1/db?ledger=x",
+    "postgresql://ana/x:s3cret@localhost:1/db?ledger=x",
+    "postgresql://localhost:1/db?user=ana&password=s3cret&ledger=x",
+    "postgresql://localhost:1/db?sslpassword=s3cret&ledger=x",
+    "postgresql://ana:s3cret@localhost:1/db?ledger=X",
+    "postgresql://ana:s3cret@localhost:1/db?ledger=x&foo=s3cret",
+    "postgresql://localhost:1/db?password=s3cret&port=s3cret&ledger=x",
+    "mysql://ana:s3cret@localhost/db?ledger=x",
+]
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_no_spelling_of_an_address_shows_its_password(address: str, tmp_path: Path) -> None:
+    """It is never taken for a path either."""
+    pytest.importorskip("psycopg")
+    ledger = Ledger.in_memory(unit=PERSON, limit=Limit(1))
+    made_here = Ledger.create(tmp_path / "x", unit=PERSON, limit=Limit(1)).path
+    assert made_here is not None
+    acts: list[Callable[[], object]] = [
+        lambda: Ledger.open(address),
+        lambda: Ledger.open(Path(address)),
+        lambda: Ledger.open(address.encode()),  # type: ignore[arg-type]  # as a user may
+        lambda: Ledger.create(address, unit=PERSON, limit=Limit(1)),
+        lambda: Ledger.open_or_create(address, unit=PERSON, limit=Limit(1)),
+        lambda: Ledger.open(made_here, anchor=address),
+        lambda: ledger.backup(address),
+    ]
+    for act in acts:
+        with pytest.raises((LedgerError, InvalidArgument)) as caught:
+            act()
+        error: BaseException | None = caught.value
+        while error is not None:
+            assert "s3cret" not in str(error)
+            error = error.__cause__
+
+
+def test_a_ledger_is_shown_by_its_place_only(at: str) -> None:
+    url = make_url(at).update_query_dict({"password": "s3cret"})
+    ledger = made(url.render_as_string(hide_password=False))
+    assert "s3cret" not in repr(ledger)
+    assert f"{postgres.schema(at)} in postgresql://" in repr(ledger)
+
+
+@pytest.mark.parametrize("level", ["repeatable read", "serializable"])
+def test_a_default_isolation_of_the_server_refuses_no_charge(at: str, level: str) -> None:
+    """A writer that waited for its turn reads what was committed meanwhile."""
+    ledger, name = made(at), make_url(at).username
+    postgres.run(at, f"ALTER ROLE {name} SET default_transaction_isolation = '{level}'")
+    try:
+        with ledger._store.writing() as rows:
+            found = rows.connection.exec_driver_sql("SHOW transaction_isolation").scalar()
+        assert found == "read committed"
+        assert raced(3, 10, 0.01) == 30 == charges(ledger)
+    finally:
+        postgres.run(at, f"ALTER ROLE {name} RESET default_transaction_isolation")
+
+
+FORK_OF_THREADS = """
+l = Ledger.open(os.environ["LEDGER"])
+inside, done = threading.Event(), threading.Event()
+
+def hold():
+    with l._store.turns, l._store.use.begun("x"):
+        inside.set()
+        done.wait()
+
+holder = threading.Thread(target=hold)
+holder.start()
+inside.wait()
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    l.charge(Pure(0.01), purpose="x", by="ana")
+    l.spent()
+    os._exit(0)
+ended = os.waitpid(child, 0)[1]
+done.set()
+holder.join()
+print(ended, l.charge(Pure(0.01), purpose="x", by="ana").number)
+"""
+
+
+def test_a_child_waits_for_no_thread_of_its_parent(at: str) -> None:
+    ledger = made(at)
+    assert ended(begun(FORK_OF_THREADS, HERE)) == "0 2\n"
+    assert charges(ledger) == 2
+
+
+LOSING = {
+    "a rule": "CREATE RULE quiet AS ON INSERT TO {0}.entries DO INSTEAD NOTHING",
+    "a rule for one": "CREATE RULE quiet AS ON INSERT TO {0}.entries WHERE NEW.number = 1 "
+    "DO INSTEAD NOTHING",
+    "a trigger": "CREATE FUNCTION {0}.lose() RETURNS trigger LANGUAGE plpgsql AS "
+    "'BEGIN RETURN NULL; END'; CREATE TRIGGER a BEFORE INSERT ON {0}.entries "
+    "FOR EACH ROW EXECUTE FUNCTION {0}.lose(); ALTER TABLE {0}.entries ENABLE ALWAYS TRIGGER a",
+}
+
+
+@pytest.mark.parametrize("way", sorted(LOSING))
+def test_an_entry_that_is_not_stored_gives_no_receipt(at: str, way: str) -> None:
+    ledger = made(at)
+    postgres.run(at, LOSING[way].format(postgres.schema(at)))
+    with pytest.raises(LedgerError):
+        pay(ledger, LOSS)
+    assert postgres.run(at, f"SELECT count(*) FROM {postgres.schema(at)}.entries") == [(1,)]
+
+
+def test_a_guard_with_the_body_of_another_is_noticed(at: str) -> None:
+    ledger, name = made(at), postgres.schema(at)
+    for this, that in (("stay", "follow"), ("follow", "stay"), ("stay", "")):
+        body = guard_body(that, name) or "BEGIN"
+        text = guard_body(this, name)
+        if not that:
+            body = "\nBEGIN\n    RETURN NEW;\nEND "
+        change = f"CREATE OR REPLACE FUNCTION {name}.{this}() RETURNS trigger "
+        change += "LANGUAGE plpgsql AS $$"
+        postgres.run(at, f"{change}{body}$$")
+        with pytest.raises(LedgerDamaged, match="guard"):
+            ledger.verify()
+        postgres.run(at, f"{change}{text}$$")
+        ledger.verify()
+
+
+def test_a_schema_that_was_made_anew_is_refused(at: str) -> None:
+    ledger = made(at)
+    pay(ledger, LOSS)
+    postgres.run(at, f"DROP SCHEMA {postgres.schema(at)} CASCADE")
+    made(at)
+    for act in (lambda: pay(ledger, LOSS), ledger.spent, ledger.verify, ledger.history):
+        with pytest.raises(LedgerError, match="was replaced by another"):
+            act()
+    assert pay(Ledger.open(at), LOSS).number == 1

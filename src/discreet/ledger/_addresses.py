@@ -1,6 +1,7 @@
 """Addresses of ledgers: the path of a file, or a database with the name of the ledger in it."""
 
 import os
+import re
 from pathlib import Path
 
 from sqlalchemy import URL, make_url
@@ -15,7 +16,7 @@ from discreet.ledger._sqlite_store import SqliteStore
 from discreet.ledger._store import Store
 
 Address = str | os.PathLike[str]
-_SCHEMES = ("postgresql://", "postgres://")
+_SCHEME = re.compile(r"\s*postgres(ql)?(\+psycopg)?://", re.IGNORECASE)
 
 
 def make_store(address: Address, opening: Opening) -> bool:
@@ -47,12 +48,21 @@ def named(address: Address) -> str:
 
 
 def _parsed(address: Address) -> Path | tuple[URL, str]:
-    if not (isinstance(address, str) and address.startswith(_SCHEMES)):
+    scheme = _SCHEME.match(address) if isinstance(address, str) else None
+    if scheme is None:
         return as_path(address)
     try:
-        url = make_url(address)
+        url = make_url(f"postgresql://{scheme.string[scheme.end() :].strip()}")
+        dialect = url.set(drivername="postgresql+psycopg").get_dialect()()
+        dialect.create_connect_args(url)  # raises if hosts and ports don't fit
     except (ArgumentError, ValueError):
-        raise InvalidArgument("path: this address of a database can't be read") from None
+        url = None
+    if url is None or "@" in f"{url.host}{url.database}":  # a part of a password, perhaps
+        raise InvalidArgument(
+            "path: this address of a database can't be read: give "
+            "postgresql://user:password@host:port/database?ledger=NAME, and write @, :, /, ? and % "
+            "in a user's name or password as %40, %3A, %2F, %3F and %25"
+        )
     name = url.query.get("ledger")
     if not isinstance(name, str) or not _postgres.NAME.fullmatch(name):
         raise InvalidArgument(

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError
 
 from discreet.errors import LedgerDamaged, LedgerError
@@ -71,9 +72,27 @@ _MEANINGS = {  # by the start of a SQLSTATE: its meaning, and whether it may pas
 }
 
 
+def guard_body(name: str, schema: str) -> str | None:
+    """The text of the guard's function of this name; None if there is none."""
+    for statement in SCHEMA:
+        if statement.startswith(f"CREATE FUNCTION {{schema}}.{name}()"):
+            return statement.format(schema=schema).split("$$")[1]
+    return None
+
+
+def secrets_of(url: URL) -> tuple[str, ...]:
+    """The parts of an address that no text may show: the passwords."""
+    options = (value for key, value in url.query.items() if "pass" in key.lower())
+    texts = [text for value in options for text in ((value,) if isinstance(value, str) else value)]
+    return tuple(text for text in (url.password, *texts) if text)
+
+
 @contextmanager
-def plain_errors(name: str) -> Iterator[None]:
-    """Name the ledger in errors, and turn those of the database into ours, with what to do."""
+def plain_errors(name: str, secrets: tuple[str, ...] = ()) -> Iterator[None]:
+    """Name the ledger in errors, and turn those of the database into ours, with what to do.
+
+    A text of the database that has one of the secrets in it is not shown.
+    """
     try:
         yield
     except LedgerDamaged as damage:
@@ -82,6 +101,8 @@ def plain_errors(name: str) -> Iterator[None]:
         cause = mistake.orig
         assert cause is not None
         kind, meaning, _ = _meaning(cause)
+        if any(secret in str(cause) for secret in secrets):
+            cause = type(cause)(type(cause).__name__)
         raise kind(f"{name}: {meaning} ({_first_line(cause)})") from cause
 
 

@@ -6,6 +6,7 @@ Failures that pass, such as a restart of the server, are tried again; whether a 
 out before the connection was lost is then read from the chain.
 """
 
+import os
 import threading
 import weakref
 from collections.abc import Iterator
@@ -34,13 +35,29 @@ from discreet.ledger import _sqlite
 from discreet.ledger._database import Database
 from discreet.ledger._fact_json import FORMAT
 from discreet.ledger._facts import Opening
-from discreet.ledger._postgres import GUARDS, SCHEMA, SETTINGS, is_passing, plain_errors
+from discreet.ledger._postgres import (
+    GUARDS,
+    SCHEMA,
+    SETTINGS,
+    guard_body,
+    is_passing,
+    plain_errors,
+    secrets_of,
+)
 from discreet.ledger._sqlite_store import finish_copy
-from discreet.ledger._store import Transaction
+from discreet.ledger._store import Transaction, Use
 
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
-_head = Table("head", MetaData(), Column("turn", Integer), Column("format", Integer))
-_TURN = select(_head.c.turn).with_for_update()
+_LATEST = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE"  # after the wait for a turn
+_head = Table(
+    "head",
+    MetaData(),
+    Column("turn", Integer),
+    Column("format", Integer),
+    Column("tableoid", Integer),  # PostgreSQL's own: which table it is, whatever its name
+)
+_IDENTITY = select(_head.c.tableoid)
+_TURN = select(_head.c.turn, _head.c.tableoid).with_for_update()
 _FORMAT = select(_head.c.format)
 _SCHEMA_ID = text("SELECT to_regnamespace(:name)::text")
 _CONNECT_SECONDS = 10
@@ -61,16 +78,22 @@ class PostgresStore:
     def __init__(self, url: URL, schema: str) -> None:
         """Use this schema; `make` creates it and `open` checks it."""
         self.path: Path | None = None
-        self.turns = threading.RLock()
+        self.renew_turns()
+        self._identity: int | None = None  # once opened, the object id of the table of heads
         self._url, self._schema = url, schema
         self._begin()
+        _every.add(self)
+
+    def renew_turns(self) -> None:
+        """Let it be nobody's turn: in a child, whose parent's threads are not there."""
+        self.turns, self.use = threading.RLock(), Use()
 
     @staticmethod
     def make(url: URL, schema: str, opening: Opening) -> bool:
         """Create the schema with the first link; False if there is one of this name."""
         store = PostgresStore(url, schema)
         try:
-            with plain_errors(store.name), store._connect() as connection:
+            with store._transaction(_LATEST) as connection:
                 if connection.execute(_SCHEMA_ID, {"name": schema}).scalar() is not None:
                     return False
                 for statement in SCHEMA:
@@ -91,7 +114,7 @@ class PostgresStore:
     def open(url: URL, schema: str) -> "PostgresStore":
         """The store in an existing schema, after a check that it is durable and of this format."""
         store = PostgresStore(url, schema)
-        with store.reading() as rows:
+        with store._snapshot() as rows:
             query = text("SELECT to_regclass(:name)::text")
             found = rows.connection.execute(query, {"name": f"{schema}.head"})
             if found.scalar() is None:
@@ -99,13 +122,18 @@ class PostgresStore:
             _check_format(rows.connection, store.name)
             _check_durable(rows.connection, store.name)
             store._check_guards(rows)
+            store._identity = rows.connection.execute(_IDENTITY).scalar()
         return store
 
     @property
     def name(self) -> str:
-        """The name in error texts, without a password."""
-        shown = self._url.set(drivername="postgresql").render_as_string(hide_password=True)
-        return f"the ledger {self._schema} in {shown}"
+        """The name in error texts: its host and database, and nothing that may be secret."""
+        host = self._url.host or self._url.query.get("host") or "this host"
+        return f"the ledger {self._schema} in postgresql://{host}/{self._url.database or ''}"
+
+    @property
+    def _secrets(self) -> tuple[str, ...]:
+        return secrets_of(self._url)
 
     @property
     def address(self) -> str:
@@ -116,20 +144,46 @@ class PostgresStore:
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
         """A read transaction, on one snapshot."""
-        with self.turns, plain_errors(self.name), self._connect() as connection:
-            connection.exec_driver_sql(_SNAPSHOT)
-            yield Transaction(connection)
+        with self._snapshot() as rows:
+            self._check_identity(rows.connection.execute(_IDENTITY).scalar())
+            yield rows
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
         """A write transaction: all that is appended is durable once the block ends, or nothing."""
-        with self.turns, plain_errors(self.name), self._connect() as connection:
-            if connection.execute(_TURN).scalars().all() != [0]:
+        with self._transaction(_LATEST) as connection:
+            heads = connection.execute(_TURN).all()
+            if [turn for turn, _ in heads] != [0]:
                 raise LedgerDamaged("its head row is missing")
+            self._check_identity(heads[0][1])
             rows = Transaction(connection)
             yield rows
             rows.flush()
             connection.commit()
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[Transaction]:
+        with self._transaction(_SNAPSHOT) as connection:
+            yield Transaction(connection)
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[Connection]:
+        with (
+            self.turns,
+            self.use.begun(self.name),
+            plain_errors(self.name, self._secrets),
+            self._connect() as connection,
+        ):
+            connection.exec_driver_sql(begin)
+            yield connection
+
+    def _check_identity(self, found: int | None) -> None:
+        """Refuse a schema that was dropped and made anew: the charges in it are gone."""
+        if found is not None and found != self._identity:
+            raise LedgerError(
+                f"{self.name} was replaced by another one since it was opened: check which is "
+                "right, then open that one"
+            )
 
     def is_passing(self, failure: Exception) -> bool:
         """Whether the same transaction may succeed if it is tried again."""
@@ -170,7 +224,7 @@ class PostgresStore:
         if [guard[:4] for guard in guards] != expected:
             raise LedgerDamaged("the guards against changes were altered")
         for *_, name, source in guards:
-            if not any(source in s.format(schema=self._schema, format=FORMAT) for s in SCHEMA):
+            if source != guard_body(name, self._schema):
                 raise LedgerDamaged(f"its guard {name} was altered")
 
     @contextmanager
@@ -187,6 +241,15 @@ class PostgresStore:
 
 
 _left: list[Engine] = []  # of a parent: never closed here
+_every: "weakref.WeakSet[PostgresStore]" = weakref.WeakSet()
+
+
+def _renew_in_child() -> None:
+    for store in list(_every):
+        store.renew_turns()
+
+
+os.register_at_fork(after_in_child=_renew_in_child)
 
 
 def _put_away(engine: Engine, owner: object) -> None:

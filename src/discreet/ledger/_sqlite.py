@@ -8,6 +8,7 @@ alters it by mistake.
 """
 
 import os
+import re
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ BUSY_SECONDS = 60.0
 _MARK = int.from_bytes(b"dscr")
 _MARK_AT, _FORMAT_AT = 68, 60  # where SQLite keeps a file's application id, and user version
 _HEADER = b"SQLite format 3\x00"
+_ADDRESS = re.compile(r"://|^\s*[a-z][\w+.-]+:/", re.IGNORECASE)  # `Path` shortens :// to :/
 _LONGEST_PATH = 512  # bytes that SQLite takes, the journal's ending included
 
 _SCHEMA = {
@@ -173,7 +175,13 @@ def check_file(descriptor: int, path: Path) -> None:
 
 def as_path(path: str | os.PathLike[str]) -> Path:
     """The absolute path, so that a later change of the working folder doesn't matter."""
-    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+    shown = os.fsdecode(text) if isinstance(text, bytes) else text
+    if isinstance(shown, str) and _ADDRESS.search(shown):  # it may hold a password
+        raise InvalidArgument(
+            "path: this is an address of a database, not the path of a file; a ledger has a path, "
+            "or postgresql://host/database?ledger=NAME"
+        )
     if isinstance(text, str) and text and "\0" not in text:
         with suppress(UnicodeEncodeError):
             os.fsencode(text)

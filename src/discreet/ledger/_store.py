@@ -7,7 +7,7 @@ one table, each read with its digest checked against the row before.
 import logging
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +26,7 @@ from sqlalchemy import (
     select,
 )
 
-from discreet.errors import LedgerDamaged
+from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import _chain, _entries
 from discreet.ledger._anchor import AnchorMark
 from discreet.ledger._entries import ROOT, Row
@@ -53,7 +53,7 @@ _PAIR = (
 )
 _FROM = select(_table).where(_table.c.number >= bindparam("first")).order_by(_table.c.number)
 _NUMBER_OF_KEY = select(_table.c.number).where(_table.c.key == bindparam("key"))
-_INSERT = insert(_table)
+_INSERT = insert(_table).returning(_table.c.number)
 _LONGEST_REMEMBERED = 10_000  # characters of a body
 
 
@@ -126,7 +126,9 @@ class Transaction:
     def insert(self, rows: list[Row]) -> None:
         """Write these rows to the database as they are."""
         values = [{name: getattr(row, name) for name in _table.c.keys()} for row in rows]  # noqa: SIM118  # columns
-        self.connection.execute(_INSERT, values)
+        stored = self.connection.execute(_INSERT, values).scalars().all()
+        if sorted(stored) != [row.number for row in rows]:  # a trigger or a rule left some out
+            raise LedgerDamaged("its database did not store what was written to it")
 
     def start(self, opening: Opening) -> None:
         """Append the first link."""
@@ -164,14 +166,45 @@ class Transaction:
             yield Row(*found)
 
 
+class Use:
+    """The thread whose transaction is in progress, so that it begins no other one inside it.
+
+    A signal's handler runs in the middle of whatever its thread does. A transaction in it would
+    end the one outside, or wait for it for ever.
+    """
+
+    def __init__(self) -> None:
+        """Nobody's, so far."""
+        self._thread: int | None = None
+
+    def check(self, name: str) -> None:
+        """Raise if this thread is in the middle of a transaction."""
+        if self._thread == threading.get_ident():
+            raise LedgerError(
+                f"{name} is in use by this thread, in the middle of a transaction: use it after "
+                "that, not in a signal's handler or a finalizer"
+            )
+
+    @contextmanager
+    def begun(self, name: str) -> Iterator[None]:
+        """This thread's, while the block runs. Call it during the turn only."""
+        self.check(name)
+        try:
+            self._thread = threading.get_ident()
+            yield
+        finally:
+            self._thread = None
+
+
 class Store(Protocol):
     """The place of one ledger's entries: it gives transactions, one writer at a time.
 
-    ``turns`` is held by the thread whose transaction is in progress. ``path`` is the file; None if
-    there is none.
+    ``turns`` is held by the thread whose transaction is in progress, and ``use`` knows it. ``path``
+    is the file; None if there is none.
     """
 
     turns: threading.RLock
+    use: Use
     path: Path | None
 
     @property

@@ -50,6 +50,7 @@ class Writer:
         """
         if self._process != process():
             self._begin()  # the threads that wait in its parent are not here
+        self._store.use.check(self._store.name)
         job = _Job(decide)
         self._waiting.append(job)
         try:
