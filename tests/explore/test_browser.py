@@ -307,7 +307,7 @@ def test_the_export_opens_from_the_disk(visitor: Visitor, exported: Path) -> Non
             visitor.set(control.name, place)
             assert visitor.page.inner_text("#says") == pages.view("survey", tuple(places)).says
     check_shown(visitor, pages.view("survey", tuple(places)))
-    visitor.page.click("text=Ask the crowd")
-    visitor.page.click("text=Flip for me")
+    visitor.page.click("button:text('Ask the crowd')")
+    visitor.page.click("button:text('Flip for me')")
     visitor.page.wait_for_selector("#e-crowd ol li")
     visitor.page.wait_for_selector("#e-flip ol li")
