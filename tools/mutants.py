@@ -42,7 +42,7 @@ SESSIONS = ROOT / ".mutants" / "sessions"
 # underscores are ignored.
 WHOLE = ("noise", "accounting", "mechanisms", "ledger")
 MODULES = {
-    "query": {"bounding", "choice", "numbering", "conversion", "plan", "price"},
+    "query": {"bounding", "choice", "numbering", "conversion", "plan", "price", "sums"},
     "train": {"clipping", "noise", "rules"},
 }
 
