@@ -115,6 +115,7 @@ CHOICES = {  # any number near it is right
     "int(number ** 0.5)",
     "int(points[-1].value > others + 0.5)",
     "int(share > 0.5)",
+    "int(min((gap for gap in gaps if likely[gaps <= gap].sum() >= 0.95)))",
     "math.floor(max(x, 0.5))",
     "np.floor(near + 0.5)",
     "np.floor(np.log2(np.maximum(wish / self.step, 1.0)))",

@@ -272,10 +272,10 @@ def by_group(function: Function) -> Make:
     def called(data: Tensor, weight: Tensor) -> Tensor:
         is_second = (data[:, 0] > 1).int()
         order = torch.argsort(is_second, stable=True)
-        ends = torch.stack([(is_second == 0).sum(), torch.tensor(len(data))]).int()
+        ends = torch.stack([(is_second == 0).sum(), (is_second >= 0).sum()]).int()
         products = function(data.float()[order], weight.float(), offs=ends)
         back = torch.empty_like(order)
-        back[order] = torch.arange(len(order))
+        back[order] = torch.arange(len(order), device=order.device)
         return torch.as_tensor(products)[back]
 
     return lambda: double(Called(called, 2, 4, 4), 5, 4)

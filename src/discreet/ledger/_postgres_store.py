@@ -45,7 +45,7 @@ from discreet.ledger._postgres import (
     secrets_of,
 )
 from discreet.ledger._sqlite_store import finish_copy
-from discreet.ledger._store import Transaction, Use
+from discreet.ledger._store import ThreadInUse, Transaction
 
 _SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _LATEST = "SET TRANSACTION ISOLATION LEVEL READ COMMITTED READ WRITE"  # after the wait for a turn
@@ -86,7 +86,7 @@ class PostgresStore:
 
     def renew_turns(self) -> None:
         """Let it be nobody's turn: in a child, whose parent's threads are not there."""
-        self.turns, self.use = threading.RLock(), Use()
+        self.turns, self.use = threading.RLock(), ThreadInUse()
 
     @staticmethod
     def make(url: URL, schema: str, opening: Opening) -> bool:

@@ -20,7 +20,7 @@ from discreet.errors import LedgerError
 from discreet.ledger import _chain, _sqlite
 from discreet.ledger._database import Database, file_database, memory_database, put_away
 from discreet.ledger._facts import Backup, Opening
-from discreet.ledger._store import Transaction, Use
+from discreet.ledger._store import ThreadInUse, Transaction
 from discreet.ledger._turns import FileIdentity, check_locks, identity, is_awaited, turn
 
 _REST = 0.003  # seconds, longer than a waiting process pauses between two attempts
@@ -32,7 +32,7 @@ class SqliteStore:
     def __init__(self, database: Database, path: Path | None) -> None:
         """Use this database; `open_file` and `in_memory` make stores."""
         self.path = path
-        self.turns, self.use = threading.RLock(), Use()
+        self.turns, self.use = threading.RLock(), ThreadInUse()
         self._identity: FileIdentity | None = None  # once connected, the file's
         self._rests_until = 0.0
         self._begin(database)

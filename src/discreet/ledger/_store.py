@@ -166,7 +166,7 @@ class Transaction:
             yield Row(*found)
 
 
-class Use:
+class ThreadInUse:
     """The thread whose transaction is in progress, so that it begins no other one inside it.
 
     A signal's handler runs in the middle of whatever its thread does. A transaction in it would
@@ -204,7 +204,7 @@ class Store(Protocol):
     """
 
     turns: threading.RLock
-    use: Use
+    use: ThreadInUse
     path: Path | None
 
     @property

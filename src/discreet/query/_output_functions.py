@@ -42,6 +42,15 @@ def _rounded(numbers: Reals, digits: Fraction = Fraction(0)) -> Reals:
     return np.where(np.abs(scaled) < _EXACT, found, numbers)
 
 
+def _round(one: Enclosed, digits: Fraction = Fraction(0)) -> Enclosed:
+    """Two floats further out, the scaled end is rounded no way that its number isn't."""
+    low, high = one.low, one.high
+    for _ in range(2 if digits else 0):
+        low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
+    ends = _rounded(low, digits), _rounded(high, digits)
+    return enclosed(_rounded(one.values, digits), *ends, one.nullable)
+
+
 def _absolute(one: Enclosed) -> Enclosed:
     low = np.maximum(np.maximum(one.low, -one.high), 0.0)
     high = np.maximum(np.abs(one.low), np.abs(one.high))
@@ -142,7 +151,7 @@ ONE_NUMBER: Mapping[ScalarFunction, Callable[..., Enclosed]] = {
     ScalarFunction.FLOOR: _increasing(np.floor),
     ScalarFunction.LN: _logarithm,
     ScalarFunction.POWER: _power,
-    ScalarFunction.ROUND: _increasing(_rounded),
+    ScalarFunction.ROUND: _round,
     ScalarFunction.SIGN: _increasing(np.sign),
     ScalarFunction.SQRT: _root,
     ScalarFunction.TO_INTEGER: _to_whole,
