@@ -136,5 +136,5 @@ def test_a_function_that_is_not_called_is_noticed() -> None:
     with calling(called):
         ask(31)
     assert is_called("query/_sql.py", "read_question", called)
-    assert not is_called("query/_sql.py", "plan_sql", called)
+    assert not is_called("query/_sql.py", "_quoting", called)
     assert not is_called("query/_related.py", None, called)

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md names exists, so that a recipe can be followed by its words."""
+"""Each file and test that CONTRIBUTING.md names exists, so that its recipes can be followed."""
 
 import re
 from pathlib import Path

@@ -35,7 +35,7 @@ def test_the_price_shown_is_that_of_the_plan_that_runs(
 
 
 def check_overlays(name: str, outcome: ExperimentOutcome) -> None:
-    """What an outcome draws lies on axes that the page has."""
+    """The page has the axes on which an outcome draws."""
     page = pages.page(name)
     charts = pages.view(name, page.start).charts
     for overlay in outcome.overlays:
@@ -95,7 +95,7 @@ def test_without_pytorch_the_pages_name_what_to_install() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     said = ran.stdout.splitlines()
     assert len(said) == 5
-    assert "100 private models" in said.pop(3)  # it needs no PyTorch
+    assert "100 simulated private models" in said.pop(3)  # it needs no PyTorch
     assert set(said) == {_clusters.NEEDS}
     assert "pip install 'discreet[torch]'" in said[0]
 
@@ -213,20 +213,36 @@ def test_the_example_has_the_mark_of_its_cluster() -> None:
     assert example.style % 2 == 1
 
 
-def test_runs_without_noise_are_clipped_training() -> None:
-    """All of the many runs at once, for each place of the example."""
+@pytest.mark.parametrize("distance", [None, 1, 8])
+@pytest.mark.parametrize("clip", [0.1, 2])
+def test_simulated_runs_without_noise_are_clipped_training(
+    distance: float | None, clip: float
+) -> None:
+    """Beside steps that clip each gradient by its length."""
+    points, labels = _example._data(distance)
+    x, expected = np.column_stack([points, np.ones(len(points))]), np.zeros(3)
+    for _ in range(_example._STEPS):
+        gradients = (1 / (1 + np.exp(-(x @ expected))) - labels)[:, None] * x
+        length = np.maximum(np.linalg.norm(gradients, axis=1, keepdims=True) / clip, 1)
+        expected = expected - _example._RATE * (gradients / length).sum(axis=0) / _example._RECORDS
     chance = np.random.default_rng(1)
-    for distance in (None, 1, 8):
-        data = _example._data(distance)
-        for clip in (0.1, 2):
-            one = _example._clipped(data, clip)
-            expected = np.tile([one.across, one.up, one.offset], (_example._OFTEN, 1))
-            assert _example._noisy(data, clip, 0, chance) == pytest.approx(expected)
+    for found in _example._simulated((points, labels), clip, 0, chance, runs=3):
+        assert found == pytest.approx(expected)
+
+
+def test_simulated_noise_is_that_of_the_steps() -> None:
+    """One step from 0; with a fixed seed, a standard deviation off by 3 % is found."""
+    data, chance = _example._data(None), np.random.default_rng(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_example, "_STEPS", 1)
+        found = _example._simulated(data, 0.5, 4, chance, runs=20_000)
+    stddev = _example._RATE * 4 * 0.5 / _example._RECORDS
+    assert found.std(axis=0) == pytest.approx([stddev] * 3, rel=0.03)
 
 
 @pytest.mark.parametrize("noise", [2, 16])
 def test_many_guesses_keep_the_bound_that_is_named(noise: float) -> None:
-    """Of 5,000 guesses; a share this far above its bound has a probability below 1e-9."""
+    """5,000 guesses: a share so far above its bound has a probability below 1e-9."""
     page = pages.page("example")
     asked = {**page.values(page.start), "noise": noise}
     right, bound = 0, page.compute(asked).figures["bound"]

@@ -99,7 +99,7 @@ print(len(accepted))
 
 @pytest.mark.long
 def test_of_ten_thousand_racing_charges_those_are_accepted_that_fit(ledger: Ledger) -> None:
-    """Of 8 processes with 4 threads each; 4000 fit."""
+    """The limit has room for 4000 charges; 8 processes with 4 threads each ask for more."""
     processes = [begun(RACE, Path(), 1252) for _ in range(8)]
     accepted = []
     for process in processes:

@@ -159,7 +159,7 @@ def test_weighted_sums_of_sums_lie_within_as_often_as_stated(kind: type[PairLaw]
 
 @pytest.mark.parametrize("count", [7, 9, 30])
 def test_many_laplace_noises_have_nearly_their_exact_quantile(count: int) -> None:
-    """Of one scale: the sum of n Laplace noises is a difference of two gamma variables."""
+    """The sum of n Laplace noises of one scale is a difference of two gamma variables."""
     for risk in (0.5, 0.05, 1e-3):
         found = laplace_half_width(np.full(count, 3.0), risk)
         assert _gamma_tail(count, found / 3) <= risk

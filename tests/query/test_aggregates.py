@@ -30,10 +30,9 @@ from discreet.query import (
 from discreet.query._aggregates import ESTIMATORS, SPELLINGS
 from discreet.query._estimates import SumKind
 from discreet.query._plan import plan
-from discreet.query._sql import plan_sql
 from discreet.query._sums import SumOf
 from tests.query.kit import without_noise
-from tests.query.wages import WAGES, parse
+from tests.query.wages import WAGES, parse, plan_sql
 
 EVERY = list(AggregateFunction)
 LEVELS = {

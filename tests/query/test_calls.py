@@ -17,9 +17,8 @@ from discreet.errors import InvalidArgument, QueryRefused, RequestReused
 from discreet.ledger import Kind
 from discreet.query import Column, Declaration, Selection, Table
 from discreet.query._histogram import edges_of, most_bins
-from discreet.query._sql import plan_sql
 from discreet.query._statistic import Statistic
-from tests.query.wages import WAGES
+from tests.query.wages import WAGES, plan_sql
 
 COLUMNS = {
     "g": Column.text(keys=["a", "b"]),

@@ -11,7 +11,7 @@ from discreet.query import Caps, Column, Declaration, _compiled_plan, _engine
 from discreet.query._compiled_plan import CompiledStatements, _known, prepare, prepare_cuts
 from discreet.query._plan import Plan
 from discreet.query._source import TableSource, source_of
-from discreet.query._sql import plan_sql
+from tests.query.wages import plan_sql
 
 BY_TYPE: dict[pa.DataType, Callable[[int], Any]] = {
     pa.int64(): int,

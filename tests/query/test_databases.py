@@ -180,8 +180,7 @@ def test_names_with_quotes_are_names() -> None:
 def test_timestamps_with_a_zone_count_on_the_declared_zones_day(
     connection: Any, session: str
 ) -> None:
-    """Whatever the zone of the session is that wrote or reads them. Those that no date holds make
-    nothing fail."""
+    """The zone of the session doesn't matter. Moments beyond all dates count as missing."""
     connection.con.execute(f"SET TimeZone = '{session}'")
     connection.con.execute('CREATE TABLE m (u BIGINT, "at" TIMESTAMPTZ)')
     moments = ["2024-03-31 23:30:00+00", "2024-03-31 10:00:00+00", "2024-04-01 23:30:00+09"]

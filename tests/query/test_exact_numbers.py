@@ -19,8 +19,8 @@ from discreet.errors import InvalidArgument
 from discreet.query import Caps, Column, ColumnType, Table
 from discreet.query._declaration import Declaration
 from discreet.query._plan import plan
-from discreet.query._sql import plan_sql
 from tests.query.kit import without_noise
+from tests.query.wages import plan_sql
 
 PRICES = [Decimal(n) for n in ("0.10", "0.20", "0.30", "1999.99", "-12.34", "0.01", "777.77")] * 9
 TOTAL = sum(PRICES)

@@ -21,8 +21,8 @@ from discreet.query._declaration_file import read
 from discreet.query._keys import keys_of
 from discreet.query._price import price_plan
 from discreet.query._query import GroupKey
-from discreet.query._sql import plan_sql
 from tests.query.kit import without_noise
+from tests.query.wages import plan_sql
 
 FIRST, LAST = datetime.date(2023, 11, 5), datetime.date(2024, 3, 1)
 FACTS = Declaration(

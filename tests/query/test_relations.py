@@ -22,9 +22,8 @@ from discreet.query import Answer, Caps, Column, QuestionPrice, Table, release_q
 from discreet.query import _derived as derived
 from discreet.query import _related as related
 from discreet.query._aggregates import AggregateFunction
-from discreet.query._sql import plan_sql
 from tests.query.kit import without_noise
-from tests.query.wages import WAGES
+from tests.query.wages import WAGES, plan_sql
 
 Row = dict[str, Any]
 Rows = list[Row]

@@ -8,9 +8,9 @@ from sqlglot import exp
 from discreet.errors import InvalidArgument, QueryRefused
 from discreet.query import QuestionPrice
 from discreet.query._price import price_plan
-from discreet.query._sql import plan_sql, unlisted
+from discreet.query._sql import unlisted
 from discreet.query._sql_values import RULES
-from tests.query.wages import WAGES, parse
+from tests.query.wages import WAGES, parse, plan_sql
 
 # each with what its error must say; `w` stands for: SELECT COUNT(*) FROM wages WHERE
 REFUSED = r"""

@@ -40,10 +40,9 @@ from discreet.query._expressions import (
 from discreet.query._frame import col
 from discreet.query._inference import infer
 from discreet.query._plan import plan
-from discreet.query._sql import plan_sql
 from discreet.query._sql_words import RESERVED
 from tests.query.test_functions import FACTS, of_type
-from tests.query.wages import DAY, parse, where
+from tests.query.wages import DAY, parse, plan_sql, where
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration, _engine
 from discreet.query._compiled_plan import prepare
 from discreet.query._source import source_of
-from discreet.query._sql import plan_sql
+from tests.query.wages import plan_sql
 
 FACTS = Declaration("t", Unit("p"), Caps(3), {"x": Column.number(0, 1), "t": Column.text()})
 EMPTY = pa.table({"p": pa.array([], pa.int64()), "x": pa.array([], pa.string())})

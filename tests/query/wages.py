@@ -4,10 +4,13 @@ import datetime
 
 from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration
+from discreet.query._derived import Catalog
 from discreet.query._expression_text import quoted
 from discreet.query._expressions import Condition
+from discreet.query._plan import Plan
 from discreet.query._query import Query
-from discreet.query._sql import plan_sql
+from discreet.query._relation import TableRef
+from discreet.query._sql import read_question
 
 DAY = datetime.date(2020, 1, 31)
 WAGES = Declaration(
@@ -28,6 +31,13 @@ WAGES = Declaration(
         "count": Column.integer(0, 9),
     },
 )
+
+
+def plan_sql(text: str, declaration: Declaration) -> Plan:
+    """The plan of the question that an SQL text asks of this table by itself."""
+    found, rows = read_question(text, declaration, Catalog({declaration.name: declaration}))
+    assert isinstance(rows, TableRef)
+    return found
 
 
 def parse(text: str, declaration: Declaration) -> Query:

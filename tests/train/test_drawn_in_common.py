@@ -102,7 +102,7 @@ def test_draws_that_are_not_followed_are_refused(drawn: Callable[[], float]) -> 
 
 
 def with_a_coin(model: nn.Module, most: float = math.inf) -> Callable[[Any], Tensor]:
-    """Losses that memory has room for up to so many examples of; no made-up ones exceed it."""
+    """Losses that run out of memory for more than ``most`` examples; made-up ones are fewer."""
 
     def losses(part: Any) -> Tensor:  # Any: what the run passes
         if len(part.x) > most:

@@ -160,7 +160,7 @@ def test_numbers_of_each_example_are_own() -> None:
 
 
 def test_checkpoints_may_set_states() -> None:
-    """What they compute again draws the same numbers."""
+    """A checkpoint draws the same numbers when it computes its part again."""
 
     def use(m: Layers, x: Tensor) -> Tensor:
         again = checkpoint(lambda one: F.dropout(m.layer(one)), x, use_reentrant=False)

@@ -1,4 +1,4 @@
-"""What a store of a ledger does, and the links that are read and written in its transactions.
+"""The protocol of a ledger's store, and the transactions in which links are read and written.
 
 A `Store` gives transactions over one ledger's entries. They are the same on every database: rows of
 one table, each read with its digest checked against the row before.

@@ -221,6 +221,13 @@ def _is_recorded(link: Link, rows: Transaction, head: Link) -> bool:
 
 
 def _fail(jobs: Iterable[_Job[Any]], failure: Exception) -> None:
-    """Let all jobs end in the same error: the first one in this, the others in copies of it."""
+    """Let all jobs end in this error: the first one in itself, the others in one like it."""
     for number, job in enumerate(jobs):
-        job.fail(type(failure)(*failure.args).with_traceback(None) if number else failure)
+        job.fail(_like(failure) if number else failure)
+
+
+def _like(failure: Exception) -> DiscreetError:
+    """An error of the same meaning for another thread, with a traceback of its own."""
+    if isinstance(failure, DiscreetError):
+        return type(failure)(*failure.args)
+    return LedgerError(f"the ledger's transaction failed ({type(failure).__name__}); try again")

@@ -45,7 +45,7 @@ def axes(ax: "Axes | None", title: str, across: str, up: str, *, is_square: bool
 
 
 def panels(count: int, beside: int, *, is_one_scale: bool) -> "list[Axes]":
-    """The axes of a new figure with this many panels, so many of them beside one another; with
+    """The axes of a new figure with ``count`` panels, ``beside`` of them in a row; with
     ``is_one_scale`` all have the same vertical axis."""
     if count == 1:
         return [_new((7.0, 4.6))]

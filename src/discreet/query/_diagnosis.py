@@ -16,7 +16,6 @@ import numpy as np
 from discreet import _checks
 from discreet._budget import Receipt
 from discreet._exact import Number, shown
-from discreet._unit import Change
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, QueryRefused
 from discreet.mechanisms import (
@@ -30,6 +29,7 @@ from discreet.mechanisms import (
     rehearse,
     release_through,
 )
+from discreet.mechanisms._bounded import tables_of
 from discreet.query import _engine
 from discreet.query._bounding import CUT_BINS, KEPT, PLACE, TIMES
 from discreet.query._compiled_plan import CompiledPlan, CompiledStatements, prepare, prepare_cuts
@@ -197,7 +197,7 @@ def _parts(asked: Plan) -> tuple[Part, ...]:
     """The parts that are released. A unit lies in one bin. Of its values, at most as many count as
     its rows, each on one side of a bound: see `discreet.query._null_share`."""
     facts = asked.declaration
-    tables = 1 if facts.unit.change is Change.ADD_REMOVE else 2
+    tables = tables_of(facts.unit)
     once = Sensitivity(l1=tables, linf=1)
     rows, kept = facts.caps.of_rows(1), facts.caps.of_rows(asked.most_groups)
     each = Sensitivity(l1=tables * rows, l2_squared=tables * rows**2, linf=rows)

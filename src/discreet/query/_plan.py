@@ -12,9 +12,9 @@ from fractions import Fraction
 from math import prod
 from typing import Any
 
-from discreet._unit import Change
 from discreet.errors import QueryRefused
 from discreet.mechanisms import AnyPart, Bounded, Grid, KeysPart, Part, RowsPart, Sensitivity
+from discreet.mechanisms._bounded import tables_of
 from discreet.mechanisms.thresholds._keys_first import SumsPart, ValuesPart
 from discreet.query._aggregates import ESTIMATORS
 from discreet.query._columns import ColumnType, KeyValue
@@ -102,8 +102,7 @@ class Plan:
         first, caps = self.deciding, self.declaration.caps
         sums = (SumsPart(one.name, one.sensitivity) for one in self.sums if one is not first)
         most = caps.of_rows(self.most_groups)
-        tables = 1 if self.declaration.unit.change is Change.ADD_REMOVE else 2
-        moved = Sensitivity(l1=tables * most, linf=most)
+        moved = Sensitivity(l1=tables_of(self.declaration.unit) * most, linf=most)
         values = (ValuesPart(one.name, one.grid.values, most, moved) for one in self.rows)
         return KeysPart(first.name, self.groups_per_unit, first.sensitivity), *sums, *values
 
@@ -111,8 +110,7 @@ class Plan:
         """Rows of a group's number and a value."""
         facts, numbers = self.declaration, Grid(0, len(self.groups) - 1)
         most = facts.caps.of_rows(len(self.groups))
-        tables = 1 if facts.unit.change is Change.ADD_REMOVE else 2
-        moved = Sensitivity(l1=tables * most, linf=most)
+        moved = Sensitivity(l1=tables_of(facts.unit) * most, linf=most)
         return RowsPart(one.name, (("group", numbers), ("value", one.grid.values)), most, moved)
 
     def bounded(

@@ -30,7 +30,7 @@ from discreet.query._functions import FUNCTIONS
 from discreet.query._plan import Plan, plan
 from discreet.query._post_processing import completed, has_key, measure, with_sets
 from discreet.query._query import FromText, GroupKey, Output, PostProcessing, Query, column_names
-from discreet.query._relation import NamedRows, TableRef, tables_of
+from discreet.query._relation import NamedRows, tables_of
 from discreet.query._scalar_rules import Form
 from discreet.query._sql_after import measuring, read_clauses
 from discreet.query._sql_aggregates import names_of_levels, read_aggregate, read_columns
@@ -53,8 +53,9 @@ from discreet.query._sql_words import FORM, RESERVED
 _NO_ITEM = f"SELECT takes keys and aggregates: {LISTED} of values; a key stands in GROUP BY too"
 
 
-def plan_sql(text: str, declaration: Declaration) -> Plan:
-    """The plan of the question that an SQL text asks of the declared table.
+def read_question(text: str, declaration: Declaration, catalog: Catalog) -> tuple[Plan, NamedRows]:
+    """The plan of the question that an SQL text asks of a table and of others in the catalog, and
+    the rows that it names.
 
     Guarantee: whatever the text is, nothing but a `DiscreetError` is raised, and it names the part
     that has no rule. Texts that differ in case, blanks, comments, parentheses or spellings of one
@@ -65,22 +66,14 @@ def plan_sql(text: str, declaration: Declaration) -> Plan:
     >>> from discreet.query import Caps
     >>> columns = {"year": dp.Column.integer(keys=[1980, 1981]), "wage": dp.Column.number(0, 60)}
     >>> wages = Declaration("wages", dp.Unit("person"), Caps(1), columns)
+    >>> catalog = Catalog({"wages": wages})
     >>> text = "select avg(Wage), count(*) from wages w where (w.year) != 1980"
-    >>> print(plan_sql(text, wages).query)
+    >>> print(read_question(text, wages, catalog)[0].query)
     SELECT AVG(wage) AS avg_wage, COUNT(*) AS count FROM wages WHERE year <> 1980
-    >>> plan_sql("select kurt(wage) from wages", wages)
+    >>> read_question("select kurt(wage) from wages", wages, catalog)
     Traceback (most recent call last):
     discreet.errors.QueryRefused: `kurt(` (line 1, column 8): there is no such function; ther...
     """
-    found, relation = read_question(text, declaration, Catalog({declaration.name: declaration}))
-    if not isinstance(relation, TableRef):
-        raise QueryRefused(f"FROM {found.query.table}: a table by itself is asked here")
-    return found
-
-
-def read_question(text: str, declaration: Declaration, catalog: Catalog) -> tuple[Plan, NamedRows]:
-    """The plan of the question that an SQL text asks of a table and of others in the catalog, and
-    the rows that it names."""
     try:
         query, relation, facts = _query(text, declaration, catalog)
         found = plan(query, facts)

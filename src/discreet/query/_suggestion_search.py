@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet._unit import Change, Unit
+from discreet._unit import Unit
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import (
     Bounded,
@@ -17,6 +17,7 @@ from discreet.mechanisms import (
     Together,
     rehearse,
 )
+from discreet.mechanisms._bounded import tables_of
 from discreet.mechanisms.quantiles import CheckedBounds
 from discreet.mechanisms.thresholds import LaplaceThreshold
 from discreet.query import _engine
@@ -119,7 +120,7 @@ def row_histogram(
 
     histogram = Bounded(
         compute,
-        sensitivity=1 if asked.unit.change is Change.ADD_REMOVE else 2,
+        sensitivity=tables_of(asked.unit),
         unit=asked.unit,
         name="SUGGEST rows",
         shape=(CUT_BINS,),

@@ -238,7 +238,7 @@ def _monthly_wages() -> Table:
 
 
 def _fitted_wages(epsilon: int, confidence: float, trials: int) -> Iterator[list[NoisyEstimate]]:
-    """The coefficients of so many releases of the same moments."""
+    """The coefficients of ``trials`` releases of the same moments."""
     grids = {"wage": Grid(0, 3100), "educ": Grid(0, 20), "exper": Grid(0, 40)}
     rows = people(_monthly_wages(), grids)
     facts = moments(rows)

@@ -47,7 +47,7 @@ _CHARGED = "both = training + BoundedRange({choice})  # the choice by the expone
 
 
 def view(values: ControlValues) -> View:
-    """What training and fitting cost."""
+    """The prices of training, of fitting, and of both."""
     noise, choice, is_public = values["noise"], values["choice"], values["data"] == PUBLIC
     epsilon, total = (_epsilon(noise, one) for one in (0, 0 if is_public else choice))
     if is_public:
