@@ -39,8 +39,8 @@ from tests.train.kinds_of_device import PLACES, Mixed, Place
 from tests.train.kit import Case, median_norm, same
 from tests.train.steps import Wrong, data, known, linear, losses_of, of_persons, short, weights
 from tests.train.test_noise import LAPLACE, NORMAL, fine
-from tests.train.test_owners import looped, together
 from tests.train.test_rules import CASES
+from tests.train.test_unit_of_example import looped, together
 
 NO_CUDA = "no CUDA device is here; where one is: python -m pytest tests/train/test_devices.py"
 

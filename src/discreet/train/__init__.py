@@ -21,7 +21,6 @@ from discreet.train._collated import Collated
 from discreet.train._engine import Contribution, clipped_sum
 from discreet.train._fit import fit
 from discreet.train._noise import ExactGaussian, FloatGaussian, FloatLaplace
-from discreet.train._owners import Owners
 from discreet.train._plain_loop import one_by_one
 from discreet.train._plan import Phase, Stage, TrainingPlan, plan
 from discreet.train._repair import repair
@@ -37,6 +36,7 @@ from discreet.train._sampling import (
 from discreet.train._step_ticket import StepTicket
 from discreet.train._trained import Trained
 from discreet.train._training_run import TrainingRun
+from discreet.train._unit_of_example import UnitOfExample
 from discreet.train._units import Units
 
 __all__ = [
@@ -53,7 +53,6 @@ __all__ = [
     "FloatLaplace",
     "NoisyShare",
     "NotPrivate",
-    "Owners",
     "PerGroup",
     "PerLayer",
     "Phase",
@@ -66,6 +65,7 @@ __all__ = [
     "TrainingPlan",
     "TrainingRun",
     "TruncatedPoissonSampling",
+    "UnitOfExample",
     "Units",
     "WithoutReplacement",
     "check",

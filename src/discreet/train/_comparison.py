@@ -18,12 +18,12 @@ from discreet.train._engine import Contribution, clipped_sum
 from discreet.train._graph import by_custom_functions
 from discreet.train._made_up import Values, each, is_same, neighbours
 from discreet.train._microbatch import is_out_of_memory
-from discreet.train._owners import Owners
 from discreet.train._plain_loop import one_by_one
 from discreet.train._precision import AutocastNotice
 from discreet.train._secret_draws import refuse_known_draws
 from discreet.train._tags import beside
 from discreet.train._unintercepted import refuse_unintercepted
+from discreet.train._unit_of_example import UnitOfExample
 
 _SHUFFLES = 5  # seeds that are tried, if the model draws random numbers
 _WITHIN = {torch.float64: 1e-6, torch.float32: 2e-3}  # relative
@@ -110,9 +110,9 @@ class ModelComparison:
         """Compare the examples as those of one unit with the sum of their losses alone. They must
         be next to one another."""
         before, after = self.compared[0], self.examples - self.compared[-1] - 1
-        owners = Owners.of([1] * before + [len(self.compared)] + [1] * after)
+        units = UnitOfExample.of([1] * before + [len(self.compared)] + [1] * after)
         wanted = one_by_one(self.model, lambda _: self._sum_of_losses(microbatch), 1, clipping)
-        if (name := self.differs(self._together(microbatch, clipping, owners), wanted)) is not None:
+        if (name := self.differs(self._together(microbatch, clipping, units), wanted)) is not None:
             raise Refused(
                 f"{name}: gradients of one unit's examples together differ from the sum of those "
                 "that each has alone; give rows as units, or leave this parameter untrained"
@@ -176,7 +176,7 @@ class ModelComparison:
         return found
 
     def _together(
-        self, microbatch: Microbatch, clipping: Clipping, owners: Owners | None = None
+        self, microbatch: Microbatch, clipping: Clipping, units: UnitOfExample | None = None
     ) -> Contribution:
         """The sum of the examples, computed by the engine together with all others."""
         places = {*self.compared}
@@ -193,7 +193,7 @@ class ModelComparison:
             chosen,
             self.examples,
             clipping,
-            owners=owners,
+            units=units,
             batch=beside(microbatch, is_compared),
             hides_shapes=self.hides_shapes,
         )

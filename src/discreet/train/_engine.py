@@ -20,7 +20,6 @@ from discreet.train._capture import Capture, PerExampleGradients, ancestors
 from discreet.train._clipping import ROUND_OFF, Clipping
 from discreet.train._eager import eager
 from discreet.train._graph import by_custom_functions, refuse_reentrant
-from discreet.train._owners import Owners, owned, regrouped
 from discreet.train._precision import unmixed, whole
 from discreet.train._rules import RULES
 from discreet.train._rules._elementwise import own_copy
@@ -34,6 +33,7 @@ from discreet.train._rules._gradients import (
     wide_type,
 )
 from discreet.train._rules._packed import packing
+from discreet.train._unit_of_example import UnitOfExample, regrouped, unit_gradients
 
 _SLACK = 8  # units of round-off for each piece, since sums may add in another order than norms
 _LOST = 2.0**40  # at most as many squares may underflow
@@ -48,7 +48,7 @@ class Contribution:
             once), the sum of clipped gradients of single examples, in float32 or better.
         squared_norms: for each group of parameters and example, (group, example), the square of
             its gradient's norm before clipping; with `L1` that of the L1 norm. An example whose
-            norm is not finite counts as zero. With `Owners`, of units in place of examples.
+            norm is not finite counts as zero. With `UnitOfExample`, of units in place of examples.
     """
 
     sums: tuple[Tensor, ...]
@@ -61,7 +61,7 @@ def clipped_sum(
     examples: int,
     clipping: Clipping,
     *,
-    owners: Owners | None = None,
+    units: UnitOfExample | None = None,
     batch: object = None,
     hides_shapes: bool = False,
 ) -> Contribution:
@@ -76,13 +76,13 @@ def clipped_sum(
     followed from there. Without it, this holds for each tensor that `losses` did not make and that
     has as many rows as there are examples.
 
-    With `owners` the same holds for units of several examples: the sum of the gradients of a unit's
+    With `units` the same holds for units of several examples: the sum of the gradients of a unit's
     examples is clipped. With `hides_shapes` no error says how many examples there are.
     """
     named = dict(model.named_parameters())
     examples = count(examples=examples)
     capture = Capture(model, named, examples, RULES, batch=batch, hides_shapes=hides_shapes)
-    return captured_sum(model, capture, losses, clipping, owners=owners)
+    return captured_sum(model, capture, losses, clipping, units=units)
 
 
 def captured_sum(
@@ -91,18 +91,18 @@ def captured_sum(
     losses: Callable[[], Tensor],
     clipping: Clipping,
     *,
-    owners: Owners | None = None,
+    units: UnitOfExample | None = None,
 ) -> Contribution:
     """`clipped_sum`, by this capture, which is used once."""
     examples, hides_shapes = capture.examples, capture.hides_shapes
-    units = examples if owners is None else owners.units(examples)
+    count_of_units = examples if units is None else units.checked_count(examples)
     trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
     names, parameters = [*trainable], [*trainable.values()]
     groups = clipping.groups(names)
     number = max(groups, default=0) + 1
     if not examples or not parameters:
         sums = tuple(torch.zeros_like(p, dtype=wide_type(p)) for p in parameters)
-        return Contribution(sums, torch.zeros(number, units))
+        return Contribution(sums, torch.zeros(number, count_of_units))
     with eager(), packing(capture, model), torch.enable_grad():
         with capture:
             made = losses()
@@ -114,8 +114,8 @@ def captured_sum(
             given = own_copy(capture, given, 1)
         rows, device = _gradients(capture, given, trainable), given.device
     with whole(device), torch.no_grad():
-        pieces = _pieces(capture, rows, parameters, owners)
-        found = [_Gradient(of, p, units) for of, p in zip(pieces, parameters, strict=True)]
+        pieces = _pieces(capture, rows, parameters, units)
+        found = [_Gradient(of, p, count_of_units) for of, p in zip(pieces, parameters, strict=True)]
         capture.uses.clear()  # breaks a reference cycle
         del made, given, rows, pieces  # so that pieces can free their memory
         squares = _measured(found, groups, clipping)
@@ -175,7 +175,7 @@ def _pieces(
     capture: Capture,
     gradients: tuple[Tensor | None, ...],
     parameters: list[nn.Parameter],
-    owners: Owners | None,
+    units: UnitOfExample | None,
 ) -> list[list[PerExampleGradients]]:
     """For each parameter, the pieces of its gradient: its own, and those of derived weights."""
     found: dict[int, list[PerExampleGradients]] = {}
@@ -186,15 +186,15 @@ def _pieces(
                 piece = makes(rows)
                 if use.layout is not None:
                     piece = regrouped(piece, use.layout, capture.examples, weight)
-                piece = piece if owners is None else owned(piece, owners, weight)
+                piece = piece if units is None else unit_gradients(piece, units, weight)
                 found.setdefault(id(weight), []).append(piece)
     found = {key: joined_in_time(pieces) for key, pieces in found.items()}
     of: dict[int, list[PerExampleGradients]] = {id(p): found.pop(id(p), []) for p in parameters}
     weights = (weight for use in capture.uses for weight, _ in use.makes)
     derived = {id(weight): weight for weight in weights if id(weight) in found}
-    units = capture.examples if owners is None else owners.units(capture.examples)
+    count_of_units = capture.examples if units is None else units.checked_count(capture.examples)
     for key, weight in derived.items():
-        gradient_of_it = _Gradient(found[key], weight, units)
+        gradient_of_it = _Gradient(found[key], weight, count_of_units)
         for parameter in ancestors(weight):
             of[id(parameter)].append(_Mapped(parameter, gradient_of_it))
     return [of[id(p)] for p in parameters]

@@ -26,12 +26,12 @@ from discreet.train._graph import refuse_reentrant
 from discreet.train._microbatch import MicrobatchSize, unless_memory_runs_out
 from discreet.train._model_check import Losses
 from discreet.train._noise import ExactGaussian, Steps
-from discreet.train._owners import Owners
 from discreet.train._plan import Phase
 from discreet.train._report import NotPrivate
 from discreet.train._rules._gradients import squared, wide, wide_type
 from discreet.train._secret_draws import RefuseGenerators
 from discreet.train._tags import beside
+from discreet.train._unit_of_example import UnitOfExample
 from discreet.train._units import Reduce, RowsByUnit, UnitRows, Units
 
 SPARE = 1 - 2.0**-18  # so that rounding to the grid seldom makes a contribution too long again
@@ -161,13 +161,13 @@ def _of_microbatch(inputs: StepInputs, rows: UnitRows, clipping: Clipping) -> _e
         given[:] = [losses()]
         return given[0]
 
-    owners = None if inputs.examples.units is None else Owners.of(rows.counts)
+    units = None if inputs.examples.units is None else UnitOfExample.of(rows.counts)
     contribution = _engine.clipped_sum(
         inputs.model,
         noted,
         rows.rows.size,
         clipping,
-        owners=owners,
+        units=units,
         batch=microbatch,
         hides_shapes=True,
     )

@@ -1,7 +1,8 @@
 """Units of several examples: a unit's gradient is the sum of those of its examples.
 
-`owned` turns the gradients of examples into those of units. It adds up dense gradients, joins outer
-products along time, and computes all other sums a few units at a time.
+`unit_gradients` turns the gradients of examples into those of units. It adds up dense gradients,
+joins outer products along time, and computes all other sums a few units at a time. `regrouped`
+turns the gradients of rows into those of examples in the same way.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ from discreet.train._uses import PerExampleGradients
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Owners:
+class UnitOfExample:
     """The unit of each example; a unit's examples are consecutive, or become so in an `order`."""
 
     unit: Tensor  # (example,): the number of its unit
@@ -40,37 +41,46 @@ class Owners:
     order: Tensor | None = None  # (example,): examples sorted by unit, if they are not
 
     @staticmethod
-    def of(counts: Sequence[int] | npt.NDArray[np.int64]) -> "Owners":
-        """The owners of consecutive examples, from the number of examples of each unit."""
+    def of(counts: Sequence[int] | npt.NDArray[np.int64]) -> "UnitOfExample":
+        """The units of consecutive examples, from the number of examples of each unit."""
         each = torch.as_tensor(counts)
         if each.dim() != 1 or not len(each) or each.is_floating_point() or bool((each < 1).any()):
             raise InvalidArgument("counts: give for each unit how many examples it has, 1 or more")
         unit = torch.arange(len(each)).repeat_interleave(each)
-        return Owners(unit, pad(each.cumsum(0), (1, 0)), int(each.max()))
+        return UnitOfExample(unit, pad(each.cumsum(0), (1, 0)), int(each.max()))
 
     @staticmethod
-    def of_rows(layout: RowLayout, examples: int) -> "Owners":
-        """The examples as owners of rows, from none to several each, in any order."""
+    def of_rows(layout: RowLayout, examples: int) -> "UnitOfExample":
+        """The example of each row, for examples of any number of rows, in any order."""
         if layout.order.examples is None and layout.outer == 1:
-            return Owners.of([layout.inner] * examples)
-        return Owners.of_units(layout.example_of_row(torch.device("cpu")).cpu(), examples)
+            return UnitOfExample.of([layout.inner] * examples)
+        return UnitOfExample.of_any_order(
+            layout.example_of_row(torch.device("cpu")).cpu(), examples
+        )
 
     @staticmethod
-    def of_units(unit: Tensor, examples: int) -> "Owners":
-        """The owners of rows in any order, from the owner of each row."""
-        counts = unit.bincount(minlength=examples)
+    def of_any_order(unit: Tensor, units: int) -> "UnitOfExample":
+        """The units of examples in any order, from the unit of each example."""
+        counts = unit.bincount(minlength=units)
         longest = max(1, int(counts.max()))
-        return Owners(unit, pad(counts.cumsum(0), (1, 0)), longest, unit.argsort(stable=True))
+        return UnitOfExample(
+            unit, pad(counts.cumsum(0), (1, 0)), longest, unit.argsort(stable=True)
+        )
 
-    def units(self, examples: int) -> int:
+    @property
+    def count(self) -> int:
+        """The number of units."""
+        return len(self.starts) - 1
+
+    def checked_count(self, examples: int) -> int:
         """The number of units; raises if the number of examples is not that of the data."""
         if len(self.unit) != examples:
-            raise InvalidArgument("owners: give as many examples as the data have")
-        return len(self.starts) - 1
+            raise InvalidArgument("units: give as many examples as the data have")
+        return self.count
 
     def summed(self, rows: Tensor) -> Tensor:
         """Sum over each unit's examples: (example, ...) to (unit, ...)."""
-        sums = rows.new_zeros(len(self.starts) - 1, *rows.shape[1:])
+        sums = rows.new_zeros(self.count, *rows.shape[1:])
         return sums.index_add_(0, self.unit.to(rows.device), rows)
 
     def joined(self, rows: Tensor) -> Tensor:
@@ -78,7 +88,7 @@ class Owners:
 
         (example, time, ...) to (unit, longest * time, ...).
         """
-        units, longest = len(self.starts) - 1, self.longest
+        units, longest = self.count, self.longest
         if units * longest != len(rows) or self.order is not None:
             shift = torch.arange(units) * longest - self.starts[:-1]
             if self.order is None:
@@ -99,49 +109,50 @@ def regrouped(
     piece: PerExampleGradients, layout: RowLayout, examples: int, weight: Tensor
 ) -> PerExampleGradients:
     """The gradients of examples, from those of rows in this layout."""
-    return owned(piece, Owners.of_rows(layout, examples), weight)
+    return unit_gradients(piece, UnitOfExample.of_rows(layout, examples), weight)
 
 
 @singledispatch
-def owned(piece: PerExampleGradients, owners: Owners, weight: Tensor) -> PerExampleGradients:
+def unit_gradients(
+    piece: PerExampleGradients, units: UnitOfExample, weight: Tensor
+) -> PerExampleGradients:
     """The gradients of units, from those of their examples."""
-    return UnitSums(piece, owners, weight)
+    return UnitSums(piece, units, weight)
 
 
-@owned.register
-def _(piece: DenseGradients, owners: Owners, _: Tensor) -> PerExampleGradients:
-    return replace(piece, values=owners.summed(piece.values), squares=None)
+@unit_gradients.register
+def _(piece: DenseGradients, units: UnitOfExample, _: Tensor) -> PerExampleGradients:
+    return replace(piece, values=units.summed(piece.values), squares=None)
 
 
-@owned.register
-def _(piece: SumOfOuter, owners: Owners, _: Tensor) -> PerExampleGradients:
-    inputs, outputs = owners.joined(piece.inputs), owners.joined(piece.outputs)
+@unit_gradients.register
+def _(piece: SumOfOuter, units: UnitOfExample, _: Tensor) -> PerExampleGradients:
+    inputs, outputs = units.joined(piece.inputs), units.joined(piece.outputs)
     return replace(piece, inputs=inputs, outputs=outputs)
 
 
-@owned.register
-def _(piece: RankOne, owners: Owners, weight: Tensor) -> PerExampleGradients:
-    return owned(piece.over_time(), owners, weight)
+@unit_gradients.register
+def _(piece: RankOne, units: UnitOfExample, weight: Tensor) -> PerExampleGradients:
+    return unit_gradients(piece.over_time(), units, weight)
 
 
-@owned.register
-def _(piece: LookupGradients, owners: Owners, _: Tensor) -> PerExampleGradients:
-    return replace(piece, places=owners.joined(piece.places), outputs=owners.joined(piece.outputs))
+@unit_gradients.register
+def _(piece: LookupGradients, units: UnitOfExample, _: Tensor) -> PerExampleGradients:
+    return replace(piece, places=units.joined(piece.places), outputs=units.joined(piece.outputs))
 
 
-@owned.register
-def _(piece: GroupedProducts, owners: Owners, weight: Tensor) -> PerExampleGradients:
-    units = len(owners.starts) - 1
+@unit_gradients.register
+def _(piece: GroupedProducts, units: UnitOfExample, weight: Tensor) -> PerExampleGradients:
     several = [
-        owned(each, Owners.of_units(owners.unit[a:b], units), weight)
+        unit_gradients(each, UnitOfExample.of_any_order(units.unit[a:b], units.count), weight)
         for each, (a, b) in zip(piece.of_each(), piece.bounds(), strict=True)
     ]
     return StackedGradients(tuple(several))
 
 
-@owned.register
-def _(piece: StackedGradients, owners: Owners, weight: Tensor) -> PerExampleGradients:
-    return StackedGradients(tuple(owned(each, owners, weight[0]) for each in piece.pieces))
+@unit_gradients.register
+def _(piece: StackedGradients, units: UnitOfExample, weight: Tensor) -> PerExampleGradients:
+    return StackedGradients(tuple(unit_gradients(each, units, weight[0]) for each in piece.pieces))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,27 +160,27 @@ class UnitSums:
     """Sums over each unit's examples; dense gradients are computed for a few units at a time."""
 
     piece: PerExampleGradients  # of examples
-    owners: Owners
+    units: UnitOfExample
     weight: Tensor
 
     def squared_norms(self) -> tuple[Tensor, "UnitSums"]:
         """Norms of the sums, plus a bound of their round-off, which remains if examples cancel."""
-        step, units = max(1, AT_ONCE // max(1, self.weight.numel())), len(self.owners.starts) - 1
-        found = [self._norms(start, min(start + step, units)) for start in range(0, units, step)]
-        return torch.cat(found).square(), self
+        step, count = max(1, AT_ONCE // max(1, self.weight.numel())), self.units.count
+        norms = [self._norms(start, min(start + step, count)) for start in range(0, count, step)]
+        return torch.cat(norms).square(), self
 
     def rows(self, start: int, stop: int) -> Tensor:
         return self._sums(start, stop)[0]
 
     def weighted_sum(self, factors: Tensor) -> Tensor:
-        return self.piece.weighted_sum(self.owners.spread(factors))
+        return self.piece.weighted_sum(self.units.spread(factors))
 
     def masked(self, kept: Tensor) -> "UnitSums":
-        return replace(self, piece=self.piece.masked(self.owners.spread(kept)))
+        return replace(self, piece=self.piece.masked(self.units.spread(kept)))
 
     def _norms(self, start: int, stop: int) -> Tensor:
         sums, lengths = self._sums(start, stop)
-        counts = self.owners.starts[start : stop + 1].diff().to(sums.device)
+        counts = self.units.starts[start : stop + 1].diff().to(sums.device)
         return squared(sums).sqrt() + unit_round_off(sums) * counts * lengths
 
     def _sums(self, start: int, stop: int) -> tuple[Tensor, Tensor]:
@@ -177,12 +188,12 @@ class UnitSums:
         shape, dtype = (stop - start, *self.weight.shape), wide_type(self.weight)
         sums = torch.zeros(shape, dtype=dtype, device=self.weight.device)
         lengths = sums.new_zeros(stop - start)
-        is_mixed = self.owners.order is not None
-        first, last = (int(self.owners.starts[n]) for n in (start, stop))
-        first, last = (0, len(self.owners.unit)) if is_mixed else (first, last)
+        is_mixed = self.units.order is not None
+        first, last = (int(self.units.starts[n]) for n in (start, stop))
+        first, last = (0, len(self.units.unit)) if is_mixed else (first, last)
         for n in range(first, last, stop - start):
             rows = self.piece.rows(n, min(n + stop - start, last)).to(dtype)
-            unit = self.owners.unit[n : n + len(rows)].to(rows.device) - start
+            unit = self.units.unit[n : n + len(rows)].to(rows.device) - start
             if is_mixed:
                 is_in = (unit >= 0) & (unit < stop - start)
                 rows, unit = rows[is_in], unit[is_in]

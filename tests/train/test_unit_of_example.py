@@ -17,7 +17,7 @@ from discreet.train import (
     Clipping,
     Contribution,
     Flat,
-    Owners,
+    UnitOfExample,
     _engine,
     _model_check,
     check,
@@ -25,7 +25,7 @@ from discreet.train import (
     fit,
     one_by_one,
 )
-from discreet.train import _owners as module
+from discreet.train import _unit_of_example as module
 from tests.train import steps
 from tests.train.kit import EXACT, SINGLE, Case, double, places, same
 from tests.train.test_rules import CASES, CLIPPINGS, CONVOLUTIONS, IN_SINGLE, Bare, Reused, stacks
@@ -37,8 +37,8 @@ def counted(examples: int) -> list[int]:
 
 
 def together(case: Case, counts: Sequence[int], clipping: Clipping) -> Contribution:
-    losses, owners = partial(case.losses, case.data), Owners.of(counts)
-    return clipped_sum(case.model, losses, len(case.data), clipping, owners=owners)
+    losses, units = partial(case.losses, case.data), UnitOfExample.of(counts)
+    return clipped_sum(case.model, losses, len(case.data), clipping, units=units)
 
 
 def looped(case: Case, counts: Sequence[int], clipping: Clipping) -> Contribution:
@@ -137,7 +137,7 @@ def test_examples_that_cancel_are_clipped_by_what_is_left(name: str, seed: int) 
         lambda: model(data).flatten(1).square().sum(1) * sign,
         2,
         Flat(1e-3),
-        owners=Owners.of([2]),
+        units=UnitOfExample.of([2]),
     )
     flat = torch.cat([each.double().flatten() for each in found.sums])
     assert float(flat.norm()) <= 1e-3
@@ -156,7 +156,7 @@ def test_removing_a_unit_moves_the_sum_by_at_most_the_norm(name: str) -> None:
             lambda: model(part).flatten(1).square().sum(1),
             len(part),
             Flat(0.5),
-            owners=Owners.of([counts[unit] for unit in kept]),
+            units=UnitOfExample.of([counts[unit] for unit in kept]),
         )
         return torch.cat([each.double().flatten() for each in found.sums])
 
@@ -181,7 +181,7 @@ def test_a_unit_of_many_examples_changes_no_other(name: str, size: int) -> None:
             lambda: model(data[:rows]).flatten(1).square().sum(1) * weights,
             rows,
             Flat(0.1),
-            owners=Owners.of(counts),
+            units=UnitOfExample.of(counts),
         )
         return torch.cat([each.double().flatten() for each in found.sums])
 
@@ -204,7 +204,7 @@ def test_a_unit_with_an_example_that_is_not_finite_counts_as_zero(name: str, bad
             lambda: model(part).flatten(1).square().sum(1) * (part.abs().amax(1) + 1),
             len(part),
             Flat(0.1),
-            owners=Owners.of(counts),
+            units=UnitOfExample.of(counts),
         )
 
     found, rest = summed(spoiled, [1, 3, 1]), summed(data[[0, 4]], [1, 1])
@@ -216,10 +216,10 @@ def test_a_unit_with_an_example_that_is_not_finite_counts_as_zero(name: str, bad
 @pytest.mark.parametrize("wrong", [[], [0, 5], [2.5, 2.5], [[5]], [-1, 6]])
 def test_units_have_examples(wrong: list[int]) -> None:
     with pytest.raises(InvalidArgument, match="counts"):
-        Owners.of(wrong)
+        UnitOfExample.of(wrong)
 
 
-def test_owners_are_of_all_examples() -> None:
+def test_units_are_of_all_examples() -> None:
     with pytest.raises(InvalidArgument, match="as many examples"):
         together(double(nn.Linear(4, 3), 5, 4), [2, 2], Flat(1.0))
 
@@ -227,8 +227,8 @@ def test_owners_are_of_all_examples() -> None:
 @pytest.mark.parametrize("planted", [1.0, 1.1])
 def test_a_check_looks_at_units_too(planted: float, monkeypatch: pytest.MonkeyPatch) -> None:
     case = double(nn.Linear(4, 3), 5, 4)
-    summed = Owners.summed
-    monkeypatch.setattr(Owners, "summed", lambda self, rows: planted * summed(self, rows))
+    summed = UnitOfExample.summed
+    monkeypatch.setattr(UnitOfExample, "summed", lambda self, rows: planted * summed(self, rows))
     check(case.model, case.losses, case.data)
     told = "gradients of one unit's examples together differ"
     with pytest.raises(Refused, match=told) if planted > 1 else nullcontext():
