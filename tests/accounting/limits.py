@@ -33,7 +33,7 @@ def made(limit: AnyLimit) -> Filter:
 
 @cache
 def evenly_shared(limit: Limit) -> Filter:
-    """The filter of a version that gave 10 % of delta to leaks under every limit."""
+    """The filter of a version that gave 10 % of delta to failures under every limit."""
     return _shared(limit, lambda _: FOR_SMALL_LIMITS)
 
 
@@ -61,7 +61,7 @@ def most(limit: AnyLimit, loss: PrivacyLoss, before: PrivacyLoss | None = None) 
 
 
 def beyond(filter_: Filter) -> Spent:
-    """Every sum one unit beyond its bound, and no leak."""
+    """Every sum one unit beyond its bound, and no failure."""
     return Spent(0, tuple(bound + 1 for bound in filter_.bounds))
 
 

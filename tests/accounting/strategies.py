@@ -104,8 +104,8 @@ def answers_of(term: Term) -> Outcomes:
         if law.mu_squared:
             return normal_cells(math.sqrt(law.mu_squared))
         pairs = [(float(p), float(p * (-reference.exact(r)).exp())) for r, p in law.finite.items()]
-        leak = float(law.infinite)
-    return (*pairs, *([(leak, 0.0), (0.0, leak)] if leak else []))
+        failure = float(law.infinite)
+    return (*pairs, *([(failure, 0.0), (0.0, failure)] if failure else []))
 
 
 def normal_cells(mu: float) -> Outcomes:
@@ -187,7 +187,7 @@ def multiplier_of(mu_squared: Fraction) -> Fraction:
     return 1 / root_down(mu_squared)
 
 
-# Charges that are counted as a normal value beside a leak
+# Charges that are counted as a normal value with a failure
 
 _NEARLY_SURE = 8
 

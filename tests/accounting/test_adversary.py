@@ -50,8 +50,13 @@ def menus(limit: Limit) -> dict[str, list[Term]]:
     return {
         "bits": [Pure(e / 8), Pure(e / 4), Pure(e / 2), Pure(e)],
         "bits, a little more": [Pure(e / 3), Pure(e / 2), Pure(e * Fraction(11, 10))],
-        "leaks": [Pure(e / 3), Approximate(0, d / 10), Approximate(e / 2, d / 20)],
-        "leaks and all": [Pure(e / 4), Pure(e / 2), Approximate(0, d), Approximate(e / 4, d / 10)],
+        "failures": [Pure(e / 3), Approximate(0, d / 10), Approximate(e / 2, d / 20)],
+        "failures and all": [
+            Pure(e / 4),
+            Pure(e / 2),
+            Approximate(0, d),
+            Approximate(e / 4, d / 10),
+        ],
         "two-sided": [DiscreteLaplace(2 / e, 1), DiscreteLaplace(4 / e, 3), Pure(e / 2)],
         "normal": [Gaussian(2 / e), Gaussian(4 / e), Zcdp(e**2 / 50)],
         "mixed": [Gaussian(5 / e), Pure(e / 2), Approximate(e / 10, d / 10)],
@@ -88,7 +93,7 @@ def test_a_first_charge_alone_leaves_no_room(limit: Limit, back: bool) -> None:
 @pytest.mark.parametrize("order", [4, 8, 20, 60])
 def test_one_order_leaves_no_room(epsilon: float, order: int) -> None:
     """At the loss epsilon + ln(a / (a-1)) the conversion holds with equality: one bit told with
-    these odds fills the filter, and leaks all of delta but what its other answer takes."""
+    these odds fills the filter, and failures all of delta but what its other answer takes."""
     x = round(epsilon + math.log(order / (order - 1)), 9)
     delta = filled(order, epsilon, x)
     limit = Limit(epsilon, delta)
@@ -101,7 +106,7 @@ def test_one_order_leaves_no_room(epsilon: float, order: int) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1, 2])
-def test_a_pure_limit_leaks_nothing(epsilon: float) -> None:
+def test_a_pure_limit_failures_nothing(epsilon: float) -> None:
     limit = Limit(epsilon)
     for menu in menus(Limit(epsilon, 0.1)).values():
         assert worst(by_filter(Filter.for_limit(limit)), menu, epsilon, 3) <= TOLERANCE
@@ -125,7 +130,7 @@ def squares_menus(limit: Limit) -> dict[str, list[Term]]:
         "bits": [Pure(bits[0.95]), Pure(bits[0.45]), Pure(bits[0.3]), Pure(bits[0.1])],
         "normal": [normal[0.98], normal[0.5], normal[0.25]],
         "both": [normal[0.5], normal[0.1], Pure(bits[0.45]), Pure(bits[0.1])],
-        "with leaks": [normal[0.25], Pure(bits[0.3]), Approximate(bits[0.1], limit.delta / 9)],
+        "with failures": [normal[0.25], Pure(bits[0.3]), Approximate(bits[0.1], limit.delta / 9)],
     }
 
 

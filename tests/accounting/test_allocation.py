@@ -91,7 +91,7 @@ class TestRandomAllocation:
     def test_renyi_of_two_steps_by_the_trapezoid_rule(
         self, multiplier: int, order: Fraction
     ) -> None:
-        """Both directions, with nothing left out: no leak is counted beside them."""
+        """Both directions, with nothing left out: no failure is counted beside them."""
         term = RandomAllocation(Gaussian(multiplier), 2)
         x = np.linspace(-30.0, 45.0, 501) * multiplier
         loss = x / multiplier**2 - 1 / (2 * multiplier**2)
@@ -109,8 +109,8 @@ class TestRandomAllocation:
         assert renyi(term, order) <= min(1.001 * max(exact), renyi(Gaussian(multiplier), order))
 
     @pytest.mark.parametrize("inner", [Gaussian(1), DiscreteLaplace(2), Pure(1)], ids=shown)
-    def test_it_leaks_no_more_than_one_step(self, inner: Term) -> None:
-        """So it fits limits in which nothing may leak, for less than one step does."""
+    def test_it_failures_no_more_than_one_step(self, inner: Term) -> None:
+        """So it fits limits in which nothing may failure, for less than one step does."""
         term = RandomAllocation(inner, 20)
         assert _bounds.failure_probability(1 * term) == 0
         filter_ = Filter.for_limit(RenyiLimit({2: 0.5, 4: 0.9}))

@@ -25,7 +25,7 @@ from discreet.accounting import (
 )
 from discreet.accounting._bounds import known
 from discreet.accounting._domination import square_of_pure
-from discreet.accounting._filter_sums import EXHAUSTED, LEAK_UNIT, SQUARES, UNIT
+from discreet.accounting._filter_sums import EXHAUSTED, FAILURE_UNIT, SQUARES, UNIT
 from discreet.accounting._shares import Squares
 from discreet.errors import InvalidArgument, NoBound
 from tests.accounting import reference
@@ -52,12 +52,12 @@ class TestBorders:
             assert filter_.admits(replace(outside, sums=sums))
 
     @pytest.mark.parametrize("limit", LIMITS, ids=repr)
-    def test_leaks_have_a_share_of_their_own(self, limit: Limit) -> None:
+    def test_failures_have_a_share_of_their_own(self, limit: Limit) -> None:
         filter_ = made(limit)
-        full = replace(filter_.start, leak=filter_.leak_bound)
+        full = replace(filter_.start, failures=filter_.failure_bound)
         assert filter_.admits(full)
-        assert not filter_.admits(replace(full, leak=full.leak + 1))
-        assert filter_.leak_bound * LEAK_UNIT <= filter_.leak <= limit.delta
+        assert not filter_.admits(replace(full, failures=full.failures + 1))
+        assert filter_.failure_bound * FAILURE_UNIT <= filter_.failures <= limit.delta
 
     @pytest.mark.parametrize("limit", LIMITS, ids=repr)
     def test_bounds_are_the_formula_rounded_down(self, limit: Limit) -> None:
@@ -120,8 +120,8 @@ class TestSums:
     def test_charges_round_up(self, term: Term) -> None:
         filter_ = made(USUAL)
         spent = filter_.add(filter_.start, 3 * term)
-        leak = _bounds.failure_probability(3 * term)
-        assert spent.leak * LEAK_UNIT >= leak
+        failures = _bounds.failure_probability(3 * term)
+        assert spent.failures * FAILURE_UNIT >= failures
         with precision(reference.BITS):
             for total, order in orders_of(filter_, spent):
                 divergence = known(_bounds.renyi(3 * term, order))
@@ -130,8 +130,8 @@ class TestSums:
                 in_units = divergence * 10**18
                 assert total <= upper_fraction(in_units) + 1
             for law in reference.laws_of_term(term):
-                if leak and not law.infinite > 0:
-                    continue  # what leaks doesn't show in this order
+                if failures and not law.infinite > 0:
+                    continue  # what failures doesn't show in this order
                 finite_law = {ratio: p / (1 - law.infinite) for ratio, p in law.finite.items()}
                 for total, order in orders_of(filter_, spent):
                     beside = reference.exact(law.mu_squared * order / 2)
@@ -148,11 +148,11 @@ class TestSums:
     @given(some_loss(), some_loss())
     @settings(max_examples=50)
     def test_one_charge_costs_as_much_as_two(self, a: PrivacyLoss, b: PrivacyLoss) -> None:
-        """Where nothing is counted beside a leak, sums and leaks add up, in any order."""
+        """Where nothing is counted with a failure, sums and failures add up, in any order."""
         usual = made(USUAL)
         assert usual.squares is not None
         for filter_, sums in (
-            (replace(usual, squares=replace(usual.squares, beside_leaks=False)), slice(None)),
+            (replace(usual, squares=replace(usual.squares, with_failures=False)), slice(None)),
             (usual, slice(SQUARES)),
             (usual, slice(SQUARES + 1, None)),
         ):
@@ -163,23 +163,25 @@ class TestSums:
             for whole, parts in zip(one.sums[sums], two.sums[sums], strict=True):
                 assert whole - 1 <= parts <= whole + 2  # the ball of a sum may lie a unit higher
             if sums == slice(None):
-                assert two.leak == turned.leak
-                assert 0 <= two.leak - one.leak <= 1
+                assert two.failures == turned.failures
+                assert 0 <= two.failures - one.failures <= 1
 
     @given(st.lists(some_loss(), max_size=4))
     @settings(max_examples=50)
-    def test_leaks_and_squares_are_those_of_one_way_each(self, charges: list[PrivacyLoss]) -> None:
+    def test_failures_and_squares_are_those_of_one_way_each(
+        self, charges: list[PrivacyLoss]
+    ) -> None:
         filter_ = made(USUAL)
         spent, reachable = filter_.start, {(0, 0)}
         for loss in charges:
             ways = filter_.priced(loss).ways
             spent = filter_.add(spent, loss)
             reachable = {
-                (leak + way.leak, min(square + way.sums[SQUARES], EXHAUSTED))
-                for leak, square in reachable
+                (failures + way.failures, min(square + way.sums[SQUARES], EXHAUSTED))
+                for failures, square in reachable
                 for way in ways
             }
-        assert (spent.leak, spent.sums[SQUARES]) in reachable
+        assert (spent.failures, spent.sums[SQUARES]) in reachable
 
     @given(some_loss(), some_loss())
     @settings(max_examples=50)
@@ -187,7 +189,7 @@ class TestSums:
         filter_ = made(USUAL)
         before = filter_.add(filter_.start, a)
         after = filter_.add(before, b)
-        assert after.leak >= before.leak
+        assert after.failures >= before.failures
         assert all(x <= y for x, y in zip(before.sums, after.sums, strict=True))
         assert filter_.admits(before) or not filter_.admits(after)
 
@@ -231,15 +233,15 @@ class TestSums:
         with pytest.raises(NoBound, match="Renyi divergence"):
             filter_.add(filter_.start, PrivacyLoss.of(Unknown()))
 
-    def test_approximate_terms_spend_both_leak_and_epsilon(self) -> None:
+    def test_approximate_terms_spend_both_failure_and_epsilon(self) -> None:
         filter_ = made(USUAL)
         spent = filter_.add(filter_.start, 2 * Approximate(0.25, 1e-9))
         bare = filter_.add(filter_.start, 2 * Pure(0.25))
-        assert spent == replace(bare, leak=2 * 10**51)
-        assert bare.leak == 0
+        assert spent == replace(bare, failures=2 * 10**51)
+        assert bare.failures == 0
         assert bare.sums[0] == 5 * 10**17
 
-    def test_squares_count_gaussians_and_what_is_pure_apart_from_leaks(self) -> None:
+    def test_squares_count_gaussians_and_what_is_pure_apart_from_failures(self) -> None:
         filter_ = made(USUAL)
         assert filter_.squares is not None
         square = known(square_of_pure(Fraction(1, 4), filter_.squares.floor))
@@ -256,7 +258,7 @@ class TestSums:
         filter_ = made(USUAL)
         assert filter_.add(filter_.start, loss).sums[1] == EXHAUSTED
 
-    def test_an_epsilon_whose_delta_is_no_leak_is_not_taken_for_pure(self) -> None:
+    def test_an_epsilon_whose_delta_is_no_failure_is_not_taken_for_pure(self) -> None:
         """A term's epsilon counts as pure only if its failure probability covers its delta."""
 
         class Careless(Term):
@@ -274,7 +276,7 @@ class TestSums:
         spent = made(USUAL).add(made(USUAL).start, PrivacyLoss.of(Careless()))
         assert spent.sums[:2] == (EXHAUSTED, EXHAUSTED)
 
-    def test_leaks_alone_can_end_it(self) -> None:
+    def test_failures_alone_can_end_it(self) -> None:
         assert fits(USUAL, 100 * Approximate(0, 1e-9))
         assert not fits(USUAL, Approximate(0, 1e-9), 100 * Approximate(0, 1e-9))
         assert not fits(USUAL, 100 * Approximate(0, 1e-9), Approximate(0, 1e-300))
@@ -288,7 +290,7 @@ class Opaque(Term):
 
 
 class TestOtherLimits:
-    """Limits in rho, mu and Renyi divergences: every sum counts, and nothing may leak."""
+    """Limits in rho, mu and Renyi divergences: every sum counts, and nothing may failure."""
 
     @pytest.mark.parametrize(
         ("limit", "loss"),
@@ -328,10 +330,10 @@ class TestOtherLimits:
             reached = filter_.reached(replace(full, sums=sums))
             assert reached is not None
             assert reached > limit.most
-        assert not filter_.admits(replace(full, leak=1))
+        assert not filter_.admits(replace(full, failures=1))
 
     @pytest.mark.parametrize("limit", OTHER_LIMITS, ids=repr)
-    def test_leaks_never_fit(self, limit: AnyLimit) -> None:
+    def test_failures_never_fit(self, limit: AnyLimit) -> None:
         filter_ = made(limit)
         for term in (Approximate(0, 1e-300), Approximate(0.01, 1e-9)):
             spent = filter_.add(filter_.start, PrivacyLoss.of(term))
@@ -371,7 +373,7 @@ class TestOtherLimits:
     def test_there_is_nothing_to_share(self, limit: AnyLimit) -> None:
         share = Fraction(1, 10**9)
         for given_ in (
-            {"leak": share},
+            {"failures": share},
             {"shares": ((Fraction(2), share),)},
             {"squares": Squares(share, Fraction(0))},
         ):

@@ -46,7 +46,7 @@ class TestDefaults:
         filter_ = made(limit)
         assert filter_.limit == limit
         squares = Fraction(0) if filter_.squares is None else filter_.squares.share
-        assert filter_.leak + squares + sum(part for _, part in filter_.shares) == limit.delta
+        assert filter_.failures + squares + sum(part for _, part in filter_.shares) == limit.delta
         assert all(order > 1 and share > 0 for order, share in filter_.shares)
         assert bool(filter_.shares) == (limit.delta > 0)
         assert filter_ == Filter.for_limit(limit)
@@ -105,7 +105,7 @@ class TestDefaults:
         assert most(USUAL, PrivacyLoss.of(DiscreteLaplace(100))) > 300
 
     @pytest.mark.parametrize(
-        ("leak", "shares"),
+        ("failures", "shares"),
         [
             (Fraction(2, 10**6), ()),
             (Fraction(0), ((Fraction(2), Fraction(2, 10**6)),)),
@@ -119,10 +119,10 @@ class TestDefaults:
         ],
     )
     def test_shares_beyond_delta_are_refused(
-        self, leak: Fraction, shares: tuple[tuple[Fraction, Fraction], ...]
+        self, failures: Fraction, shares: tuple[tuple[Fraction, Fraction], ...]
     ) -> None:
         with pytest.raises(InvalidArgument):
-            Filter(USUAL, leak, shares)
+            Filter(USUAL, failures, shares)
 
     def test_shares_up_to_delta_are_taken(self) -> None:
         shares = ((Fraction(2), Fraction(1, 10**6)),)
@@ -138,14 +138,14 @@ class TestEpsilon:
         st.lists(st.integers(-3, 3) | st.just(10**50), min_size=8, max_size=8),
     )
     def test_is_within_the_limit_iff_admitted(
-        self, limit: Limit, leak: int, offsets: list[int]
+        self, limit: Limit, failures: int, offsets: list[int]
     ) -> None:
         filter_ = made(limit)
         near = [
             min(max(0, bound + off), EXHAUSTED)
             for bound, off in zip(filter_.bounds, offsets, strict=False)
         ]
-        spent = Spent(max(0, filter_.leak_bound + leak), tuple(near))
+        spent = Spent(max(0, filter_.failure_bound + failures), tuple(near))
         epsilon = filter_.reached(spent)
         assert filter_.admits(spent) == (epsilon is not None and epsilon <= limit.epsilon)
 
@@ -170,7 +170,7 @@ class TestEpsilon:
         assert filter_.reached(spent) == Fraction(3, 10)
         assert filter_.reached(filter_.add(spent, 10 * Pure(0.1))) == Fraction(13, 10)
 
-    def test_is_unknown_beyond_the_leaks_or_every_sum(self) -> None:
+    def test_is_unknown_beyond_the_failures_or_every_sum(self) -> None:
         filter_ = made(Limit(1, 1e-6))
         assert filter_.reached(filter_.add(filter_.start, 1 * Approximate(0, 2e-7))) is None
         pure_only = made(Limit(1))
@@ -254,7 +254,7 @@ class TestAlone:
         assert filter_.alone(1 * Gaussian(0.1)) is None
         assert filter_.add(filter_.start, 1 * Gaussian(0.1)).alone is None
 
-    def test_leaks_beyond_their_share_stay_refused(self) -> None:
+    def test_failures_beyond_their_share_stay_refused(self) -> None:
         filter_ = made(USUAL)
         assert filter_.alone(1 * Approximate(0, 2e-7)) == 0
         assert filter_.add(filter_.start, 1 * Approximate(0, 2e-7)).alone is None

@@ -1,4 +1,5 @@
-"""Prices: known before the draw, counted in the way that fits, never spent beyond the leaks' share.
+"""Prices: known before the draw, counted in the way that fits, never spent beyond the failures'
+share.
 
 What a ledger admits of training runs is in `benchmarks.admitted`, and its figures are held here.
 """
@@ -47,16 +48,16 @@ CHARGES = [
 FILTERS = [
     Filter.for_limit(USUAL),
     Filter.for_training(USUAL),
-    Filter.for_leaks(USUAL),
+    Filter.for_failures(USUAL),
     Filter.for_limit(Limit(3, 1e-5)),
     *map(Filter.for_limit, OTHER_LIMITS[:2]),
 ]
 
 
-def without_leaks(filter_: Filter) -> Filter:
+def without_failures(filter_: Filter) -> Filter:
     """The filter as a ledger of an earlier version has it."""
     assert filter_.squares is not None
-    return replace(filter_, squares=replace(filter_.squares, beside_leaks=False))
+    return replace(filter_, squares=replace(filter_.squares, with_failures=False))
 
 
 @pytest.mark.parametrize("run", RUNS, ids=repr)
@@ -99,19 +100,19 @@ def test_small_charges_fit_as_the_page_says(limit: Limit, name: str, part: float
     assert found[name] >= part
 
 
-def test_leaks_may_take_half_where_the_owner_says_so() -> None:
+def test_failures_may_take_half_where_the_owner_says_so() -> None:
     loss, limit = PrivacyLoss.of(Approximate(0.02, 1e-9)), Limit(8, 1e-6)
-    assert admitted(Filter.for_leaks(limit), loss) == 500
+    assert admitted(Filter.for_failures(limit), loss) == 500
     assert admitted(Filter.for_limit(limit), loss) == 500
     assert admitted(Filter.for_training(limit), loss) == 100
     small = Limit(1, 1e-6)
-    assert Filter.for_leaks(small).leak == 5 * Filter.for_limit(small).leak
+    assert Filter.for_failures(small).failures == 5 * Filter.for_limit(small).failures
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-30])
 @pytest.mark.parametrize("epsilon", [0.1, 1, 3, 5, 8, 30])
-def test_leaks_cost_small_charges_3_points_at_most(epsilon: float, delta: float) -> None:
-    """Against the same shares for leaks under every limit, 10 %."""
+def test_failures_cost_small_charges_3_points_at_most(epsilon: float, delta: float) -> None:
+    """Against the same shares for failures under every limit, 10 %."""
     limit = Limit(epsilon, delta)
     usual, even = Filter.for_limit(limit), evenly_shared(limit)
     small = 1000 * gaussian_multiplier(limit.epsilon, limit.delta)
@@ -135,8 +136,8 @@ NEIGHBOURS = [
 @pytest.mark.parametrize(("limit", "larger"), NEIGHBOURS[::71], ids=repr)
 def test_a_larger_limit_admits_no_less(limit: Limit, larger: Limit) -> None:
     chosen, other = Filter.for_limit(limit), Filter.for_limit(larger)
-    assert other.leak >= chosen.leak
-    part, other_part = chosen.leak / limit.delta, other.leak / larger.delta
+    assert other.failures >= chosen.failures
+    part, other_part = chosen.failures / limit.delta, other.failures / larger.delta
     assert other_part >= part if larger.delta == limit.delta else other_part <= part
     assert Fraction(1, 10) <= part <= Fraction(1, 2)
     assert other.bounds[0] >= chosen.bounds[0]
@@ -152,61 +153,61 @@ def _most_rho(filter_: Filter) -> Fraction:
 
 @pytest.mark.parametrize("limit", LIMITS, ids=repr)
 def test_shares_add_up_to_delta(limit: Limit) -> None:
-    for filter_ in (Filter.for_training(limit), Filter.for_leaks(limit)):
+    for filter_ in (Filter.for_training(limit), Filter.for_failures(limit)):
         squares = filter_.squares.share if filter_.squares else 0
-        total = filter_.leak + squares + sum(share for _, share in filter_.shares)
+        total = filter_.failures + squares + sum(share for _, share in filter_.shares)
         assert total == limit.delta
 
 
 @pytest.mark.parametrize("limit", OTHER_LIMITS, ids=repr)
 def test_limits_without_a_delta_have_one_way_only(limit: AnyLimit) -> None:
-    assert Filter.for_training(limit) == Filter.for_limit(limit) == Filter.for_leaks(limit)
+    assert Filter.for_training(limit) == Filter.for_limit(limit) == Filter.for_failures(limit)
     assert len(made(limit).priced(1 * Gaussian(20)).ways) == 1
 
 
-def test_a_run_counts_beside_a_leak_and_keeps_the_squares() -> None:
+def test_a_run_counts_with_a_failure_and_keeps_the_squares() -> None:
     filter_ = made(USUAL)
     spent = filter_.add(filter_.start, RUN)
-    assert 0 < spent.leak < filter_.leak_bound
+    assert 0 < spent.failures < filter_.failure_bound
     assert 0 < spent.sums[1] < filter_.bounds[1]
-    older = without_leaks(filter_)
+    older = without_failures(filter_)
     before = older.add(older.start, RUN)
-    assert (before.leak, before.sums[1]) == (0, EXHAUSTED)
+    assert (before.failures, before.sums[1]) == (0, EXHAUSTED)
     assert spent.sums[2:] == before.sums[2:]  # what other sums count is the same
 
 
 def test_the_parts_of_a_charge_that_have_squares_keep_them() -> None:
     filter_ = made(USUAL)
     run, both = (filter_.priced(loss).ways[0] for loss in (RUN, RUN + 4 * Gaussian(40)))
-    assert both.leak == run.leak
+    assert both.failures == run.failures
     assert both.sums[1] - run.sums[1] == Fraction(4, 1600) * 10**18
 
 
-def test_leaks_of_the_terms_are_counted_too() -> None:
-    """Of what leaks by itself nothing is hidden beside a normal value's leak."""
+def test_failures_of_the_terms_are_counted_too() -> None:
+    """Of what failures by itself nothing is hidden beside a normal value's failure."""
     filter_ = made(USUAL)
     both = filter_.priced(RUN + Approximate(0.01, 1e-8)).ways[0]
-    assert both.leak == filter_.priced(RUN).ways[0].leak + 10**52
+    assert both.failures == filter_.priced(RUN).ways[0].failures + 10**52
     sampled = filter_.priced(3 * PoissonSampled(RUN + Approximate(0.01, 1e-8), 0.5))
     assert len(sampled.ways) == 1
 
 
-def test_without_room_for_a_leak_a_charge_counts_as_before() -> None:
+def test_without_room_for_a_failure_a_charge_counts_as_before() -> None:
     filter_ = made(USUAL)
     loss = 50 * PoissonSampled(Gaussian(2), 0.01)
-    full = filter_.add(filter_.start, PrivacyLoss.of(Approximate(0, filter_.leak)))
+    full = filter_.add(filter_.start, PrivacyLoss.of(Approximate(0, filter_.failures)))
     after = filter_.add(full, loss)
     assert filter_.admits(after)
-    assert (after.leak, after.sums[1]) == (full.leak, EXHAUSTED)
+    assert (after.failures, after.sums[1]) == (full.failures, EXHAUSTED)
 
 
-def test_no_leak_is_spent_on_squares_that_are_gone() -> None:
+def test_no_failure_is_spent_on_squares_that_are_gone() -> None:
     filter_ = made(USUAL)
     loss = 50 * PoissonSampled(Gaussian(2), 0.01)
     spent = filter_.add(filter_.start, 1 * Zcdp(1e-6))
     after = filter_.add(spent, loss)
     assert filter_.admits(after)
-    assert after.leak == 0
+    assert after.failures == 0
 
 
 @pytest.mark.parametrize("filter_", FILTERS, ids=lambda one: repr(one.limit))
@@ -241,11 +242,11 @@ def test_counting_ahead_is_charging_one_by_one(loss: PrivacyLoss) -> None:
         assert filter_.count_left(start, loss) == count
 
 
-WITHOUT_LEAKS = [
+WITHOUT_FAILURES = [
     CHARGES[1],
     RUN,
     RUN + 2 * Gaussian(30),
-    100 * PoissonSampled(Gaussian(2), 0.002),  # more copies of these fit without a leak
+    100 * PoissonSampled(Gaussian(2), 0.002),  # more copies of these fit without a failure
     20 * PoissonSampled(Gaussian(4), 0.02),
     30 * DiscreteGaussian(40, 1),
     2 * DiscreteGaussian(20, 1),
@@ -257,8 +258,8 @@ WITHOUT_LEAKS = [
 
 @pytest.mark.parametrize("filter_", FILTERS, ids=lambda one: repr(one.limit))
 @settings(max_examples=60, deadline=None)
-@given(charges=st.lists(st.sampled_from(WITHOUT_LEAKS), min_size=2, max_size=4))
-def test_the_order_of_charges_without_leaks_does_not_matter(
+@given(charges=st.lists(st.sampled_from(WITHOUT_FAILURES), min_size=2, max_size=4))
+def test_the_order_of_charges_without_failures_does_not_matter(
     filter_: Filter, charges: list[PrivacyLoss]
 ) -> None:
     """All of them fit, or in every order some doesn't. A first charge alone is not meant."""
@@ -275,37 +276,37 @@ def test_the_order_of_charges_without_leaks_does_not_matter(
     assert len(found) == 1
 
 
-def test_the_order_of_leaks_may_matter() -> None:
-    """A run that came first is counted beside a leak, which is then gone: docs/proofs/filter.md
+def test_the_order_of_failures_may_matter() -> None:
+    """A run that came first is counted with a failure, which is then gone: docs/proofs/filter.md
     says why it can't be lent."""
     filter_ = made(USUAL)
-    run, leaks = 30 * DiscreteGaussian(40, 1), PrivacyLoss.of(Approximate(0.01, 9e-8))
-    first = filter_.add(filter_.start, leaks)
+    run, failures = 30 * DiscreteGaussian(40, 1), PrivacyLoss.of(Approximate(0.01, 9e-8))
+    first = filter_.add(filter_.start, failures)
     assert filter_.admits(filter_.add(first, run))
     first = filter_.add(filter_.start, run)
     assert filter_.admits(first)
-    assert not filter_.admits(filter_.add(first, leaks))
+    assert not filter_.admits(filter_.add(first, failures))
 
 
 @given(st.lists(st.sampled_from(CHARGES), max_size=12))
 @settings(max_examples=60, deadline=None)
-def test_leaks_and_sums_never_fall_and_admitted_ones_stay_within(
+def test_failures_and_sums_never_fall_and_admitted_ones_stay_within(
     charges: list[PrivacyLoss],
 ) -> None:
     filter_ = made(USUAL)
     spent = filter_.start
     for loss in charges:
         after = filter_.add(spent, loss)
-        assert after.leak >= spent.leak
+        assert after.failures >= spent.failures
         assert all(x <= y for x, y in zip(spent.sums, after.sums, strict=True))
         if filter_.admits(after):
-            assert after.alone is not None or after.leak <= filter_.leak_bound
+            assert after.alone is not None or after.failures <= filter_.failure_bound
             assert filter_.recounted(spent, after, loss) == _slack(filter_, spent, after, loss)
             spent = after
 
 
 def _slack(filter_: Filter, spent: Spent, after: Spent, loss: PrivacyLoss) -> Spent:
-    """The recorded sums, but for what machines differ by in a square beside a leak."""
+    """The recorded sums, but for what machines differ by in a square with a failure."""
     found = filter_.recounted(spent, after, loss)
     assert all(x <= y for x, y in zip(found.sums, after.sums, strict=True))
     if after.sums[1] < EXHAUSTED:

@@ -74,8 +74,8 @@ def divergence(pair: Pair, order: Fraction) -> float:
 
 
 def parts(term: Term) -> list[tuple[Term, int]]:
-    """Terms whose pairs together are just the pair of this one, apart from leaks. The pair that a
-    sum's is bounded by on a grid dominates it, and is not mirrored itself."""
+    """Terms whose pairs together are just the pair of this one, apart from failures. The pair that
+    a sum's is bounded by on a grid dominates it, and is not mirrored itself."""
     if isinstance(term, Shuffled | Threshold):
         return [(one, n * m) for inner, n in term.privacy_loss.terms for one, m in parts(inner)]
     return [(term, 1)]
@@ -130,9 +130,9 @@ class TestOthers:
 class TestSamples:
     @pytest.mark.parametrize("order", [Fraction(3, 2), Fraction(5), Fraction(20)])
     @pytest.mark.parametrize("rate", [Fraction(1, 20), Fraction(2, 5)])
-    @pytest.mark.parametrize("leak", [0, Fraction(1, 10**9)])
+    @pytest.mark.parametrize("failure", [0, Fraction(1, 10**9)])
     def test_a_sample_of_a_mirrored_sum_costs_no_less_than_shown(
-        self, leak: Fraction, rate: Fraction, order: Fraction
+        self, failure: Fraction, rate: Fraction, order: Fraction
     ) -> None:
         """In both orders of the neighbours, of all outcomes of a bit beside those of a normal
         value; the pair on a grid is not mirrored, and is not used for this."""
@@ -143,7 +143,7 @@ class TestSamples:
         )
         mixed, power = float(1 - rate) * q + float(rate) * p, float(order)
         loss = Pure(0.5) + Gaussian(3)
-        found = renyi(PoissonSampled(Threshold(loss, leak) if leak else loss, rate), order)
+        found = renyi(PoissonSampled(Threshold(loss, failure) if failure else loss, rate), order)
         for one, two in ((mixed, q), (q, mixed)):
             held = (one > 0) & (two > 0)
             log_moment = np.logaddexp.reduce(

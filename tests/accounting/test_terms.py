@@ -105,7 +105,7 @@ class TestTable:
         with precision(reference.BITS):
             for law in reference.laws_of_term(term):
                 if _bounds.failure_probability(1 * term) and not law.infinite > 0:
-                    continue  # what leaks doesn't show in this order
+                    continue  # what failures doesn't show in this order
                 for order in ORDERS:
                     finite_law = {ratio: p / (1 - law.infinite) for ratio, p in law.finite.items()}
                     beside = reference.exact(law.mu_squared * order / 2)
@@ -124,7 +124,7 @@ class TestTable:
             assert reference.delta(PrivacyLoss.of(term), epsilon) - ball(delta) < 1e-100
 
     @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
-    def test_a_leak_is_said(self, term: Term) -> None:
+    def test_a_failure_is_said(self, term: Term) -> None:
         with precision(reference.BITS):
             for law in reference.laws_of_term(term):
                 said = ball(_bounds.failure_probability(PrivacyLoss.of(term)))
@@ -235,7 +235,7 @@ class TestDiscreteLaplace:
 
     @pytest.mark.parametrize("scale", [Fraction(1), Fraction(7, 3)])
     @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1, 2), Fraction(1)])
-    def test_several_moves_never_leak_more_than_one(
+    def test_several_moves_never_failure_more_than_one(
         self, scale: Fraction, epsilon: Fraction
     ) -> None:
         """The whole profile, not only the Renyi divergence: one coordinate's is the worst."""
@@ -248,7 +248,7 @@ class TestDiscreteLaplace:
     @pytest.mark.parametrize("scale", SCALES[1:])
     @pytest.mark.parametrize("shift", SHIFTS)
     @pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(1, 50), Fraction(1, 3), Fraction(1)])
-    def test_both_directions_leak_the_same(
+    def test_both_directions_failure_the_same(
         self, scale: Fraction, shift: int, epsilon: Fraction
     ) -> None:
         """Outcome by outcome: the noise around 0 and around the shift, either one first."""
@@ -276,12 +276,12 @@ class TestDiscreteLaplace:
 
 
 class TestApproximate:
-    def test_without_a_leak_it_is_pure(self) -> None:
+    def test_without_a_failure_it_is_pure(self) -> None:
         for order in ORDERS:
             assert renyi(Approximate(0.5, 0), order).overlaps(renyi(Pure(0.5), order))
         assert Approximate(0.5, 0).approximate() == Pure(0.5).approximate()
 
-    def test_says_its_leak(self) -> None:
+    def test_says_its_failure(self) -> None:
         assert _bounds.failure_probability(
             3 * Approximate(1, 1e-6) + 2 * Approximate(0, 0.1) + Pure(1)
         ) == (Fraction(3, 10**6) + Fraction(2, 10))

@@ -145,7 +145,9 @@ class TestMixtures:
     @given(some_loss(), epsilons)
     def test_epsilon_of_delta_comes_back(self, loss: PrivacyLoss, epsilon: float) -> None:
         delta = loss.delta(epsilon)
-        if 0 < delta < 0.9 and not _bounds.failure_probability(loss):  # near a leak, epsilon leaps
+        if 0 < delta < 0.9 and not _bounds.failure_probability(
+            loss
+        ):  # near a failure, epsilon leaps
             assert loss.epsilon(delta) <= epsilon * (1 + 3e-3) + 1e-5
 
     @settings(max_examples=40)
@@ -163,7 +165,7 @@ class TestMixtures:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class LeakyZcdp(Term):
-    """rho-zCDP but for a leak: a term of a kind that does not exist yet."""
+    """rho-zCDP but for a failure: a term of a kind that does not exist yet."""
 
     rho: Fraction
     delta: Fraction
@@ -179,13 +181,13 @@ class LeakyZcdp(Term):
 
 
 @pytest.mark.parametrize("name", ["zCDP", "Renyi"])
-def test_every_curve_counts_the_leaks(name: str) -> None:
-    rho, leak = Fraction(1, 100), Fraction(1, 10**4)
-    leaky, tight = 3 * LeakyZcdp(rho, leak), 3 * Zcdp(rho)
+def test_every_curve_counts_the_failures(name: str) -> None:
+    rho, failure = Fraction(1, 100), Fraction(1, 10**4)
+    leaky, tight = 3 * LeakyZcdp(rho, failure), 3 * Zcdp(rho)
     place = list(_theorems._EPSILONS).index(name)
     epsilon, delta = _theorems._EPSILONS[name], _theorems._DELTAS[place]
     for a in EPSILONS:
-        assert known(delta(leaky, a)) == known(delta(tight, a)) + 3 * leak
+        assert known(delta(leaky, a)) == known(delta(tight, a)) + 3 * failure
     assert epsilon(leaky, Fraction(4, 10**4)) == epsilon(tight, Fraction(1, 10**4))
     with pytest.raises(NoBound, match="above the deltas of the terms"):
         known(epsilon(leaky, Fraction(3, 10**4)))
@@ -304,7 +306,7 @@ class TestKnownValues:
         assert (0 * Gaussian(1)).epsilon() == 0
         assert (5 * Pure(0)).epsilon() == (5 * Pure(0)).delta(0) == 0
 
-    def test_leaks_add_up_to_certainty(self) -> None:
+    def test_failures_add_up_to_certainty(self) -> None:
         assert (3 * Approximate(1, 0.5)).delta(10) == pytest.approx(0.875, abs=1e-9)
         assert (10**6 * Approximate(1, 0.5)).delta(0) == 1.0
         assert _theorems._basic_delta(10**6 * Approximate(1, 0.5), Fraction(1)) == 1

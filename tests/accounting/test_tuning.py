@@ -246,7 +246,7 @@ class TestLeaks:
             epsilon, delta = known(_bounds.approximate(1 * term))
             assert real.delta(float(epsilon)) <= float(delta) + SURE
 
-    def test_a_leak_is_counted_for_each_run(self) -> None:
+    def test_a_failure_is_counted_for_each_run(self) -> None:
         term = TunedNegativeBinomial(self.BASE, 1, Fraction(1, 10))
         assert term.failure_probability() == Fraction(1, 10)
         assert TunedNegativeBinomial(
@@ -254,7 +254,7 @@ class TestLeaks:
         ).failure_probability() == Fraction(1, 20)
         assert TunedPoisson(self.BASE, 7).failure_probability() == Fraction(7, 100)
 
-    def test_apart_from_leaks_of_a_threshold(self) -> None:
+    def test_apart_from_failures_of_a_threshold(self) -> None:
         """As for the noise alone."""
         leaking = TunedPoisson(Threshold(Gaussian(3), 1e-9), 10)
         plain = TunedPoisson(Gaussian(3), 10)

@@ -42,11 +42,14 @@ from tests.accounting.strategies import (
 
 
 def unchecked(
-    limit: Limit, leak: Fraction, shares: tuple[tuple[Fraction, Fraction], ...], squares: Squares
+    limit: Limit,
+    failures: Fraction,
+    shares: tuple[tuple[Fraction, Fraction], ...],
+    squares: Squares,
 ) -> Filter:
     """A filter that shares out more delta than there is."""
     filter_ = object.__new__(Filter)
-    values = {"limit": limit, "leak": leak, "shares": shares, "squares": squares}
+    values = {"limit": limit, "failures": failures, "shares": shares, "squares": squares}
     for name, value in values.items():
         object.__setattr__(filter_, name, value)
     return filter_
@@ -74,12 +77,12 @@ class TestUnsoundRules:
         assert worst(by_sum(admits), menu, 0.5) > 1.4 * 0.05
         assert worst(by_filter(Filter.for_limit(Limit(0.5, 0.05))), menu, 0.5) < 0.05
 
-    def test_the_whole_delta_for_leaks_and_again_for_each_order(self) -> None:
+    def test_the_whole_delta_for_failures_and_again_for_each_order(self) -> None:
         limit = Limit(0.5, 0.1)
         filter_ = Filter.for_limit(limit)
         greedy = object.__new__(Filter)
         object.__setattr__(greedy, "limit", limit)
-        object.__setattr__(greedy, "leak", limit.delta)
+        object.__setattr__(greedy, "failures", limit.delta)
         shares = tuple((order, limit.delta) for order, _ in filter_.shares)
         object.__setattr__(greedy, "shares", shares)
         object.__setattr__(greedy, "squares", filter_.squares)
@@ -104,7 +107,7 @@ class TestUnsoundRules:
         menu: list[Term] = [Pure(0.25), Approximate(0, 0.004), Approximate(0.25, 0.05), Pure(0.58)]
         assert worst(rule, menu, 0.5) > 1.05 * 0.05
 
-    def test_leaks_that_nobody_counts(self) -> None:
+    def test_failures_that_nobody_counts(self) -> None:
         filter_ = Filter.for_limit(Limit(0.5, 0.05))
 
         def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
@@ -166,7 +169,7 @@ class TestSquares:
         rule = by_filter(unchecked(limit, Fraction(0), (), Squares(twice, Fraction(0))))
         assert worst(rule, [one], float(limit.epsilon), 1) > 1.8 * float(limit.delta)
 
-    def test_all_of_delta_for_squares_and_again_for_leaks_is_unsound(self) -> None:
+    def test_all_of_delta_for_squares_and_again_for_failures_is_unsound(self) -> None:
         limit = Limit(0.5, 0.05)
         greedy = unchecked(limit, limit.delta, (), Squares(limit.delta, Fraction(0)))
         full = largest_square(limit.epsilon, limit.delta)

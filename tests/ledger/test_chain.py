@@ -174,8 +174,8 @@ class TestAlone:
             verify(links)
 
 
-class TestBesideLeaks:
-    """A run that is counted as a normal value beside a leak, in a chain."""
+class TestWithFailures:
+    """A run that is counted as a normal value with a failure, in a chain."""
 
     PAID = 200 * PoissonSampled(Gaussian(1.2), 0.01)
 
@@ -193,10 +193,10 @@ class TestBesideLeaks:
         again.verify()
         assert again.filter.squares == Filter.for_limit(LIMIT).squares
         with again._store.reading() as rows:
-            assert list(rows.links())[-1].state.spent.leak > 0
+            assert list(rows.links())[-1].state.spent.failures > 0
 
     @pytest.mark.parametrize(
-        ("leak", "square", "is_believed"),
+        ("failures", "square", "is_believed"),
         [
             (1, 1, True),
             (1, 1.01, True),
@@ -209,15 +209,15 @@ class TestBesideLeaks:
         ],
     )
     def test_a_price_that_dominates_nothing_is_damage(
-        self, ledger: Ledger, leak: float, square: float, is_believed: bool
+        self, ledger: Ledger, failures: float, square: float, is_believed: bool
     ) -> None:
-        """Any leak will do, with a square that is large enough beside it."""
+        """Any failure will do, with a square that is large enough beside it."""
         with ledger._store.reading() as rows:
             opening, first, run, *_ = rows.links()
         before, after = first.state.spent, run.state.spent
         more = math.ceil((after.sums[1] - before.sums[1]) * Fraction(square))
         sums = (after.sums[0], before.sums[1] + more, *after.sums[2:])
-        spent = replace(after, leak=math.ceil(after.leak * Fraction(leak)), sums=sums)
+        spent = replace(after, failures=math.ceil(after.failures * Fraction(failures)), sums=sums)
         links = [opening, first, replace(run, state=replace(run.state, spent=spent))]
         with nullcontext() if is_believed else pytest.raises(LedgerDamaged):
             verify(links)
@@ -225,7 +225,7 @@ class TestBesideLeaks:
     def test_ledgers_of_earlier_versions_count_as_they_did(self, tmp_path: Path) -> None:
         usual = Filter.for_limit(LIMIT)
         assert usual.squares is not None
-        older = replace(usual, squares=replace(usual.squares, beside_leaks=False))
+        older = replace(usual, squares=replace(usual.squares, with_failures=False))
         ledger = Ledger.create(tmp_path / "y", unit=PERSON, limit=LIMIT, filter=older)
         pay(ledger, Gaussian(40))
         with pytest.raises(BudgetExceeded):
@@ -237,10 +237,10 @@ class TestBesideLeaks:
         assert Ledger.open(tmp_path / "y").filter == older
 
     def test_ledgers_of_earlier_versions_keep_their_shares(self, tmp_path: Path) -> None:
-        """Then 10 % of delta was for leaks under every limit."""
+        """Then 10 % of delta was for failures under every limit."""
         limit, path = Limit(8, 1e-6), tmp_path / "y"
         older = evenly_shared(limit)
-        assert older.leak < Filter.for_limit(limit).leak
+        assert older.failures < Filter.for_limit(limit).failures
         Ledger.create(path, unit=PERSON, limit=limit, filter=older)
         for ledger in (Ledger.open(path), Ledger.open_or_create(path, unit=PERSON, limit=limit)):
             assert ledger.filter == older

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
 from discreet._unit import Change, Unit
 from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure, Spent, Zcdp
-from discreet.accounting._filter_sums import LEAK_UNIT, UNIT
+from discreet.accounting._filter_sums import FAILURE_UNIT, UNIT
 from discreet.errors import LedgerDamaged
 from discreet.ledger._canonical import sha256
 from discreet.ledger._entries import ROOT, read, write
@@ -194,7 +194,7 @@ def test_the_format_is_what_it_was() -> None:
     )
     assert row.key == "request " + sha256(["ana", "first"])
     assert row.digest == "1f2fb7958a8d4083226052f2569181082c4ab1b35adafaaee292c028401d075f"
-    assert (2, Fraction(1, 10**18), Fraction(1, 10**60)) == (FORMAT, UNIT, LEAK_UNIT)
+    assert (2, Fraction(1, 10**18), Fraction(1, 10**60)) == (FORMAT, UNIT, FAILURE_UNIT)
 
 
 def test_limits_are_written_by_their_names() -> None:

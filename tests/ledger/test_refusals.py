@@ -52,11 +52,11 @@ def test_a_pure_charge_is_refused_in_few_words() -> None:
     assert "by itself" not in refused(ledger, 1 * Pure(0.5))
 
 
-def test_a_run_whose_leak_no_longer_fits() -> None:
+def test_a_run_whose_failure_no_longer_fits() -> None:
     ledger = Ledger.in_memory(unit=Unit.ROW, limit=LIMIT)
     ledger.charge(Approximate(0, 9e-8), purpose="keys", by="ana")
     said = refused(ledger, RUN)
-    assert "too little is left of the limit's delta that is set aside for leaks" in said
+    assert "too little is left of the limit's delta that is set aside for failures" in said
     assert "by itself this charge costs" in said
 
 

@@ -60,7 +60,7 @@ def test_a_limit_without_delta_says_so(loss: object) -> None:
 
 def test_deltas_beyond_their_share_are_named() -> None:
     payer = ledger(1, 1e-6)
-    share = payer.filter.leak
+    share = payer.filter.failures
     pay(payer, Approximate(0.1, share))
     said = refused(payer, Approximate(0.1, share))
     assert f"would add up to {up(2 * share)}, and {up(share)} of the limit's delta" in said

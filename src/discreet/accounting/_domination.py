@@ -1,9 +1,9 @@
 """Normal laws that dominate a charge: its price where squares of mu are added up.
 
-A pair of laws dominates another pair if every test has at least as much power against it. For a
-bit beside a normal value only one threshold matters, which gives closed forms. A loss that is fixed
-beforehand, such as a training run, is dominated by a normal law beside a leak, which is found from
-the whole privacy profile. The proofs are in docs/proofs/filter.md, under "Squares".
+A pair of laws dominates another pair if every test has at least as much power against it. For a bit
+beside a normal value only one threshold matters, which gives closed forms. A loss that is fixed
+beforehand, such as a training run, is dominated by a normal law together with a failure, which is
+found from the whole privacy profile. The proofs are in docs/proofs/filter.md, under "Squares".
 """
 
 import math
@@ -27,10 +27,10 @@ from discreet.accounting.pld._dominating_pairs import Side
 
 _BITS = 256
 _PROFILE_BITS = 128
-_SMALLEST_PART = Fraction(1, 10**4)  # of the leaks' share: the least that one charge takes
+_SMALLEST_PART = Fraction(1, 10**4)  # of the failures' share: the least that one charge takes
 _LEAST_DELTA = 1e-200
 _LARGEST_LOSS = 500.0  # its exponential is a float
-_LEAK_DIGITS = 4
+_FAILURE_DIGITS = 4
 _SQUARE_DIGITS = 6
 _HALVINGS = 40
 
@@ -99,15 +99,15 @@ class Chords:
             tuple(fraction(bound.deltas[i]) for i in hull),
         )
 
-    def square(self, leak: Fraction) -> Fraction | Unknown:
+    def square(self, failure: Fraction) -> Fraction | Unknown:
         """The smallest square of mu, rounded up, at which the profile is dominated by a normal
-        value, or, with probability ``leak``, a full leak.
+        value, or, with probability ``failure``, everything.
 
         Each chord is a line delta = power - size e^epsilon. It lies below the profile of the
         dominating pair if that pair has a test of this size and at least this power.
         """
-        if self.deltas[-1] > leak:
-            return Unknown("its delta stays above the probability of a leak")
+        if self.deltas[-1] > failure:
+            return Unknown("its delta stays above the probability of a failure")
         mu = arb(0)
         with precision(_PROFILE_BITS):
             thresholds = [ball(epsilon).exp() for epsilon in self.epsilons]
@@ -115,22 +115,22 @@ class Chords:
                 fall = ball(self.deltas[i] - self.deltas[i + 1])
                 size = fall / (thresholds[i + 1] - thresholds[i])
                 power = ball(self.deltas[i]) + size * thresholds[i]
-                mu = mu.max(_distance(size, power, ball(leak)))
+                mu = mu.max(_distance(size, power, ball(failure)))
             if not mu.is_finite():
-                return Unknown("no normal law dominates it beside this leak")
+                return Unknown("no normal law dominates it together with this failure")
             square = upper_fraction(mu**2)
         return decimal_up(square, _SQUARE_DIGITS) if square else square
 
-    def near_square(self, leak: float) -> float:
+    def near_square(self, failure: float) -> float:
         """An estimate of that square in floats; infinite if there is none."""
-        if self.deltas[-1] > leak:
+        if self.deltas[-1] > failure:
             return math.inf
         thresholds, deltas = np.exp(_floats(self.epsilons)), _floats(self.deltas)
         size = -np.diff(deltas) / np.diff(thresholds)
         power = deltas[:-1] + size * thresholds[:-1]
-        matters = (power > leak) & (size < 1 - leak)
+        matters = (power > failure) & (size < 1 - failure)
         with np.errstate(all="ignore"):
-            ends = scipy.special.ndtri([(power - leak) / (1 - leak), size / (1 - leak)])
+            ends = scipy.special.ndtri([(power - failure) / (1 - failure), size / (1 - failure)])
             mu = ends[0] - ends[1]
         most = float(np.max(mu[matters], initial=0.0))
         return most**2 if math.isfinite(most) else math.inf
@@ -140,13 +140,13 @@ def _floats(numbers: tuple[Fraction, ...]) -> Floats:
     return np.array([float(number) for number in numbers])
 
 
-def _distance(size: arb, power: arb, leak: arb) -> arb:
-    """The distance mu of two normal laws for which a test has this size and power beside the leak:
-    power = leak + (1 - leak) Phi(Phi^-1(size / (1 - leak)) + mu). Infinite if no distance
-    suffices."""
-    if power <= leak:
+def _distance(size: arb, power: arb, failure: arb) -> arb:
+    """The distance mu of two normal laws for which a test has this size and power, including the
+    failure: power = failure + (1 - failure) Phi(Phi^-1(size / (1 - failure)) + mu). Infinite if no
+    distance suffices."""
+    if power <= failure:
         return arb(0)
-    size, power = size / (1 - leak), (power - leak) / (1 - leak)
+    size, power = size / (1 - failure), (power - failure) / (1 - failure)
     if size >= 1 and power <= 1:
         return arb(0)
     distance = arb(2).sqrt() * ((2 * size).erfcinv() - (2 * power).erfcinv())
@@ -154,9 +154,9 @@ def _distance(size: arb, power: arb, leak: arb) -> arb:
 
 
 @lru_cache(maxsize=256)
-def chords(loss: Sum, leak: Fraction) -> Chords | Unknown:
-    """The profile of the loss, down to a delta that is a small part of ``leak``."""
-    least = float(leak * _SMALLEST_PART) / 2
+def chords(loss: Sum, failure: Fraction) -> Chords | Unknown:
+    """The profile of the loss, down to a delta that is a small part of ``failure``."""
+    least = float(failure * _SMALLEST_PART) / 2
     if least < _LEAST_DELTA:
         return Unknown("no profile is computed at such small deltas")
     if isinstance(pairs := _pairs.own_pairs(loss, Side.UPPER), Unknown):
@@ -165,14 +165,16 @@ def chords(loss: Sum, leak: Fraction) -> Chords | Unknown:
 
 
 @lru_cache(maxsize=256)
-def beside_leak(loss: Sum, leak: Fraction, most: Fraction) -> tuple[Fraction, Fraction] | Unknown:
-    """A leak and a square of mu, rounded up, that together dominate the loss. They are chosen so
-    that the most copies of the loss fit into a total ``leak`` and a total square of ``most``.
+def with_failure(
+    loss: Sum, failure: Fraction, most: Fraction
+) -> tuple[Fraction, Fraction] | Unknown:
+    """A failure and a square of mu, rounded up, that together dominate the loss. They are chosen so
+    that the most copies of the loss fit into a total ``failure`` and a total square of ``most``.
 
-    A larger leak makes the square smaller. A bisection finds the leak at which leak and square take
-    the same part of their totals.
+    A larger failure makes the square smaller. A bisection finds the failure at which failure and
+    square take the same part of their totals.
     """
-    found, whole = chords(loss, leak), float(leak)
+    found, whole = chords(loss, failure), float(failure)
     if isinstance(found, Unknown):
         return found
 
@@ -183,6 +185,6 @@ def beside_leak(loss: Sum, leak: Fraction, most: Fraction) -> tuple[Fraction, Fr
         return near_square(part * whole) <= part * float(most)
 
     log_part, _ = halved(is_large, 0.0, math.log(_SMALLEST_PART), _HALVINGS)
-    chosen = min(decimal_up(leak * fraction(math.exp(log_part)), _LEAK_DIGITS), leak)
+    chosen = min(decimal_up(failure * fraction(math.exp(log_part)), _FAILURE_DIGITS), failure)
     square = found.square(chosen)
     return square if isinstance(square, Unknown) else (chosen, square)

@@ -1,18 +1,18 @@
 """The filter: which charges, chosen adaptively, still fit under a limit.
 
 A filter is fixed before the first charge. Under an (epsilon, delta) limit it keeps running sums of
-pure epsilons, of squares of mu, and of Renyi divergences at a few orders. Squares, orders and leaks
-each have a share of delta. A charge is admitted if and only if afterwards the leaks are within
-their share and *some* sum is within its bound. A limit of another kind has its own sums and no
-leaks, and *all* sums must be within their bounds. docs/proofs/filter.md proves that this is sound
-for charges that are chosen with all earlier answers in view. The best of several theorems, with the
-whole delta each, would not be.
+pure epsilons, of squares of mu, and of Renyi divergences at a few orders. Squares, orders and
+failures each have a share of delta. A charge is admitted if and only if afterwards the failures are
+within their share and *some* sum is within its bound. A limit of another kind has its own sums and
+no failures, and *all* sums must be within their bounds. docs/proofs/filter.md proves that this is
+sound for charges that are chosen with all earlier answers in view. The best of several theorems,
+with the whole delta each, would not be.
 
 A charge that is neither pure nor Gaussian, such as a training run, can be counted in two ways:
-plain, or among the squares by a normal value that dominates its whole profile beside a leak. Its
-price holds both ways in order of preference, and the first one that fits is taken.
+plain, or among the squares by a normal value that dominates its whole profile together with a
+failure. Its price holds both ways in order of preference, and the first one that fits is taken.
 
-A first charge that no sum admits, but whose leaks are within their share, is decided by its own
+A first charge that no sum admits, but whose failures are within their share, is decided by its own
 cost with all of delta: a training run that was planned for this limit fits. Only pure charges can
 follow it, within the epsilon that it leaves.
 
@@ -32,7 +32,7 @@ from discreet._exact import ball, decimal_up, fraction, precision, root_down, up
 from discreet.accounting._domination import epsilon_of_square, largest_square
 from discreet.accounting._filter_sums import (
     EXHAUSTED,
-    LEAK_UNIT,
+    FAILURE_UNIT,
     SQUARES,
     UNIT,
     Counting,
@@ -42,12 +42,12 @@ from discreet.accounting._filter_sums import (
     MuSquaredSum,
     RenyiSum,
     RhoSum,
-    counting_beside_leak,
+    counting_with_failure,
     plain_counting,
     units_up,
 )
 from discreet.accounting._loss import PrivacyLoss
-from discreet.accounting._shares import FOR_LEAKS, FOR_TRAINING, Shares, Squares, room, usual
+from discreet.accounting._shares import FOR_FAILURES, FOR_TRAINING, Shares, Squares, room, usual
 from discreet.accounting.terms._pure import Pure
 from discreet.errors import InvalidArgument, NoBound
 
@@ -59,36 +59,36 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """The leaks and the running sums of a filter, in whole units.
+    """The failures and the running sums of a filter, in whole units.
 
     ``alone`` is set if the first charge was beyond all sums: its cost by itself with all of delta,
     plus the pure epsilons since then. A sum that reaches ``EXHAUSTED`` stays there, beyond every
     bound.
     """
 
-    leak: int
+    failures: int
     sums: tuple[int, ...]
     alone: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """A limit, and the shares of its delta for leaks, squares and orders.
+    """A limit, and the shares of its delta for failures, squares and orders.
 
-    ``shares`` holds pairs of an order and its share. All shares together, with ``leak`` and the
+    ``shares`` holds pairs of an order and its share. All shares together, with ``failures`` and the
     share of ``squares``, are at most the limit's delta. A limit without a delta has no shares.
     """
 
     limit: AnyLimit
-    leak: Fraction = Fraction(0)
+    failures: Fraction = Fraction(0)
     shares: tuple[tuple[Fraction, Fraction], ...] = ()
     squares: Squares | None = None
 
     @staticmethod
     def for_limit(limit: AnyLimit) -> "Filter":
         """The default filter: most of delta goes to squares and to the order at which many small
-        charges would fill this limit, the rest to other orders and to leaks. Leaks get 10 % of
-        delta, and up to 50 % if epsilon is large and delta small."""
+        charges would fill this limit, the rest to other orders and to failures. Failures get 10 %
+        of delta, and up to 50 % if epsilon is large and delta small."""
         return _shared(limit, usual)
 
     @staticmethod
@@ -99,19 +99,19 @@ class Filter:
         return _shared(limit, lambda _: FOR_TRAINING)
 
     @staticmethod
-    def for_leaks(limit: AnyLimit) -> "Filter":
+    def for_failures(limit: AnyLimit) -> "Filter":
         """A filter for a ledger that is mostly for charges that fail with a small probability, such
         as private keys: half of delta is for them, whatever the limit."""
-        return _shared(limit, lambda _: FOR_LEAKS)
+        return _shared(limit, lambda _: FOR_FAILURES)
 
     def __post_init__(self) -> None:
         squares = Fraction(0) if self.squares is None else self.squares.share
-        if self.leak < 0 or any(order <= 1 or share <= 0 for order, share in self.shares):
+        if self.failures < 0 or any(order <= 1 or share <= 0 for order, share in self.shares):
             raise InvalidArgument("a filter's orders lie above 1 and its shares of delta above 0")
         if self.squares is not None and not (squares > 0 and self.squares.floor >= 0):
             raise InvalidArgument("a filter's squares have a share above 0 and a floor from 0 on")
         delta = self.limit.delta if isinstance(self.limit, Limit) else Fraction(0)
-        if self.leak + squares + sum(share for _, share in self.shares) > delta:
+        if self.failures + squares + sum(share for _, share in self.shares) > delta:
             raise InvalidArgument(
                 "a filter's shares of delta add up to more than the limit's delta"
             )
@@ -119,7 +119,7 @@ class Filter:
     def __hash__(self) -> int:
         """The hash of one share: a ledger looks up its filter's sums and prices many times for each
         charge, and to hash all shares would take longer than the rest."""
-        return hash(self.leak)
+        return hash(self.failures)
 
     @property
     def sums(self) -> tuple[FilterSum, ...]:
@@ -137,20 +137,20 @@ class Filter:
         so a ledger asks before it locks anything."""
         plain = plain_counting(self.sums, loss)
         ways = [plain]
-        if (beside := self._beside(loss, plain)) is not None:
-            # Beside a leak a charge keeps the squares for those that follow. Leaks may be needed
-            # for others like it, and then the way decides of which more copies fit.
-            is_first = not plain.leak or self._is_better(beside, plain)
-            ways.insert(0 if is_first else 1, beside)
+        if (counted := self._with_failure(loss, plain)) is not None:
+            # Counted with a failure, a charge leaves the squares for those that follow. Failures
+            # may be needed for others like it, and then the way decides of which more copies fit.
+            is_first = not plain.failures or self._is_better(counted, plain)
+            ways.insert(0 if is_first else 1, counted)
         fits = any(self._is_within(_plus(self.start, way)) for way in ways)
-        is_alone = not fits and plain.leak <= self.leak_bound
+        is_alone = not fits and plain.failures <= self.failure_bound
         return FilterCost(tuple(ways), self.alone(loss) if is_alone else None)
 
     def charged(self, spent: Spent, price: FilterCost) -> Spent:
         """The sums after a charge of this price, whether admitted or not. It is counted in the
         first way that fits, or in the plain way if none does."""
         if spent.alone is not None:
-            pure = EXHAUSTED if price.plain.leak else price.plain.sums[0]
+            pure = EXHAUSTED if price.plain.failures else price.plain.sums[0]
             after = _plus(spent, price.plain)
             return replace(after, alone=min(spent.alone + pure, EXHAUSTED))
         ways = (way for way in price.ways if self._takes(_plus(spent, way), way, price))
@@ -166,12 +166,12 @@ class Filter:
 
     def recounted(self, spent: Spent, recorded: Spent, loss: PrivacyLoss) -> Spent:
         """Lower bounds on the sums after this charge, counted in the way that the recorded sums
-        show. The recorded leak decides, even if another way would be chosen today."""
+        show. The recorded failures decide, even if another way would be chosen today."""
         price = self.priced(loss)
-        leak = (recorded.leak - spent.leak - price.plain.leak) * LEAK_UNIT
-        beside = self._beside(loss, price.plain, leak) if leak > 0 else None
-        if beside is not None and recorded.alone is None:
-            return _plus(spent, beside)
+        failure = (recorded.failures - spent.failures - price.plain.failures) * FAILURE_UNIT
+        counted = self._with_failure(loss, price.plain, failure) if failure > 0 else None
+        if counted is not None and recorded.alone is None:
+            return _plus(spent, counted)
         return self.charged(spent, FilterCost((price.plain,), price.alone))
 
     def admits(self, spent: Spent) -> bool:
@@ -193,9 +193,9 @@ class Filter:
         return units_up(exact, UNIT) if exact is not None and exact < EXHAUSTED * UNIT else None
 
     @property
-    def leak_bound(self) -> int:
-        """The bound on the sum of leaks, in whole `LEAK_UNIT`."""
-        return math.floor(self.leak / LEAK_UNIT)
+    def failure_bound(self) -> int:
+        """The bound on the sum of failures, in whole `FAILURE_UNIT`."""
+        return math.floor(self.failures / FAILURE_UNIT)
 
     @property
     def bounds(self) -> tuple[int, ...]:
@@ -207,11 +207,11 @@ class Filter:
         filter's shares of delta, rho, mu, or the largest used part of a Renyi limit's bounds.
 
         The last charge was admitted if and only if this is at most the limit's number (1 for a
-        Renyi limit). ``None`` if no sum decides, or if the leaks are beyond their share.
+        Renyi limit). ``None`` if no sum decides, or if the failures are beyond their share.
         """
         if spent.alone is not None:
             return spent.alone * UNIT
-        if spent.leak > self.leak_bound:
+        if spent.failures > self.failure_bound:
             return None
         found = [
             _within(self._reached(total, each), self.limit.most, is_within=total <= _bound(each))
@@ -225,14 +225,14 @@ class Filter:
 
     def would_reach(self, spent: Spent, loss: PrivacyLoss) -> Fraction | None:
         """The point that these sums would reach with this charge, which is refused. A charge that
-        can be counted beside a leak is counted so; ``None`` if only its leak is too large."""
+        can be counted with a failure is counted so; ``None`` if only its failure is too large."""
         price = self.priced(loss)
         after = self.charged(spent, price)
         beside = [way for way in price.ways if way != price.plain]
         if after.alone is not None or not beside:
             return self.reached(after)
         after = _plus(spent, beside[0])
-        reached = self.reached(replace(after, leak=min(after.leak, self.leak_bound)))
+        reached = self.reached(replace(after, failures=min(after.failures, self.failure_bound)))
         return None if reached is not None and reached <= self.limit.most else reached
 
     def multiplier_left(self, spent: Spent) -> Fraction | None:
@@ -282,7 +282,7 @@ class Filter:
         return _most(is_admitted)
 
     def _takes(self, after: Spent, way: Counting, price: FilterCost) -> bool:
-        """Whether a charge that leads to these sums is counted in this way. A leak helps the
+        """Whether a charge that leads to these sums is counted in this way. A failure helps the
         squares only, so it is spent only if they are within their bound."""
         is_of_use = way == price.plain or after.sums[SQUARES] <= self.bounds[SQUARES]
         return is_of_use and self._is_within(after)
@@ -294,25 +294,25 @@ class Filter:
         return min((part for part in parts if part is not None), default=None)
 
     def _part(self, way: Counting) -> Fraction | None:
-        """The larger of two parts: that of the leaks, and that of the sum that it fills least (for
-        limits without a delta, most)."""
+        """The larger of two parts: that of the failures, and that of the sum that it fills least
+        (for limits without a delta, most)."""
         pairs = zip(way.sums, self.bounds, strict=True)
         parts = [
             Fraction(total, bound) for total, bound in pairs if bound > 0 and total < EXHAUSTED
         ]
-        if not parts or (way.leak and not self.leak_bound):
+        if not parts or (way.failures and not self.failure_bound):
             return None
-        leak = Fraction(way.leak, self.leak_bound) if way.leak else Fraction(0)
-        return max(leak, min(parts) if isinstance(self.limit, Limit) else max(parts))
+        failures = Fraction(way.failures, self.failure_bound) if way.failures else Fraction(0)
+        return max(failures, min(parts) if isinstance(self.limit, Limit) else max(parts))
 
-    def _beside(
-        self, loss: PrivacyLoss, plain: Counting, leak: Fraction | None = None
+    def _with_failure(
+        self, loss: PrivacyLoss, plain: Counting, failure: Fraction | None = None
     ) -> Counting | None:
-        if self.squares is None or not self.squares.beside_leaks or not self.leak:
+        if self.squares is None or not self.squares.with_failures or not self.failures:
             return None
         squares = self.sums[SQUARES]
         assert isinstance(squares, MuSquaredSum)
-        return counting_beside_leak(squares, loss, plain, share=self.leak, leak=leak)
+        return counting_with_failure(squares, loss, plain, share=self.failures, failure=failure)
 
     def _is_better(self, one: Counting, other: Counting) -> bool:
         """Whether at least as many copies of the first way fit."""
@@ -322,7 +322,7 @@ class Filter:
     def _is_within(self, spent: Spent) -> bool:
         are_within = (s <= bound for s, bound in zip(spent.sums, self.bounds, strict=True))
         is_enough = any if isinstance(self.limit, Limit) else all
-        return spent.leak <= self.leak_bound and is_enough(are_within)
+        return spent.failures <= self.failure_bound and is_enough(are_within)
 
     def _reached(self, total: int, each: FilterSum) -> Fraction | None:
         """The point to which one sum has come, in the limit's own measure."""
@@ -364,11 +364,11 @@ def _sums(chosen: Filter) -> tuple[FilterSum, ...]:
 def _plus(spent: Spent, way: Counting) -> Spent:
     pairs = zip(spent.sums, way.sums, strict=True)
     sums = tuple(min(total + more, EXHAUSTED) for total, more in pairs)
-    return Spent(spent.leak + way.leak, sums)
+    return Spent(spent.failures + way.failures, sums)
 
 
 def _times(way: Counting, count: int) -> Counting:
-    return Counting(way.leak * count, tuple(min(one * count, EXHAUSTED) for one in way.sums))
+    return Counting(way.failures * count, tuple(min(one * count, EXHAUSTED) for one in way.sums))
 
 
 def _most(is_admitted: Callable[[int], bool]) -> int:
@@ -381,8 +381,8 @@ def _shared(limit: AnyLimit, shares_of: Callable[[Limit], Shares]) -> Filter:
     if not isinstance(limit, Limit) or limit.delta == 0:
         return Filter(limit)
     shares = shares_of(limit)
-    leak, orders = shares.of_leaks(limit), shares.of_orders(limit)
-    return Filter(limit, leak, orders, shares.of_squares(limit))
+    failures, orders = shares.of_failures(limit), shares.of_orders(limit)
+    return Filter(limit, failures, orders, shares.of_squares(limit))
 
 
 @lru_cache(maxsize=256)

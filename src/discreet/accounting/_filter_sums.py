@@ -5,7 +5,7 @@ before anything is drawn. The cost is `Unknown` if the sum can't count a term of
 
 A charge is counted in one or two ways. In the plain way, each term counts by itself. The other way
 combines the terms that have no square of mu, such as the steps of a training run: together they
-count as a normal value beside a leak. Only leaks and squares depend on the way.
+count as a normal value together with a failure. Only failures and squares depend on the way.
 """
 
 import math
@@ -17,11 +17,11 @@ from typing import Protocol
 from discreet._exact import precision, upper_fraction
 from discreet.accounting import _bounds
 from discreet.accounting._bounds import Bounds, Unknown, known
-from discreet.accounting._domination import beside_leak, chords, square_of_pure
+from discreet.accounting._domination import chords, square_of_pure, with_failure
 from discreet.accounting._loss import PrivacyLoss, Term
 
 UNIT = Fraction(1, 10**18)
-LEAK_UNIT = Fraction(1, 10**60)
+FAILURE_UNIT = Fraction(1, 10**60)
 EXHAUSTED = 10**40  # a sum that reaches this stays here, beyond every bound
 SQUARES = 1  # the place of the squares among the sums, where there are any
 _ELSEWHERE = 1 + Fraction(1, 10**6)  # floats of another machine may make a square larger by this
@@ -45,7 +45,7 @@ class FilterSum(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EpsilonSum:
-    """Pure epsilons; leaks are counted apart (basic composition: Dwork and Roth 2014, Theorem
+    """Pure epsilons; failures are counted apart (basic composition: Dwork and Roth 2014, Theorem
     3.16)."""
 
     most: Fraction
@@ -116,7 +116,7 @@ def pure_part(term: Bounds) -> Fraction | Unknown:
     """The epsilon that bounds a term's privacy loss, except with its failure probability."""
     whole = term.approximate()
     if isinstance(whole, Unknown) or whole[1] > term.failure_probability():
-        return Unknown(f"{term!r} has no fixed epsilon apart from its leaks")
+        return Unknown(f"{term!r} has no fixed epsilon apart from its failures")
     return whole[0]
 
 
@@ -125,9 +125,9 @@ def pure_part(term: Bounds) -> Fraction | Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """One way to count a charge: its additions to the leaks and to each sum."""
+    """One way to count a charge: its additions to the failures and to each sum."""
 
-    leak: int
+    failures: int
     sums: tuple[int, ...]
 
 
@@ -145,51 +145,55 @@ class FilterCost:
 
     @property
     def plain(self) -> Counting:
-        """The way with the smallest leak."""
-        return min(self.ways, key=lambda way: way.leak)
+        """The way that adds the least to the failures."""
+        return min(self.ways, key=lambda way: way.failures)
 
 
 def plain_counting(sums: Sequence[FilterSum], loss: PrivacyLoss) -> Counting:
     """Each term counted by itself."""
-    leak = units_up(_bounds.failure_probability(loss), LEAK_UNIT)
-    return Counting(leak, tuple(_cost(each, loss) for each in sums))
+    failures = units_up(_bounds.failure_probability(loss), FAILURE_UNIT)
+    return Counting(failures, tuple(_cost(each, loss) for each in sums))
 
 
-def counting_beside_leak(
+def counting_with_failure(
     squares: MuSquaredSum,
     loss: PrivacyLoss,
     plain: Counting,
     *,
     share: Fraction,
-    leak: Fraction | None = None,
+    failure: Fraction | None = None,
 ) -> Counting | None:
-    """Count the terms without a square together, as a normal value beside a leak.
+    """Count the terms without a square together, as a normal value together with a failure.
 
-    Without a ``leak``, the result is the normal value whose leak lets the most copies fit into the
-    ``share``. With a ``leak``, recorded by an earlier charge, it is the normal value beside that
-    leak, reduced by the largest difference between machines. ``None`` if there are no such terms,
-    or no such normal value.
+    Without ``failure``, the probability of the failure lets the most copies fit into the ``share``.
+    With a ``failure`` that an earlier charge recorded, the normal value is the one for it, reduced
+    by the largest difference between machines. ``None`` if there are no such terms, or no such
+    normal value.
     """
     with_square, rest = squares.split(loss)
     if not rest.terms or _bounds.failure_probability(rest):
         return None
-    both = beside_leak(rest, share, squares.most) if leak is None else _recorded(rest, share, leak)
+    both = (
+        with_failure(rest, share, squares.most)
+        if failure is None
+        else _recorded(rest, share, failure)
+    )
     if isinstance(both, Unknown):
         return None
     chosen, square = both
     total = min(units_up(known(squares.cost(with_square)) + square, UNIT), EXHAUSTED)
     sums = (*plain.sums[:SQUARES], total, *plain.sums[SQUARES + 1 :])
-    return Counting(plain.leak + units_up(chosen, LEAK_UNIT), sums)
+    return Counting(plain.failures + units_up(chosen, FAILURE_UNIT), sums)
 
 
 def _recorded(
-    loss: PrivacyLoss, share: Fraction, leak: Fraction
+    loss: PrivacyLoss, share: Fraction, failure: Fraction
 ) -> tuple[Fraction, Fraction] | Unknown:
     profile = chords(loss, share)
     if isinstance(profile, Unknown):
         return profile
-    square = profile.square(leak)
-    return square if isinstance(square, Unknown) else (leak, square / _ELSEWHERE)
+    square = profile.square(failure)
+    return square if isinstance(square, Unknown) else (failure, square / _ELSEWHERE)
 
 
 def units_up(amount: Fraction, unit: Fraction) -> int:

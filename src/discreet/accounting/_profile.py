@@ -116,7 +116,7 @@ def profile(loss: Sum, least: float = _LEAST) -> Profile:
     found = _Deltas.of(loss, least, end)
     if isinstance(found, Unknown):
         return _pointwise(loss, _spread(end, _FEW_POINTS))
-    if least < found.spent < 1 and end < (last := _leak_reached(loss, found.whole, found.spent)):
+    if least < found.spent < 1 and end < (last := _failure_reached(loss, found.whole, found.spent)):
         points.append(last)
     return _refined(found.delta, points)
 
@@ -219,10 +219,10 @@ def _end(loss: Sum, least: float) -> float:
     return found
 
 
-def _leak_reached(loss: Sum, whole: float, leak: float) -> float:
-    """An epsilon at which hardly more than the leak is left: the whole epsilon, or a smaller one
+def _failure_reached(loss: Sum, whole: float, failure: float) -> float:
+    """An epsilon at which hardly more than the failure is left: the whole epsilon, or a smaller one
     if that is far below. 0 if both are too large."""
-    near = _theorems.epsilon(loss, min(fraction(leak) * _HARDLY_MORE, _MOST_DELTA))
+    near = _theorems.epsilon(loss, min(fraction(failure) * _HARDLY_MORE, _MOST_DELTA))
     found = whole if whole <= _NEARBY * near else near
     return found if found < _LARGEST else 0.0
 

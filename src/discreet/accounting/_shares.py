@@ -1,11 +1,11 @@
-"""The shares of a limit's delta for leaks, squares and orders, and their defaults.
+"""The shares of a limit's delta for failures, squares and orders, and their defaults.
 
 The default serves all kinds of charges. The shares for training give nearly all of delta to
-squares, which count training runs and normal noise best. The shares for leaks give half of delta to
-charges that fail with a small probability, such as private keys. If epsilon is large and delta
-small, the default also gives leaks a large share.
+squares, which count training runs and normal noise best. The shares for failures give half of delta
+to charges that fail with a small probability, such as private keys. If epsilon is large and delta
+small, the default also gives failures a large share.
 
-The shares must add up to at most the limit's delta: a strategy may spend the leaks in nearly all
+The shares must add up to at most the limit's delta: a strategy may spend the failures in nearly all
 transcripts, and the squares in the few transcripts in which they matter.
 """
 
@@ -19,27 +19,27 @@ from discreet.accounting._renyi import log_conversion
 
 _BITS = 256
 _LARGEST_EPSILON = 10**6  # squares are counted under limits up to here
-_WHOLE = 220  # the epsilon * ln(1/delta) at which the formula for leaks would give all of delta
+_WHOLE = 220  # the epsilon * ln(1/delta) at which the formula for failures would give all of delta
 
 
 @dataclass(frozen=True, slots=True)
 class Squares:
     """How a filter counts squares of mu: at this share of delta. A part ``floor`` of the largest
-    sum of squares stays unspent, which makes small pure charges cheaper. ``beside_leaks`` says
-    whether charges that are neither pure nor Gaussian are counted beside a leak; it is false in
+    sum of squares stays unspent, which makes small pure charges cheaper. ``with_failures`` says
+    whether charges that are neither pure nor Gaussian are counted with a failure; it is false in
     ledgers of earlier versions."""
 
     share: Fraction
     floor: Fraction
-    beside_leaks: bool = False
+    with_failures: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Parts of delta for leaks, for squares and for orders, and the part of the squares that stays
-    unspent. An order is given as (order - 1) / (best order - 1)."""
+    """Parts of delta for failures, for squares and for orders, and the part of the squares that
+    stays unspent. An order is given as (order - 1) / (best order - 1)."""
 
-    leak: Fraction
+    failures: Fraction
     squares: Fraction
     floor: Fraction
     orders: tuple[tuple[int, Fraction], ...]
@@ -53,15 +53,15 @@ class Shares:
 
         pairs = zip(self.orders, other.orders, strict=True)
         return Shares(
-            between(self.leak, other.leak),
+            between(self.failures, other.failures),
             between(self.squares, other.squares),
             between(self.floor, other.floor),
             tuple((times, between(one, two)) for (times, one), (_, two) in pairs),
         )
 
-    def of_leaks(self, limit: Limit) -> Fraction:
-        """The part of this limit's delta for leaks."""
-        return limit.delta * self.leak
+    def of_failures(self, limit: Limit) -> Fraction:
+        """The part of this limit's delta for failures."""
+        return limit.delta * self.failures
 
     def of_orders(self, limit: Limit) -> tuple[tuple[Fraction, Fraction], ...]:
         """Each order with its part of this limit's delta."""
@@ -74,11 +74,11 @@ class Shares:
             return None
         share = limit.delta * self.squares
         floor = decimal_up(largest_square(limit.epsilon, share) * self.floor, digits=3)
-        return Squares(share, floor, beside_leaks=True)
+        return Squares(share, floor, with_failures=True)
 
 
 FOR_SMALL_LIMITS = Shares(
-    leak=Fraction(10, 100),
+    failures=Fraction(10, 100),
     squares=Fraction(42, 100),
     floor=Fraction(1, 100),
     orders=(
@@ -90,14 +90,14 @@ FOR_SMALL_LIMITS = Shares(
     ),
 )
 FOR_TRAINING = Shares(
-    leak=Fraction(10, 100),
+    failures=Fraction(10, 100),
     squares=Fraction(88, 100),
     floor=Fraction(1, 200),
     orders=((1, Fraction(2, 100)),),
 )
 
-FOR_LEAKS = Shares(
-    leak=Fraction(50, 100),
+FOR_FAILURES = Shares(
+    failures=Fraction(50, 100),
     squares=Fraction(26, 100),
     floor=Fraction(1, 100),
     orders=(
@@ -111,17 +111,17 @@ FOR_LEAKS = Shares(
 
 
 def usual(limit: Limit) -> Shares:
-    """The default shares. The part for leaks is epsilon * ln(1/delta) / 220, at least 10 % and at
-    most 50 %; the other parts are interpolated with it, from `FOR_SMALL_LIMITS` to `FOR_LEAKS`.
+    """The default shares. The part for failures is epsilon * ln(1/delta) / 220, at least 10 % and
+    at most 50 %; the other parts are interpolated with it, from `FOR_SMALL_LIMITS` to `FOR_LEAKS`.
 
-    Under a large epsilon many charges fit, so their leaks run out first. And the smaller delta is,
-    the less the other sums lose with a part of it.
+    Under a large epsilon many charges fit, so their failures run out first. And the smaller delta
+    is, the less the other sums lose with a part of it.
     """
-    least, most = FOR_SMALL_LIMITS.leak, FOR_LEAKS.leak
+    least, most = FOR_SMALL_LIMITS.failures, FOR_FAILURES.failures
     with precision(_BITS):
         part = lower_fraction(-ball(limit.delta).log() * ball(limit.epsilon)) / _WHOLE
     part = least if part <= least else min(decimal_down(part, digits=3), most)
-    return FOR_SMALL_LIMITS.towards(FOR_LEAKS, (part - least) / (most - least))
+    return FOR_SMALL_LIMITS.towards(FOR_FAILURES, (part - least) / (most - least))
 
 
 def room(order: Fraction, share: Fraction) -> Fraction:

@@ -72,10 +72,10 @@ def _exact(chosen: Filter) -> Filter:
     squares = chosen.squares and Squares(
         _checks.positive(share=chosen.squares.share),
         _checks.not_negative(floor=chosen.squares.floor),
-        chosen.squares.beside_leaks is True,
+        chosen.squares.with_failures is True,
     )
-    leak = _checks.not_negative(leak=chosen.leak)
-    return Filter(chosen.limit, leak, tuple(shares), squares)
+    failures = _checks.not_negative(failures=chosen.failures)
+    return Filter(chosen.limit, failures, tuple(shares), squares)
 
 
 def charge_for(

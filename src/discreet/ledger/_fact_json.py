@@ -38,7 +38,7 @@ def fact_to_json(fact: Fact) -> dict[str, object]:
                 "format": FORMAT,
                 "unit": {"column": unit.plain, "change": unit.change.value},
                 "limit": _limit_to_json(chosen.limit),
-                "leak": str(chosen.leak),
+                "leak": str(chosen.failures),
                 "shares": [[str(order), str(share)] for order, share in chosen.shares],
                 "squares": _squares_to_json(chosen.squares),
             }
@@ -121,15 +121,15 @@ def _limit_from_json(values: Mapping[str, Any]) -> AnyLimit:  # Any: JSON
 def _squares_to_json(squares: Squares | None) -> dict[str, str | bool] | None:
     if squares is None:
         return None
-    beside_leaks = {"beside_leaks": True} if squares.beside_leaks else {}
-    return {"share": str(squares.share), "floor": str(squares.floor), **beside_leaks}
+    with_failures = {"beside_leaks": True} if squares.with_failures else {}
+    return {"share": str(squares.share), "floor": str(squares.floor), **with_failures}
 
 
 def _squares_from_json(values: Mapping[str, Any] | None) -> Squares | None:  # Any: JSON
     if values is None:
         return None
-    beside_leaks = _truth(values.get("beside_leaks", False))
-    return Squares(Fraction(values["share"]), Fraction(values["floor"]), beside_leaks)
+    with_failures = _truth(values.get("beside_leaks", False))
+    return Squares(Fraction(values["share"]), Fraction(values["floor"]), with_failures)
 
 
 def state_to_json(state: LedgerState) -> dict[str, object]:
@@ -158,7 +158,7 @@ def state_from_json(values: Mapping[str, Any]) -> LedgerState:  # Any: JSON
 
 def _spent_to_json(spent: Spent) -> dict[str, object]:
     alone = {} if spent.alone is None else {"alone": spent.alone}
-    return {"leak": spent.leak, "sums": list(spent.sums), **alone}
+    return {"leak": spent.failures, "sums": list(spent.sums), **alone}
 
 
 def _spent_from_json(values: Mapping[str, Any]) -> Spent:  # Any: JSON

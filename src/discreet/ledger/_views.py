@@ -9,7 +9,7 @@ from discreet._budget import AnyLimit, Limit, RenyiLimit
 from discreet._exact import decimal_down, decimal_up, fraction, shown
 from discreet.accounting import Filter, PrivacyLoss, Spent, _bounds
 from discreet.accounting._bounds import Unknown
-from discreet.accounting._filter_sums import LEAK_UNIT, UNIT
+from discreet.accounting._filter_sums import FAILURE_UNIT, UNIT
 from discreet.errors import LedgerDamaged, NoBound
 from discreet.ledger._facts import (
     Backup,
@@ -155,21 +155,22 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
             left += f", or for Gaussian noise at a multiplier of {up(multiplier)} or more"
         left = f"{_by_itself(chosen, loss)}{left}"
     advice = "lower the budget of this query or ask the owner"
-    # 2. a leak, or a delta, that the limit has no room for
+    # 2. a failure, or a delta, that the limit has no room for
     if isinstance(limit, Limit) and limit.delta == 0 and not _is_pure(loss):
         return (
             f"{loss} has no pure bound, and the limit is {_most(limit)}: ask with noise that "
             f"needs no delta ({left}), or name a delta in the limit when the ledger is made"
         )
-    if after.leak and not isinstance(limit, Limit):
+    if after.failures and not isinstance(limit, Limit):
         return (
             f"{loss} fails with a small probability, and a limit in {limit.symbol} has no delta "
             f"for that: ask with a mechanism that needs no delta ({left})"
         )
-    if after.leak > chosen.leak_bound:
+    if after.failures > chosen.failure_bound:
         return (
-            f"the deltas of its terms would add up to {up(after.leak * LEAK_UNIT)}, and "
-            f"{down(chosen.leak_bound * LEAK_UNIT)} of the limit's delta is set aside for them; "
+            f"the deltas of its terms would add up to {up(after.failures * FAILURE_UNIT)}, and "
+            f"{down(chosen.failure_bound * FAILURE_UNIT)} of the limit's delta is set aside for "
+            "them; "
             f"{left}; {advice}"
         )
     # 3. a first charge that took the whole delta
@@ -178,8 +179,8 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
         return f"{taken}, and only charges without a delta fit now; {left}"
     if reached is None and len(chosen.priced(loss).ways) > 1:
         return (
-            f"it is counted beside a leak, and too little is left of the limit's delta that is set "
-            f"aside for leaks; {left}; {advice}"
+            "it is counted as a normal value together with a failure, and too little is left of "
+            f"the limit's delta that is set aside for failures; {left}; {advice}"
         )
     # 4. sums beyond the limit
     if reached is None:

@@ -127,9 +127,9 @@ def price_suggestion(
     asked: SuggestionOf, *, epsilon: Number, delta: Number = 0
 ) -> PricedSuggestion:
     """The suggestion at this price, with all checks that need no ledger. It reads no rows."""
-    price, leak = _checks.positive(epsilon=epsilon), _checks.not_negative(delta=delta)
-    if leak >= 1:
-        raise InvalidArgument(f"delta = {shown(leak)}: give a number below 1")
+    paid, exact = _checks.positive(epsilon=epsilon), _checks.not_negative(delta=delta)
+    if exact >= 1:
+        raise InvalidArgument(f"delta = {shown(exact)}: give a number below 1")
     if isinstance(asked.source, ComputedSource):
         raise QueryRefused(
             "caps, bounds and keys are suggested for the rows of a file or frame with ids; these "
@@ -137,15 +137,15 @@ def price_suggestion(
         )
     check_schema(asked.source, asked.types, asked.unit)
     needs_cap = asked.unit.column is not None and asked.rows is None
-    columns = OpenColumns.of(asked, with_keys=leak > 0)
+    columns = OpenColumns.of(asked, with_keys=exact > 0)
     if not needs_cap and not columns.names:
         raise InvalidArgument(
             "nothing to suggest: there is no column of numbers without bounds, and keys of texts "
             "need a delta"
         )
     share = Fraction(0) if not needs_cap else _FOR_CAP if columns.names else Fraction(1)
-    for_cap = row_histogram(asked, share * price) if needs_cap else None
-    return PricedSuggestion(asked, price, leak, columns, for_cap, (1 - share) * price)
+    for_cap = row_histogram(asked, share * paid) if needs_cap else None
+    return PricedSuggestion(asked, paid, exact, columns, for_cap, (1 - share) * paid)
 
 
 def release_suggestion(

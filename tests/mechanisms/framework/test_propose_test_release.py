@@ -99,12 +99,12 @@ def test_no_neighbours_lose_more_than_is_charged(bound: int) -> None:
     assert refuted == set(wrong)
 
 
-def test_the_leak_is_that_of_distance_0() -> None:
+def test_the_failure_is_that_of_distance_0() -> None:
     mechanism = ProposeTestRelease(distance_scale=2, value_scale=3, threshold=5)
     with precision(BITS):
         far = discrete_laplace(Fraction(2))
         exact = sum((far(x) for x in range(5, 300)), arb(0))
-        assert exact <= ball(mechanism.leak) <= exact * ball(1 + Fraction(1, 10**10))
+        assert exact <= ball(mechanism.failure_probability) <= exact * ball(1 + Fraction(1, 10**10))
 
 
 def test_what_is_asked_for_is_got() -> None:
@@ -117,10 +117,10 @@ def test_what_is_asked_for_is_got() -> None:
             value_scale=1,
             threshold=mechanism.threshold - 1,
         )
-        assert mechanism.leak <= fraction(delta) < lower.leak
+        assert mechanism.failure_probability <= fraction(delta) < lower.failure_probability
     wanted = ProposeTestRelease.for_error(10, 0.9, distance_scale=2, delta=1e-6)
     assert wanted.error(0.9) == 10
-    assert wanted.leak <= Fraction(1, 10**6)
+    assert wanted.failure_probability <= Fraction(1, 10**6)
 
 
 def test_forecast_errors_are_the_measured_ones() -> None:

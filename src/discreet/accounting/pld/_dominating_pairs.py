@@ -95,19 +95,21 @@ def normal(mu_squared: Fraction) -> Pair:
         return Pair(pieces=(GaussianLoss(float(ball(mu_squared).sqrt().mid())),))
 
 
-def randomized_response(epsilon: Fraction, leak: Fraction = Fraction(0), others: int = 0) -> Pair:
+def randomized_response(
+    epsilon: Fraction, failure: Fraction = Fraction(0), others: int = 0
+) -> Pair:
     """One of 2 + others values, reported truly with odds e^epsilon to 1 against each other value,
-    or, with probability ``leak``, for sure."""
+    or, with probability ``failure``, for sure."""
     if epsilon > _LARGEST_LOSS:
         raise NoBound("its losses are too large for a grid")
     eps = float(epsilon)
     all_odds = 1 + (1 + others) * math.exp(-eps)
-    true, false = float(1 - leak) / all_odds, float(1 - leak) * math.exp(-eps) / all_odds
+    true, false = float(1 - failure) / all_odds, float(1 - failure) * math.exp(-eps) / all_odds
     atoms = [(eps, true, false), (-eps, false, true)]
     if others:
         atoms.append((0.0, others * false, others * false))
-    if leak:
-        atoms += [(math.inf, float(leak), 0.0), (-math.inf, 0.0, float(leak))]
+    if failure:
+        atoms += [(math.inf, float(failure), 0.0), (-math.inf, 0.0, float(failure))]
     return Pair(Atoms.of(*atoms), lattice=epsilon or None)
 
 

@@ -100,7 +100,7 @@ class Approximate(EpsilonTerm):
 
     def pairs(self, side: Side) -> tuple[Pair, ...]:
         """Randomized response; with probability delta everything is revealed."""
-        return (randomized_response(self.epsilon, leak=self.delta),)
+        return (randomized_response(self.epsilon, failure=self.delta),)
 
     def for_group(self, size: int) -> "Approximate | Unknown":
         """size * epsilon, and delta times the sum of e^(i epsilon) for i below the size (as in

@@ -15,7 +15,7 @@ from discreet.mechanisms._bounded import ASSERTED, Bounded, stated
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._parts import Part
 from discreet.mechanisms._sensitivity import Sensitivity
-from discreet.mechanisms.thresholds._keys import leak, least_missing
+from discreet.mechanisms.thresholds._keys import failure_probability, least_missing
 from discreet.noise import Bits, DiscreteLaplaceLaw
 
 Proposed = Mapping[str, tuple[int, int]]
@@ -90,9 +90,9 @@ class ProposeTestRelease:
 
     Guarantee, under either relation: `privacy_loss` covers two cases. If the integers of two
     neighbours differ by more than the bound, both distances are 0, and an integer is released with
-    probability at most ``leak``. Otherwise the mechanism is a composition of two discrete Laplace
-    mechanisms. ``None`` costs as much as an integer. The caller asserts that the distance is right.
-    The running time is not covered. Dwork and Lei (2009).
+    probability at most ``failure_probability``. Otherwise the mechanism is a composition of two
+    discrete Laplace mechanisms. ``None`` costs as much as an integer. The caller asserts that the
+    distance is right. The running time is not covered. Dwork and Lei (2009).
 
     >>> pay = proposed(lambda: (31, 250), bound=4, unit=Unit("person"), name="median pay")
     >>> mechanism = ProposeTestRelease.for_epsilon(1, 1e-6, pay)
@@ -125,7 +125,7 @@ class ProposeTestRelease:
     ) -> "ProposeTestRelease":
         """The mechanism with the most noise on the integer whose error, if there is an answer, is
         at most this at this confidence. The test has ``distance_scale``, and the smallest threshold
-        whose leak is at most delta."""
+        whose failure probability is at most delta."""
         exact = _checks.positive(distance_scale=distance_scale)
         return ProposeTestRelease(
             distance_scale=exact,
@@ -134,11 +134,12 @@ class ProposeTestRelease:
         )
 
     def privacy_loss(self, bounded: Bounded[Proposed]) -> PrivacyLoss:
-        """One `accounting.Threshold` term: the two mechanisms, and the leak as delta."""
+        """One `accounting.Threshold` term: the two mechanisms, and the failure probability as
+        delta."""
         moves = accounting.DiscreteLaplace(self.distance_scale) + accounting.DiscreteLaplace(
             self.value_scale, _part(bounded).bound
         )
-        return PrivacyLoss.of(Threshold(moves, self.leak), unit=bounded.unit)
+        return PrivacyLoss.of(Threshold(moves, self.failure_probability), unit=bounded.unit)
 
     def sample(self, value: Proposed, bits: Bits) -> int | None:
         """The integer with noise, or ``None``; both noises are drawn in either case."""
@@ -153,14 +154,14 @@ class ProposeTestRelease:
         return DiscreteLaplace(self.value_scale).error(confidence)
 
     @property
-    def leak(self) -> Fraction:
+    def failure_probability(self) -> Fraction:
         """The probability, rounded up to 12 digits, that a table at distance 0 passes."""
-        return leak(DiscreteLaplaceLaw(self.distance_scale), self.threshold, keys=1)
+        return failure_probability(DiscreteLaplaceLaw(self.distance_scale), self.threshold, keys=1)
 
 
 def _least_threshold(scale: Fraction, delta: Fraction) -> int:
     law = DiscreteLaplaceLaw(scale)
-    return least_missing(lambda threshold: leak(law, threshold, keys=1), delta=delta)
+    return least_missing(lambda threshold: failure_probability(law, threshold, keys=1), delta=delta)
 
 
 def _part(bounded: Bounded[Proposed]) -> ProposedPart:

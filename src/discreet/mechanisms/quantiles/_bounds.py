@@ -18,7 +18,12 @@ from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._column import GridField
 from discreet.mechanisms.selection._gaps import smallest_gap
-from discreet.mechanisms.thresholds._keys import check_leak, leak, least_missing, loss_chance
+from discreet.mechanisms.thresholds._keys import (
+    check_failure_probability,
+    failure_probability,
+    least_missing,
+    loss_chance,
+)
 from discreet.noise import Bits, DiscreteLaplaceLaw
 from discreet.noise._arrays import IndexArray
 
@@ -62,7 +67,7 @@ class ApproximateBounds:
     false_bin: Probability = field(default=RARELY)
 
     def __post_init__(self) -> None:
-        check_leak(false_bin=self.false_bin)
+        check_failure_probability(false_bin=self.false_bin)
 
     @staticmethod
     def for_epsilon(
@@ -94,7 +99,9 @@ class ApproximateBounds:
     def threshold(self) -> int:
         """The noisy number of rows at which a bin counts."""
         law, bins = self.law, self._bins.size
-        return least_missing(lambda count: leak(law, count, bins), false_bin=self.false_bin)
+        return least_missing(
+            lambda count: failure_probability(law, count, bins), false_bin=self.false_bin
+        )
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
         """One `accounting.DiscreteLaplace` term of this scale and the histogram's sensitivity."""

@@ -48,7 +48,7 @@ def loss_chance(law: NoiseLaw, threshold: int) -> Callable[[int], arb]:
     return chance
 
 
-def leak(law: NoiseLaw, missing: int, keys: int) -> Fraction:
+def failure_probability(law: NoiseLaw, missing: int, keys: int) -> Fraction:
     """An upper bound on the probability that the noise of at least one of ``keys`` keys is
     ``missing`` or more; docs/proofs/terms.md, Threshold. A number above 0 and up to 1."""
     with precision(_BITS):
@@ -57,16 +57,16 @@ def leak(law: NoiseLaw, missing: int, keys: int) -> Fraction:
     return min(decimal_up(max(found, _LEAST), _DIGITS), Fraction(1))
 
 
-def least_missing(leak_of: Callable[[int], Fraction], **allowed: Fraction) -> int:
-    """The smallest whole number from 1 on whose leak is at most what is allowed under this name;
-    raises where that is below every leak, so that no search is endless."""
+def least_missing(probability_of: Callable[[int], Fraction], **allowed: Fraction) -> int:
+    """The smallest whole number from 1 on whose probability is at most what is allowed under this
+    name; raises where that is below every probability, so that no search is endless."""
     (most,) = allowed.values()
-    check_leak(**allowed)
-    return smallest_whole(lambda missing: leak_of(missing) <= most, 1)
+    check_failure_probability(**allowed)
+    return smallest_whole(lambda missing: probability_of(missing) <= most, 1)
 
 
-def check_leak(**allowed: Fraction) -> None:
-    """Raise if this is below every bound of `leak`."""
+def check_failure_probability(**allowed: Fraction) -> None:
+    """Raise if this is below every bound of `failure_probability`."""
     for name, most in allowed.items():
         if most < _LEAST:
             raise InvalidArgument(f"{name} = {shown(most)}: give {_ENOUGH} or more")

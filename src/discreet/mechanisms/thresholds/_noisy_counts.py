@@ -12,9 +12,9 @@ from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Key
 from discreet.mechanisms.selection._gaps import smallest_gap
 from discreet.mechanisms.thresholds._keys import (
+    failure_probability,
     in_order,
     keys_part,
-    leak,
     least_missing,
     loss_chance,
 )
@@ -56,7 +56,7 @@ class NoisyCounts(ABC):
             raise InvalidArgument(
                 f"threshold = {self.threshold}: give more than {most}, which a single unit can have"
             )
-        own = leak(self._law, self.threshold - most, part.per_unit)
+        own = failure_probability(self._law, self.threshold - most, part.per_unit)
         return PrivacyLoss.of(Threshold(noise, own), unit=bounded.unit)
 
 
@@ -71,5 +71,7 @@ def shown_counts(value: Mapping[Key, int], law: Law, threshold: int, bits: Bits)
 def threshold_for(delta: Fraction, law: NoiseLaw, bounded: Bounded[Mapping[Key, int]]) -> int:
     """The smallest threshold that shows a unit's own keys with at most this probability."""
     part = keys_part(bounded)
-    found = least_missing(lambda missing: leak(law, missing, part.per_unit), delta=delta)
+    found = least_missing(
+        lambda missing: failure_probability(law, missing, part.per_unit), delta=delta
+    )
     return part.sensitivity.linf + found

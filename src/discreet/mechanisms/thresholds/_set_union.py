@@ -22,7 +22,12 @@ from discreet.mechanisms._ids import is_missing, plain
 from discreet.mechanisms._parts import Key, KeysPart, Part, key_of
 from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.mechanisms.selection._gaps import smallest_gap
-from discreet.mechanisms.thresholds._keys import FOR_KEYS, leak, least_missing, loss_chance
+from discreet.mechanisms.thresholds._keys import (
+    FOR_KEYS,
+    failure_probability,
+    least_missing,
+    loss_chance,
+)
 from discreet.mechanisms.thresholds._noisy_counts import shown_counts
 from discreet.noise import Bits, RoundedGaussianLaw
 
@@ -164,7 +169,7 @@ class SetUnion:
                 f"{bounded.name!r} give at least {part.per_unit}, and more than 1"
             )
         noise = gaussian_term(self.stddev * _WHOLE, part.sensitivity.l2_squared)
-        own = _leak(self.stddev, _steps(self.threshold), part.per_unit)
+        own = _failure(self.stddev, _steps(self.threshold), part.per_unit)
         return PrivacyLoss.of(Threshold(noise, own), unit=bounded.unit)
 
     def sample(self, value: Mapping[Key, int], bits: Bits) -> tuple[Key, ...]:
@@ -228,18 +233,18 @@ def _steps(threshold: Fraction) -> int:
     return ceil(threshold * _WHOLE)
 
 
-def _leak(stddev: Fraction, threshold: int, per_unit: int) -> Fraction:
+def _failure(stddev: Fraction, threshold: int, per_unit: int) -> Fraction:
     """An upper bound on the probability that one of n keys of a single unit is shown, for the worst
     n up to ``per_unit``: n = 1, 2, ..., 31, then blocks of n with the weight of the smallest n."""
     law, worst, fewest = RoundedGaussianLaw(stddev * _WHOLE), Fraction(0), 1
     while fewest <= per_unit:
         most = min(per_unit, fewest * _BLOCK // (_BLOCK - 1))
-        worst = max(worst, leak(law, threshold - _weight(fewest), most))
+        worst = max(worst, failure_probability(law, threshold - _weight(fewest), most))
         fewest = most + 1
     return worst
 
 
 def _threshold(stddev: Fraction, delta: Fraction, per_unit: int) -> Fraction:
-    """The smallest threshold with at most this leak, to 9 digits."""
-    above = least_missing(lambda steps: _leak(stddev, _WHOLE + steps, per_unit), delta=delta)
+    """The smallest threshold with at most this failure probability, to 9 digits."""
+    above = least_missing(lambda steps: _failure(stddev, _WHOLE + steps, per_unit), delta=delta)
     return decimal_up(1 + Fraction(above, _WHOLE), digits=9)

@@ -1,4 +1,5 @@
-"""Normal laws that dominate a loss beside a leak: at every threshold, both orders of neighbours."""
+"""Normal laws that dominate a loss with a failure: at every threshold, both orders of
+neighbours."""
 
 import math
 from fractions import Fraction
@@ -24,7 +25,7 @@ from discreet.accounting import (
 )
 from discreet.accounting._analytic import gaussian_deltas
 from discreet.accounting._bounds import known
-from discreet.accounting._domination import Chords, beside_leak, chords, largest_square
+from discreet.accounting._domination import Chords, chords, largest_square, with_failure
 from discreet.accounting._profile import Profile, profile
 from discreet.accounting.pld import _distribution
 from discreet.accounting.pld._dominating_pairs import Side
@@ -52,21 +53,21 @@ FINITE = [  # whose exact law is a short list
 PARTS = [Fraction(1, 100), Fraction(3, 10), Fraction(1)]
 
 
-def dominating(square: Fraction, leak: Fraction, epsilon: Fraction) -> arb:
-    """The profile of "leak with this probability, else a normal value"."""
+def dominating(square: Fraction, failure: Fraction, epsilon: Fraction) -> arb:
+    """The profile of "failure with this probability, else a normal value"."""
     exact = reference.exact(epsilon)
     normal = reference.gaussian_delta(square, exact) if square else arb(0).max(1 - exact.exp())
-    return reference.exact(leak) + (1 - reference.exact(leak)) * normal
+    return reference.exact(failure) + (1 - reference.exact(failure)) * normal
 
 
 @pytest.mark.parametrize("part", PARTS, ids=str)
-@pytest.mark.parametrize(("loss", "leak"), FINITE, ids=str)
+@pytest.mark.parametrize(("loss", "failure"), FINITE, ids=str)
 def test_no_exact_law_is_told_apart_more_easily(
-    loss: PrivacyLoss, leak: Fraction, part: Fraction
+    loss: PrivacyLoss, failure: Fraction, part: Fraction
 ) -> None:
     """For either order of the neighbours, at thresholds on both sides of 1."""
-    beside = part * leak if part * leak > 2 * _bounds.failure_probability(loss) else leak
-    square = known(known(chords(loss, leak)).square(beside))
+    beside = part * failure if part * failure > 2 * _bounds.failure_probability(loss) else failure
+    square = known(known(chords(loss, failure)).square(beside))
     far = 2 * float(profile(loss).epsilons[-1]) + 1
     with precision(reference.BITS):
         for law in reference.laws(loss):
@@ -83,22 +84,24 @@ def lower_delta(loss: PrivacyLoss, which: int, epsilon: float) -> float:
 
 
 @pytest.mark.parametrize("part", PARTS, ids=str)
-@pytest.mark.parametrize(("loss", "leak"), RUNS, ids=str)
+@pytest.mark.parametrize(("loss", "failure"), RUNS, ids=str)
 def test_no_run_is_told_apart_more_easily(
-    loss: PrivacyLoss, leak: Fraction, part: Fraction
+    loss: PrivacyLoss, failure: Fraction, part: Fraction
 ) -> None:
     """Certified lower bounds of each order, between all points and beyond; and the square is
     hardly larger than it must be."""
-    square = known(known(chords(loss, leak)).square(part * leak))
-    far = profile(loss, float(leak) / 1000).epsilons[-1]
+    square = known(known(chords(loss, failure)).square(part * failure))
+    far = profile(loss, float(failure) / 1000).epsilons[-1]
     nearest = math.inf
     for which in range(len(known(_pairs.pairs(loss, Side.LOWER)))):
         for step in range(24):
             epsilon = far * (step / 20) ** 1.5
             lower = lower_delta(loss, which, epsilon)
             with precision(reference.BITS):
-                upper = float(dominating(square, part * leak, fraction(epsilon)))
-                less = float(dominating(square * Fraction(97, 100), part * leak, fraction(epsilon)))
+                upper = float(dominating(square, part * failure, fraction(epsilon)))
+                less = float(
+                    dominating(square * Fraction(97, 100), part * failure, fraction(epsilon))
+                )
             assert lower <= upper
             nearest = min(nearest, less - lower)
     assert nearest < 0  # a square 3 % smaller is refuted
@@ -118,52 +121,57 @@ def test_chords_lie_above_the_profile_between_all_points(
     epsilons = (0.0, *sorted(point + 1e-3 for point in points))
     deltas = tuple(float(gaussian_deltas(square, fraction(e))[1]) * (1 + 1e-12) for e in epsilons)
     found = known(Chords.of(Profile(epsilons, deltas)))
-    leak = found.deltas[-1] * (1 + TENTH)
-    dominates = known(found.square(leak))
+    failure = found.deltas[-1] * (1 + TENTH)
+    dominates = known(found.square(failure))
     epsilon = fraction(share) * found.epsilons[-1]
     with precision(reference.BITS):
         exact = reference.gaussian_delta(square, reference.exact(epsilon))
-        assert exact < dominating(dominates, leak, epsilon) + arb(10) ** -30
+        assert exact < dominating(dominates, failure, epsilon) + arb(10) ** -30
 
 
 @pytest.mark.parametrize("multiplier", [0.5, 2, 20])
 def test_a_normal_value_costs_itself(multiplier: float) -> None:
-    leak = Fraction(1, 10**9)
-    square = known(known(chords(1 * Gaussian(multiplier), leak)).square(leak / 100))
+    failure = Fraction(1, 10**9)
+    square = known(known(chords(1 * Gaussian(multiplier), failure)).square(failure / 100))
     assert square == pytest.approx(1 / multiplier**2, rel=2e-3)
 
 
-def test_a_larger_leak_needs_a_smaller_square() -> None:
-    loss, leak = RUNS[1]
+def test_a_larger_failure_needs_a_smaller_square() -> None:
+    loss, failure = RUNS[1]
     squares = [
-        known(known(chords(loss, leak)).square(leak * Fraction(n, 20))) for n in range(1, 21)
+        known(known(chords(loss, failure)).square(failure * Fraction(n, 20))) for n in range(1, 21)
     ]
     assert squares == sorted(squares, reverse=True)
 
 
-@pytest.mark.parametrize(("loss", "leak"), RUNS, ids=str)
-def test_the_leak_is_the_one_of_which_most_copies_fit(loss: PrivacyLoss, leak: Fraction) -> None:
-    most = largest_square(Fraction(1), 4 * leak)
-    chosen, square = known(beside_leak(loss, leak, most))
-    part = max(chosen / leak, square / most)
+@pytest.mark.parametrize(("loss", "failure"), RUNS, ids=str)
+def test_the_failure_is_the_one_of_which_most_copies_fit(
+    loss: PrivacyLoss, failure: Fraction
+) -> None:
+    most = largest_square(Fraction(1), 4 * failure)
+    chosen, square = known(with_failure(loss, failure, most))
+    part = max(chosen / failure, square / most)
     for other in (chosen / 2, chosen * Fraction(9, 10), chosen * Fraction(11, 10), 2 * chosen):
-        if other <= leak:
-            assert max(other / leak, known(known(chords(loss, leak)).square(other)) / most) >= part
-    assert chosen <= leak
+        if other <= failure:
+            assert (
+                max(other / failure, known(known(chords(loss, failure)).square(other)) / most)
+                >= part
+            )
+    assert chosen <= failure
 
 
 @pytest.mark.parametrize(
-    ("loss", "leak"),
+    ("loss", "failure"),
     [
-        (PrivacyLoss.of(Approximate(0.1, 1e-3)), Fraction(1, 10**4)),  # more leaks than may
+        (PrivacyLoss.of(Approximate(0.1, 1e-3)), Fraction(1, 10**4)),  # more failures than may
         (PrivacyLoss.of(DiscreteGaussian(1e-3, 1)), Fraction(1, 10**6)),  # too large
         (PrivacyLoss.of(Gaussian(1)), Fraction(1, 10**300)),  # too small a delta
     ],
     ids=str,
 )
-def test_what_no_normal_value_dominates_is_refused(loss: PrivacyLoss, leak: Fraction) -> None:
+def test_what_no_normal_value_dominates_is_refused(loss: PrivacyLoss, failure: Fraction) -> None:
     with pytest.raises(NoBound):
-        known(known(chords(loss, leak)).square(leak))
+        known(known(chords(loss, failure)).square(failure))
 
 
 def test_unknown_terms_are_refused() -> None:

@@ -1,6 +1,6 @@
-"""Adaptive adversaries with charges that are counted as a normal value beside a leak.
+"""Adaptive adversaries with charges that are counted as a normal value with a failure.
 
-Their worst mechanism leaks with that probability and is that normal value otherwise. The search is
+Their worst mechanism fails with that probability and is that normal value otherwise. The search is
 that of `test_adversary`; rules that count such charges too cheaply are broken by it.
 """
 
@@ -31,28 +31,28 @@ LIMITS = [Limit(0.5, 0.05), Limit(1, 0.01), Limit(2, 0.2)]
 KINDS = {
     "usual": Filter.for_limit,
     "training": Filter.for_training,
-    "leaks": Filter.for_leaks,
+    "failures": Filter.for_failures,
 }
 
 
 def tight(limit: Limit) -> Filter:
-    """Half of delta for leaks, half for squares, and nothing else."""
+    """Half of delta for failures, half for squares, and nothing else."""
     half = limit.delta / 2
     full = largest_square(limit.epsilon, half)
-    return Filter(limit, half, squares=Squares(half, full / 50, beside_leaks=True))
+    return Filter(limit, half, squares=Squares(half, full / 50, with_failures=True))
 
 
 def fitting(filter_: Filter, *parts: str) -> list[Term]:
-    """Charges that take these parts of the leaks' share and of the squares."""
+    """Charges that take these parts of the failures' share and of the squares."""
     bound = filter_.bounds[1] * UNIT
     exact = [Fraction(part) * Fraction(995, 1000) for part in parts]
-    return [Beside(filter_.leak * part, bound * part) for part in exact]
+    return [Beside(filter_.failures * part, bound * part) for part in exact]
 
 
 def menus(filter_: Filter) -> dict[str, list[Term]]:
     e, d = filter_.limit.epsilon, filter_.limit.delta  # type: ignore[union-attr]  # a Limit
     bound = filter_.bounds[1] * UNIT
-    leak, part = filter_.leak, Fraction(995, 1000)
+    failures, part = filter_.failures, Fraction(995, 1000)
     return {
         "runs": fitting(filter_, "1", "0.5", "0.25"),
         "runs and bits": [
@@ -60,14 +60,18 @@ def menus(filter_: Filter) -> dict[str, list[Term]]:
             Pure(bit_within(float(bound) / 2)),
             Pure(e / 4),
         ],
-        "runs and leaks": [*fitting(filter_, "0.5"), Approximate(0, d / 20), Approximate(0, leak)],
+        "runs and failures": [
+            *fitting(filter_, "0.5"),
+            Approximate(0, d / 20),
+            Approximate(0, failures),
+        ],
         "runs and normal values": [
             *fitting(filter_, "0.4"),
             Gaussian(multiplier_of(bound * part / 2)),
         ],
-        "all leak or all normal": [
-            Beside(leak * part, bound / 100),
-            Beside(leak / 100, bound * part),
+        "all failure or all normal": [
+            Beside(failures * part, bound / 100),
+            Beside(failures / 100, bound * part),
         ],
     }
 
@@ -91,17 +95,17 @@ def test_no_strategy_exceeds_the_filter(limit: Limit, kind: str) -> None:
 
 
 @pytest.mark.parametrize("limit", SQUARES, ids=repr)
-def test_half_leaks_and_half_squares_leave_little_room(limit: Limit) -> None:
+def test_half_failures_and_half_squares_leave_little_room(limit: Limit) -> None:
     assert assert_no_strategy_exceeds(tight(limit), 2) > 0.85 * float(limit.delta)
 
 
 @pytest.mark.parametrize("limit", SQUARES, ids=repr)
-def test_beside_its_own_leak_a_charge_costs_its_own_square(limit: Limit) -> None:
+def test_beside_its_own_failure_a_charge_costs_its_own_square(limit: Limit) -> None:
     """At least, and hardly more: its profile is seen by points only."""
     filter_ = tight(limit)
     for term in fitting(filter_, "0.9", "0.3"):
         assert isinstance(term, Beside)
-        square = known(known(chords(PrivacyLoss.of(term), filter_.leak)).square(term.leaking))
+        square = known(known(chords(PrivacyLoss.of(term), filter_.failures)).square(term.leaking))
         assert term.square * Fraction(99, 100) <= square <= term.square * Fraction(11, 10)
 
 
@@ -117,23 +121,25 @@ def mutated(filter_: Filter, change: Callable[[Counting], Counting]) -> Rule:
 
 
 @pytest.mark.parametrize("limit", SQUARES, ids=repr)
-def test_a_leak_that_nobody_counts_is_unsound(limit: Limit) -> None:
+def test_a_failure_that_nobody_counts_is_unsound(limit: Limit) -> None:
     filter_ = tight(limit)
     beside = fitting(filter_, "0.9")
-    counted = {filter_.priced(PrivacyLoss.of(term)).ways[0].leak for term in beside}
-    rule = mutated(filter_, lambda way: replace(way, leak=0) if way.leak in counted else way)
-    menu = [*beside, Approximate(0, filter_.leak)]
+    counted = {filter_.priced(PrivacyLoss.of(term)).ways[0].failures for term in beside}
+    rule = mutated(
+        filter_, lambda way: replace(way, failures=0) if way.failures in counted else way
+    )
+    menu = [*beside, Approximate(0, filter_.failures)]
     assert worst(rule, menu, float(limit.epsilon), 2) > 1.15 * limit.delta
     assert worst(by_filter(filter_), menu, float(limit.epsilon), 2) <= limit.delta
 
 
 @pytest.mark.parametrize("limit", SQUARES, ids=repr)
 def test_squares_at_half_their_price_are_unsound(limit: Limit) -> None:
-    shares = Squares(limit.delta * Fraction(9, 10), Fraction(0), beside_leaks=True)
+    shares = Squares(limit.delta * Fraction(9, 10), Fraction(0), with_failures=True)
     filter_ = Filter(limit, limit.delta / 10, squares=shares)
 
     def halved(way: Counting) -> Counting:
-        return Counting(way.leak // 2, (way.sums[0], way.sums[1] // 2, *way.sums[2:]))
+        return Counting(way.failures // 2, (way.sums[0], way.sums[1] // 2, *way.sums[2:]))
 
     menu = fitting(filter_, "0.8")
     rule = mutated(filter_, halved)
