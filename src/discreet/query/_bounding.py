@@ -178,9 +178,13 @@ def _unit(rows: ir.Table, unit: Unit) -> Any:  # Any: Ibis expressions
 
 
 def _per_unit(plan: Plan, rows: ir.Table) -> ir.Table:
-    """One row for each unit and group: (unit, place, rows, sums..., number of the unit's id)."""
+    """One row for each unit and group: (unit, place, rows, sums..., number of the unit's id). The
+    number of all rows stands for a sum of it."""
+    summed = [
+        sum_name(number) for number, one in enumerate(plan.sums_of_rows) if one.argument is not None
+    ]
     cells = rows.group_by([_UNIT, PLACE]).aggregate(
-        **{_ROWS: rows.count()}, **{name: rows[name].sum() for name in _sum_names(plan)}
+        **{_ROWS: rows.count()}, **{name: rows[name].sum() for name in summed}
     )
     return numbered(cells)
 
@@ -207,16 +211,21 @@ def _scaled(plan: Plan, totals: ir.Table) -> ir.Table:
     cells = with_offset(_allotted(plan, totals), _OFFSET, _SALT_OF_TOTALS, of_group=True)
     cells = cells.mutate(**{_OFFSET: cells[_OFFSET] % cells[_ROWS]})
     most = plan.declaration.caps.rows_per_group
-    scaled = {}
+    scaled, ends = {}, {}
     for number, one in enumerate(plan.sums_of_rows):
-        if one.counted is Counted.UNITS:
-            scaled[sum_name(number)] = ibis.literal(1, "int64")
+        if one.argument is None:
+            counts_units = one.counted is Counted.UNITS
+            own = ibis.literal(1, "int64") if counts_units else cells[_ALLOTTED]
+            scaled[sum_name(number)] = own
             continue
         (lower, upper), total, offset = one.ends, cells[sum_name(number)], cells[_OFFSET]
         away = ibis.ifelse(total < 0, -offset, offset)  # the quotient is cut towards 0
-        total = quotient(total * cells[_ALLOTTED] + away, cells[_ROWS])
-        scaled[sum_name(number)] = clamped(total, min(0, most * lower), max(0, most * upper))
-    return cells.select(PLACE, **scaled)
+        part = quotient(total * cells[_ALLOTTED] + away, cells[_ROWS])
+        is_whole = cells[_ROWS] == cells[_ALLOTTED]  # then that is the total, for less work
+        scaled[sum_name(number)] = ibis.ifelse(is_whole, total, part)
+        ends[sum_name(number)] = min(0, most * lower), max(0, most * upper)
+    cells = cells.select(PLACE, **scaled)
+    return cells.mutate(**{name: clamped(cells[name], *between) for name, between in ends.items()})
 
 
 def _allotted(plan: Plan, totals: ir.Table) -> ir.Table:
