@@ -110,12 +110,12 @@ def test_beside_its_own_failure_a_charge_costs_its_own_square(limit: Limit) -> N
 
 
 def mutated(filter_: Filter, change: Callable[[Counting], Counting]) -> Rule:
-    """The filter's rule with other prices."""
+    """The filter's rule with other costs."""
 
     def after(state: Hashable, loss: PrivacyLoss) -> Hashable:
         assert isinstance(state, Spent)
-        price = filter_.priced(loss)
-        return filter_.charged(state, FilterCost(tuple(map(change, price.ways)), price.alone))
+        cost = filter_.cost(loss)
+        return filter_.charged(state, FilterCost(tuple(map(change, cost.ways)), cost.alone))
 
     return Rule(filter_.start, after, by_filter(filter_).admits)
 
@@ -124,7 +124,7 @@ def mutated(filter_: Filter, change: Callable[[Counting], Counting]) -> Rule:
 def test_a_failure_that_nobody_counts_is_unsound(limit: Limit) -> None:
     filter_ = tight(limit)
     beside = fitting(filter_, "0.9")
-    counted = {filter_.priced(PrivacyLoss.of(term)).ways[0].failures for term in beside}
+    counted = {filter_.cost(PrivacyLoss.of(term)).ways[0].failures for term in beside}
     rule = mutated(
         filter_, lambda way: replace(way, failures=0) if way.failures in counted else way
     )

@@ -174,7 +174,7 @@ class TestSums:
         filter_ = made(USUAL)
         spent, reachable = filter_.start, {(0, 0)}
         for loss in charges:
-            ways = filter_.priced(loss).ways
+            ways = filter_.cost(loss).ways
             spent = filter_.add(spent, loss)
             reachable = {
                 (failures + way.failures, min(square + way.sums[SQUARES], EXHAUSTED))

@@ -162,7 +162,7 @@ def test_shares_add_up_to_delta(limit: Limit) -> None:
 @pytest.mark.parametrize("limit", OTHER_LIMITS, ids=repr)
 def test_limits_without_a_delta_have_one_way_only(limit: AnyLimit) -> None:
     assert Filter.for_training(limit) == Filter.for_limit(limit) == Filter.for_failures(limit)
-    assert len(made(limit).priced(1 * Gaussian(20)).ways) == 1
+    assert len(made(limit).cost(1 * Gaussian(20)).ways) == 1
 
 
 def test_a_run_counts_with_a_failure_and_keeps_the_squares() -> None:
@@ -178,7 +178,7 @@ def test_a_run_counts_with_a_failure_and_keeps_the_squares() -> None:
 
 def test_the_parts_of_a_charge_that_have_squares_keep_them() -> None:
     filter_ = made(USUAL)
-    run, both = (filter_.priced(loss).ways[0] for loss in (RUN, RUN + 4 * Gaussian(40)))
+    run, both = (filter_.cost(loss).ways[0] for loss in (RUN, RUN + 4 * Gaussian(40)))
     assert both.failures == run.failures
     assert both.sums[1] - run.sums[1] == Fraction(4, 1600) * 10**18
 
@@ -186,9 +186,9 @@ def test_the_parts_of_a_charge_that_have_squares_keep_them() -> None:
 def test_failures_of_the_terms_are_counted_too() -> None:
     """Of what failures by itself nothing is hidden beside a normal value's failure."""
     filter_ = made(USUAL)
-    both = filter_.priced(RUN + Approximate(0.01, 1e-8)).ways[0]
-    assert both.failures == filter_.priced(RUN).ways[0].failures + 10**52
-    sampled = filter_.priced(3 * PoissonSampled(RUN + Approximate(0.01, 1e-8), 0.5))
+    both = filter_.cost(RUN + Approximate(0.01, 1e-8)).ways[0]
+    assert both.failures == filter_.cost(RUN).ways[0].failures + 10**52
+    sampled = filter_.cost(3 * PoissonSampled(RUN + Approximate(0.01, 1e-8), 0.5))
     assert len(sampled.ways) == 1
 
 
@@ -214,12 +214,12 @@ def test_no_failure_is_spent_on_squares_that_are_gone() -> None:
 @settings(max_examples=40, deadline=None)
 @given(charges=st.lists(st.sampled_from(CHARGES[:4] + CHARGES[6:9]), max_size=6))
 def test_what_still_fits_is_what_is_admitted(filter_: Filter, charges: list[PrivacyLoss]) -> None:
-    """The forecast, the price and the ledger's own steps agree, whatever was charged before."""
+    """The forecast, the cost and the ledger's own steps agree, whatever was charged before."""
     spent = filter_.start
     for loss in charges:
         try:
             more = filter_.count_left(spent, loss)
-            after = filter_.charged(spent, filter_.priced(loss))
+            after = filter_.charged(spent, filter_.cost(loss))
         except NoBound:
             with pytest.raises(NoBound):
                 filter_.add(spent, loss)
@@ -268,7 +268,7 @@ def test_the_order_of_charges_without_failures_does_not_matter(
         spent = filter_.start
         for loss in order:
             try:
-                ways = filter_.priced(loss).ways
+                ways = filter_.cost(loss).ways
             except NoBound:
                 return
             spent = filter_.charged(spent, FilterCost(ways))
@@ -317,16 +317,16 @@ def _slack(filter_: Filter, spent: Spent, after: Spent, loss: PrivacyLoss) -> Sp
 
 def test_a_price_does_not_depend_on_what_was_spent() -> None:
     filter_ = made(USUAL)
-    first = filter_.priced(RUN)
+    first = filter_.cost(RUN)
     filter_.add(filter_.add(filter_.start, RUN), RUN)
-    assert Filter.for_limit(USUAL).priced(RUN) == first
+    assert Filter.for_limit(USUAL).cost(RUN) == first
 
 
 def test_a_price_says_which_part_of_the_budget_it_takes() -> None:
     filter_ = made(USUAL)
-    part = filter_.part(filter_.priced(RUN))
+    part = filter_.part(filter_.cost(RUN))
     assert part is not None
     assert admitted(filter_, RUN) == int(1 / part) == 1
-    assert filter_.part(filter_.priced(1 * Pure(0.25))) == pytest.approx(0.25)
-    assert filter_.part(filter_.priced(PrivacyLoss())) == 0
-    assert made(Limit(1)).part(made(Limit(1)).priced(1 * Gaussian(1))) is None
+    assert filter_.part(filter_.cost(1 * Pure(0.25))) == pytest.approx(0.25)
+    assert filter_.part(filter_.cost(PrivacyLoss())) == 0
+    assert made(Limit(1)).part(made(Limit(1)).cost(1 * Gaussian(1))) is None

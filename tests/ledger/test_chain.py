@@ -150,8 +150,8 @@ class TestAlone:
         assert ledger.path is not None
         again = Ledger.open(ledger.path)
         again.verify()
-        price = fraction(self.PAID.epsilon(1e-6))
-        assert again.spent().reached == pytest.approx(price + Fraction(1, 64))
+        cost = fraction(self.PAID.epsilon(1e-6))
+        assert again.spent().reached == pytest.approx(cost + Fraction(1, 64))
         with pytest.raises(BudgetExceeded, match="would reach ε"):
             pay(again, Pure(0.02))
         with pytest.raises(BudgetExceeded, match="took the whole delta"):
@@ -166,9 +166,9 @@ class TestAlone:
     ) -> None:
         with ledger._store.reading() as rows:
             opening, charge, *_ = rows.links()
-        price = charge.state.spent.alone
-        assert price is not None
-        spent = replace(charge.state.spent, alone=math.floor(price * Fraction(part)))
+        cost = charge.state.spent.alone
+        assert cost is not None
+        spent = replace(charge.state.spent, alone=math.floor(cost * Fraction(part)))
         links = [opening, replace(charge, state=replace(charge.state, spent=spent))]
         with nullcontext() if is_believed else pytest.raises(LedgerDamaged):
             verify(links)

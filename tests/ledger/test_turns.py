@@ -403,7 +403,7 @@ def test_children_of_a_connected_process_connect_anew(tmp_path: Path) -> None:
     assert charges(ledger) == 22
 
 
-# Nobody waits for another ledger, nor for a price
+# Nobody waits for another ledger, nor for a cost
 
 
 def test_a_transaction_holds_up_no_other_ledger(tmp_path: Path) -> None:
@@ -423,14 +423,14 @@ def test_a_slow_price_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.Monkey
     """While one charge is priced, others are made; it is priced anew, and counts theirs."""
     path = tmp_path / "x.ledger"
     slow, other = made(path), Ledger.open(path)
-    price, begins, goes_on = Filter.add, threading.Event(), threading.Event()
+    cost, begins, goes_on = Filter.add, threading.Event(), threading.Event()
     dear = PrivacyLoss.of(Pure(0.5))
 
     def late(self: Filter, spent: Spent, loss: PrivacyLoss) -> Spent:
         if loss.terms == dear.terms:
             begins.set()
             assert goes_on.wait(60)
-        return price(self, spent, loss)
+        return cost(self, spent, loss)
 
     monkeypatch.setattr(Filter, "add", late)
     monkeypatch.setattr(_sqlite, "BUSY_SECONDS", 10)

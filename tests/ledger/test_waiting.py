@@ -1,4 +1,4 @@
-"""Nobody waits while a ledger computes: prices, the words of a refusal, balances, checks."""
+"""Nobody waits while a ledger computes: costs, the words of a refusal, balances, checks."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ Act = Callable[[Ledger, Path], object]
 
 # What the filter computes, and a call of the ledger that needs it
 COMPUTED: list[tuple[str, Act]] = [
-    ("priced", lambda ledger, _: pay(ledger, Zcdp(1e-4))),
+    ("cost", lambda ledger, _: pay(ledger, Zcdp(1e-4))),
     ("charged", lambda ledger, _: pay(ledger, Zcdp(1e-4))),
     ("alone", lambda ledger, _: refused(ledger)),
     ("part", lambda ledger, _: refused(ledger)),
@@ -90,11 +90,11 @@ def test_others_charge_while_a_ledger_computes(
 def test_a_charge_without_a_bound_is_priced_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many others charge meanwhile: sums don't change that it has no price."""
+    """However many others charge meanwhile: sums don't change that it has no cost."""
     path = tmp_path / "x.ledger"
     ledger = Ledger.create(path, unit=PERSON, limit=Limit(1, 1e-6))
     monkeypatch.setattr(_sqlite, "BUSY_SECONDS", 1)
-    other, fast, dear = Ledger.open(path), Filter.priced, 1 * Zcdp(0.25)
+    other, fast, dear = Ledger.open(path), Filter.cost, 1 * Zcdp(0.25)
     tries: list[PrivacyLoss] = []
 
     def slow(self: Filter, loss: PrivacyLoss) -> FilterCost:
@@ -104,7 +104,7 @@ def test_a_charge_without_a_bound_is_priced_once(
         pay(other, Pure(0.001))
         raise NoBound("it has no bound")
 
-    monkeypatch.setattr(Filter, "priced", slow)
+    monkeypatch.setattr(Filter, "cost", slow)
     with pytest.raises(DiscreetError, match="it has no bound"):
         pay(ledger, dear)
     assert len(tries) == 1

@@ -10,14 +10,14 @@ with the whole delta each, would not be.
 
 A charge that is neither pure nor Gaussian, such as a training run, can be counted in two ways:
 plain, or among the squares by a normal value that dominates its whole profile together with a
-failure. Its price holds both ways in order of preference, and the first one that fits is taken.
+failure. Its cost holds both ways in order of preference, and the first one that fits is taken.
 
 A first charge that no sum admits, but whose failures are within their share, is decided by its own
 cost with all of delta: a training run that was planned for this limit fits. Only pure charges can
 follow it, within the epsilon that it leaves.
 
-Sums and bounds are whole numbers of `UNIT`. Charges round up, bounds round down. `Filter.priced`
-may take long; `Filter.charged`, which adds a price to the sums, never does.
+Sums and bounds are whole numbers of `UNIT`. Charges round up, bounds round down. `Filter.cost`
+may take long; `Filter.charged`, which adds a cost to the sums, never does.
 """
 
 import math
@@ -52,7 +52,7 @@ from discreet.accounting.terms._pure import Pure
 from discreet.errors import InvalidArgument, NoBound
 
 _BITS = 256
-_PRICES = 1024  # that are remembered
+_COSTS = 1024  # that are remembered
 _MOST_COUNTED = 10**12
 _DIGITS = 6
 
@@ -117,7 +117,7 @@ class Filter:
             )
 
     def __hash__(self) -> int:
-        """The hash of one share: a ledger looks up its filter's sums and prices many times for each
+        """The hash of one share: a ledger looks up its filter's sums and costs many times for each
         charge, and to hash all shares would take longer than the rest."""
         return hash(self.failures)
 
@@ -131,10 +131,10 @@ class Filter:
         """Nothing spent."""
         return Spent(0, (0,) * len(self.sums))
 
-    @lru_cache(maxsize=_PRICES)  # noqa: B019  # filters are values, and there are few of them
-    def priced(self, loss: PrivacyLoss) -> FilterCost:
-        """Price this charge; raises `NoBound` if no bound is known. The first time may take long,
-        so a ledger asks before it locks anything."""
+    @lru_cache(maxsize=_COSTS)  # noqa: B019  # filters are values, and there are few of them
+    def cost(self, loss: PrivacyLoss) -> FilterCost:
+        """The cost of this charge; raises `NoBound` if no bound is known. The first time may take
+        long, so a ledger asks before it locks anything."""
         plain = plain_counting(self.sums, loss)
         ways = [plain]
         if (counted := self._with_failure(loss, plain)) is not None:
@@ -146,33 +146,33 @@ class Filter:
         is_alone = not fits and plain.failures <= self.failure_bound
         return FilterCost(tuple(ways), self.alone(loss) if is_alone else None)
 
-    def charged(self, spent: Spent, price: FilterCost) -> Spent:
-        """The sums after a charge of this price, whether admitted or not. It is counted in the
+    def charged(self, spent: Spent, cost: FilterCost) -> Spent:
+        """The sums after a charge of this cost, whether admitted or not. It is counted in the
         first way that fits, or in the plain way if none does."""
         if spent.alone is not None:
-            pure = EXHAUSTED if price.plain.failures else price.plain.sums[0]
-            after = _plus(spent, price.plain)
+            pure = EXHAUSTED if cost.plain.failures else cost.plain.sums[0]
+            after = _plus(spent, cost.plain)
             return replace(after, alone=min(spent.alone + pure, EXHAUSTED))
-        ways = (way for way in price.ways if self._takes(_plus(spent, way), way, price))
-        after = _plus(spent, next(ways, price.plain))
+        ways = (way for way in cost.ways if self._takes(_plus(spent, way), way, cost))
+        after = _plus(spent, next(ways, cost.plain))
         if spent == self.start and not self._is_within(after):
-            return replace(after, alone=price.alone)
+            return replace(after, alone=cost.alone)
         return after
 
     def add(self, spent: Spent, loss: PrivacyLoss) -> Spent:
         """The sums after this charge, whether admitted or not; raises `NoBound` if no bound is
         known."""
-        return self.charged(spent, self.priced(loss))
+        return self.charged(spent, self.cost(loss))
 
     def recounted(self, spent: Spent, recorded: Spent, loss: PrivacyLoss) -> Spent:
         """Lower bounds on the sums after this charge, counted in the way that the recorded sums
         show. The recorded failures decide, even if another way would be chosen today."""
-        price = self.priced(loss)
-        failure = (recorded.failures - spent.failures - price.plain.failures) * FAILURE_UNIT
-        counted = self._with_failure(loss, price.plain, failure) if failure > 0 else None
+        cost = self.cost(loss)
+        failure = (recorded.failures - spent.failures - cost.plain.failures) * FAILURE_UNIT
+        counted = self._with_failure(loss, cost.plain, failure) if failure > 0 else None
         if counted is not None and recorded.alone is None:
             return _plus(spent, counted)
-        return self.charged(spent, FilterCost((price.plain,), price.alone))
+        return self.charged(spent, FilterCost((cost.plain,), cost.alone))
 
     def admits(self, spent: Spent) -> bool:
         """Whether these sums are within the limit."""
@@ -226,9 +226,9 @@ class Filter:
     def would_reach(self, spent: Spent, loss: PrivacyLoss) -> Fraction | None:
         """The point that these sums would reach with this charge, which is refused. A charge that
         can be counted with a failure is counted so; ``None`` if only its failure is too large."""
-        price = self.priced(loss)
-        after = self.charged(spent, price)
-        beside = [way for way in price.ways if way != price.plain]
+        cost = self.cost(loss)
+        after = self.charged(spent, cost)
+        beside = [way for way in cost.ways if way != cost.plain]
         if after.alone is not None or not beside:
             return self.reached(after)
         after = _plus(spent, beside[0])
@@ -249,48 +249,48 @@ class Filter:
         def is_admitted(billionths: int) -> bool:
             loss = PrivacyLoss.of(Pure(Fraction(billionths, 10**9)))
             plain = plain_counting(self.sums, loss)
-            price = FilterCost((plain,))  # not counted as a first charge alone
-            return self.admits(self.charged(spent, price))
+            cost = FilterCost((plain,))  # not counted as a first charge alone
+            return self.admits(self.charged(spent, cost))
 
         return Fraction(_most(is_admitted), 10**9)
 
     def count_left(self, spent: Spent, loss: PrivacyLoss) -> int:
         """The number of further charges of this privacy loss, one after the other, that would be
         admitted; at most 10^12."""
-        price, count = self.priced(loss), 0
-        if spent == self.start and price.alone is not None:
-            spent = self.charged(spent, price)
+        cost, count = self.cost(loss), 0
+        if spent == self.start and cost.alone is not None:
+            spent = self.charged(spent, cost)
             if not self.admits(spent):
                 return 0
             count = 1
         if spent.alone is not None:
-            plain = price.plain
+            plain = cost.plain
 
             def is_admitted(copies: int) -> bool:
                 return self.admits(self.charged(spent, FilterCost((_times(plain, copies),))))
 
             return count + _most(is_admitted)
-        for way in price.ways:  # a way that no longer fits never fits again
-            more = self._copies(spent, way, price)
+        for way in cost.ways:  # a way that no longer fits never fits again
+            more = self._copies(spent, way, cost)
             spent, count = _plus(spent, _times(way, more)), count + more
         return min(count, _MOST_COUNTED)
 
-    def _copies(self, spent: Spent, way: Counting, price: FilterCost) -> int:
+    def _copies(self, spent: Spent, way: Counting, cost: FilterCost) -> int:
         def is_admitted(count: int) -> bool:
-            return self._takes(_plus(spent, _times(way, count)), way, price)
+            return self._takes(_plus(spent, _times(way, count)), way, cost)
 
         return _most(is_admitted)
 
-    def _takes(self, after: Spent, way: Counting, price: FilterCost) -> bool:
+    def _takes(self, after: Spent, way: Counting, cost: FilterCost) -> bool:
         """Whether a charge that leads to these sums is counted in this way. A failure helps the
         squares only, so it is spent only if they are within their bound."""
-        is_of_use = way == price.plain or after.sums[SQUARES] <= self.bounds[SQUARES]
+        is_of_use = way == cost.plain or after.sums[SQUARES] <= self.bounds[SQUARES]
         return is_of_use and self._is_within(after)
 
-    def part(self, price: FilterCost) -> Fraction | None:
+    def part(self, cost: FilterCost) -> Fraction | None:
         """The part of an empty filter that this charge takes, by the way that takes least;
         ``None`` if it is not known."""
-        parts = (self._part(way) for way in price.ways)
+        parts = (self._part(way) for way in cost.ways)
         return min((part for part in parts if part is not None), default=None)
 
     def _part(self, way: Counting) -> Fraction | None:

@@ -7,7 +7,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, LedgerDiffers, LedgerError, SessionEnded
 from discreet.ledger import _chain
 from discreet.ledger._decisions import (
-    PricedCharge,
+    CountedCharge,
     check_open,
     failures,
     last_reservation,
@@ -29,20 +29,20 @@ from discreet.ledger._facts import (
 from discreet.ledger._store import Transaction
 from discreet.ledger._views import Entry, FilterUse
 
-_QUICK = 0.005  # seconds; a price that takes longer is not computed inside a transaction
+_QUICK = 0.005  # seconds; a cost that takes longer is not computed inside a transaction
 
 
 def pay(
     rows: Transaction,
     head: Link,
     fact: Charge,
-    priced: PricedCharge,
+    counted: CountedCharge,
     *,
     statement: str | None,
     may_wait: bool,
-) -> Receipt | PricedCharge | None:
-    """The receipt of this charge, or of the first charge under its request; or the price, if the
-    filter does not admit it; or None, if a price that takes long must be computed again and
+) -> Receipt | CountedCharge | None:
+    """The receipt of this charge, or of the first charge under its request; or the cost, if the
+    filter does not admit it; or None, if a cost that takes long must be computed again and
     ``may_wait`` allows to do so outside the transaction."""
     opening, spent = rows.opening(head), head.state.spent
     if fact.request is not None:
@@ -51,15 +51,15 @@ def pay(
             use = FilterUse(opening.filter, spent)
             return repeated(rows, first, fact.request, use, statement=statement)
     check_open(rows, head, fact.purpose)
-    if not priced.fits(opening, spent):
-        if priced.seconds > _QUICK and may_wait:
+    if not counted.fits(opening, spent):
+        if counted.seconds > _QUICK and may_wait:
             return None
-        is_same = priced.opening.unit == opening.unit
-        priced = PricedCharge.of(opening, spent, priced.loss if is_same else fact.loss)
-    sums = priced.sums
+        is_same = counted.opening.unit == opening.unit
+        counted = CountedCharge.of(opening, spent, counted.loss if is_same else fact.loss)
+    sums = counted.sums
     if sums is None:
-        return priced
-    recorded = replace(fact, loss=priced.loss)
+        return counted
+    recorded = replace(fact, loss=counted.loss)
     link = rows.append(head, recorded, _chain.charged(head.state, sums))
     return receipt_of(link, recorded, FilterUse(opening.filter, sums), statement=statement)
 

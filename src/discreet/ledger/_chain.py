@@ -20,7 +20,7 @@ from discreet.ledger._facts import (
     Unlock,
 )
 
-_FLOAT_TOLERANCE = 1 + Fraction(1, 10**6)  # prices of another machine may differ by this factor
+_FLOAT_TOLERANCE = 1 + Fraction(1, 10**6)  # costs of another machine may differ by this factor
 
 
 def first_state(opening: Opening) -> LedgerState:

@@ -159,8 +159,8 @@ def _charge(rows: Transaction, number: int) -> Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class PricedCharge:
-    """A charge with its price under an opening: the sums before and after it, or an error."""
+class CountedCharge:
+    """A charge with its cost under an opening: the sums before and after it, or an error."""
 
     opening: Opening
     before: Spent
@@ -169,8 +169,8 @@ class PricedCharge:
     seconds: float
 
     @staticmethod
-    def of(opening: Opening, before: Spent, loss: PrivacyLoss) -> "PricedCharge":
-        """Compute the price. This may take long, so it belongs before the transaction."""
+    def of(opening: Opening, before: Spent, loss: PrivacyLoss) -> "CountedCharge":
+        """Compute the cost. This may take long, so it belongs before the transaction."""
         begin = time.thread_time()
         try:
             loss = loss.for_unit(opening.unit)
@@ -178,11 +178,11 @@ class PricedCharge:
         except DiscreetError as mistake:
             after = mistake
         except (ArithmeticError, ValueError, RuntimeWarning):
-            after = NoBound("the numbers of this privacy loss are too extreme for a price")
-        return PricedCharge(opening, before, loss, after, time.thread_time() - begin)
+            after = NoBound("the numbers of this privacy loss are too extreme for a cost")
+        return CountedCharge(opening, before, loss, after, time.thread_time() - begin)
 
     def fits(self, opening: Opening, before: Spent) -> bool:
-        """Whether the price holds for these sums. An error does not depend on the sums."""
+        """Whether the cost holds for these sums. An error does not depend on the sums."""
         is_same = self.before == before or isinstance(self.after, DiscreetError)
         return self.opening == opening and is_same
 

@@ -19,7 +19,7 @@ from discreet.ledger import _appending, _chain
 from discreet.ledger._addresses import is_taken, make_store, named, open_store
 from discreet.ledger._anchor import Anchor, AnchorMark
 from discreet.ledger._decisions import (
-    PricedCharge,
+    CountedCharge,
     charge_for,
     failures,
     last_reservation,
@@ -42,7 +42,7 @@ from discreet.ledger._store import Store, Transaction, log
 from discreet.ledger._views import Balance, Entry, FilterUse, summary
 from discreet.ledger._writer import Decision, Writer
 
-_TRIES = 20  # to price a charge before its transaction, while others charge
+_TRIES = 20  # to count a charge before its transaction, while others charge
 _LONGEST_ANSWER = 100_000_000  # characters
 
 
@@ -211,9 +211,9 @@ the owner
         fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure, statement=statement)
         for tries in reversed(range(_TRIES)):
             # outside the transaction, since pricing may take long
-            priced = PricedCharge.of(*self._last_sums(), fact.loss)
+            counted = CountedCharge.of(*self._last_sums(), fact.loss)
             outcome = self._writer.write(
-                self._payment(fact, priced, statement=statement, may_wait=bool(tries))
+                self._payment(fact, counted, statement=statement, may_wait=bool(tries))
             )
             if isinstance(outcome, Receipt):
                 return outcome
@@ -222,11 +222,11 @@ the owner
         raise AssertionError("the last try decides")
 
     def _payment(
-        self, fact: Charge, priced: PricedCharge, *, statement: str | None, may_wait: bool
-    ) -> Decision[Receipt | PricedCharge | None]:
-        def decide(rows: Transaction, head: Link) -> Receipt | PricedCharge | None:
+        self, fact: Charge, counted: CountedCharge, *, statement: str | None, may_wait: bool
+    ) -> Decision[Receipt | CountedCharge | None]:
+        def decide(rows: Transaction, head: Link) -> Receipt | CountedCharge | None:
             self._last = rows.opening(head), head.state.spent
-            return _appending.pay(rows, head, fact, priced, statement=statement, may_wait=may_wait)
+            return _appending.pay(rows, head, fact, counted, statement=statement, may_wait=may_wait)
 
         return decide
 

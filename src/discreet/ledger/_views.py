@@ -177,7 +177,7 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
     if before.alone is not None and not _is_pure(loss):
         taken = "the first charge took the whole delta"
         return f"{taken}, and only charges without a delta fit now; {left}"
-    if reached is None and len(chosen.priced(loss).ways) > 1:
+    if reached is None and len(chosen.cost(loss).ways) > 1:
         return (
             "it is counted as a normal value together with a failure, and too little is left of "
             f"the limit's delta that is set aside for failures; {left}; {advice}"
@@ -191,7 +191,7 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
 
 def _by_itself(chosen: Filter, loss: PrivacyLoss) -> str:
     """The cost of the charge by itself, in words; empty if it is not known."""
-    cost, part = chosen.alone(loss), chosen.part(chosen.priced(loss))
+    cost, part = chosen.alone(loss), chosen.part(chosen.cost(loss))
     if cost is None:
         return ""
     said = f"by itself this charge costs ε = {up(cost * UNIT)}"

@@ -13,7 +13,7 @@ from discreet.accounting._bounds import approximate, known
 from discreet.errors import InvalidArgument
 
 
-class HasPrice(Protocol):
+class HasPrivacyLoss(Protocol):
     """A mechanism that states its privacy loss for a computation or, in sessions, for a unit."""
 
     def privacy_loss(self, about: Any, /) -> PrivacyLoss: ...  # Any: each mechanism its own
@@ -25,7 +25,7 @@ class HasError(Protocol):
     def error(self, confidence: Number, /) -> int: ...
 
 
-Priced = TypeVar("Priced", bound=HasPrice)
+Stating = TypeVar("Stating", bound=HasPrivacyLoss)
 Stated = TypeVar("Stated", bound=HasError)
 
 _DIGITS = 9
@@ -34,10 +34,10 @@ _LARGEST = 10**100
 
 
 def at_epsilon(
-    make: Callable[[Fraction], Priced],
+    make: Callable[[Fraction], Stating],
     epsilon: Number,
     about: Any,  # Any: the same
-) -> Priced:
+) -> Stating:
     """The mechanism ``make(scale)`` that costs exactly this pure epsilon, where epsilon is
     inversely proportional to the scale. ``about`` is the argument of ``privacy_loss``."""
     at_scale_1, _ = known(approximate(make(Fraction(1)).privacy_loss(about)))

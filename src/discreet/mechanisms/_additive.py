@@ -22,7 +22,7 @@ _INT64 = np.iinfo(np.int64)
 
 class IndependentNoise(ABC):
     """Adds an independent draw of one law to each integer. A mechanism of this kind states its law
-    and its price."""
+    and its privacy loss."""
 
     __slots__ = ()
 
@@ -32,12 +32,12 @@ class IndependentNoise(ABC):
         """The law of the noise, in the units of the answer."""
 
     @abstractmethod
-    def _price(self, sensitivity: Sensitivity) -> PrivacyLoss:
+    def _privacy_loss(self, sensitivity: Sensitivity) -> PrivacyLoss:
         """The privacy loss for integers of this sensitivity."""
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
-        """The price for this computation's sensitivity; raises unless it gives integers."""
-        return self._price(integers(bounded).sensitivity).for_unit(bounded.unit)
+        """The privacy loss for this computation's sensitivity; raises unless it gives integers."""
+        return self._privacy_loss(integers(bounded).sensitivity).for_unit(bounded.unit)
 
     def sample(self, value: V, bits: Bits) -> V:
         """The integer or array with noise; in large arrays a number takes some nanoseconds."""

@@ -98,7 +98,7 @@ class Bounded(Generic[V]):
         """State a real number or an array of real numbers, to be rounded to multiples of ``step``.
 
         A number as ``sensitivity`` is the L1 sensitivity. State the sensitivity of the real
-        numbers; the price includes the effect of rounding.
+        numbers; the privacy loss includes the effect of rounding.
 
         >>> ages = [31, 44, 58]
         >>> mean = Bounded.real(

@@ -28,10 +28,10 @@ class DiscreteGaussian(IndependentNoise):
     ``stddev`` is in the units of the answer.
 
     Guarantee: rho-zCDP with rho = squared L2 sensitivity / (2 stddev^2), for single numbers and for
-    arrays, under either relation; and smaller prices that follow from the exact law of the noise.
-    Continuous Gaussian noise does not dominate it, so its price differs from that of `Gaussian`,
-    whose rounded noise continuous noise does dominate. The running time is not covered. Canonne,
-    Kamath and Steinke (2020).
+    arrays, under either relation; and smaller privacy losses that follow from the exact law of the
+    noise. Continuous Gaussian noise does not dominate it, so its privacy loss differs from that of
+    `Gaussian`, whose rounded noise continuous noise does dominate. The running time is not covered.
+    Canonne, Kamath and Steinke (2020).
 
     >>> from discreet import Unit
     >>> patients = Bounded(lambda: 41, sensitivity=1, unit=Unit("patient_id"), name="patients")
@@ -71,7 +71,7 @@ class DiscreteGaussian(IndependentNoise):
         """The mechanism with the most noise whose error at this confidence is at most this."""
         return at_error(DiscreteGaussian, error, confidence)
 
-    def _price(self, sensitivity: Sensitivity) -> PrivacyLoss:
+    def _privacy_loss(self, sensitivity: Sensitivity) -> PrivacyLoss:
         """One `accounting.DiscreteGaussian` term for each entry that can move, if all of them can
         move by linf at once; else one `accounting.DiscreteGaussianVector` term."""
         square = max(sensitivity.l2_squared, 1)

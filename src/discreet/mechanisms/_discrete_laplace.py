@@ -47,7 +47,7 @@ class DiscreteLaplace(IndependentNoise):
         """The mechanism with the most noise whose error at this confidence is at most this."""
         return at_error(DiscreteLaplace, error, confidence)
 
-    def _price(self, sensitivity: Sensitivity) -> PrivacyLoss:
+    def _privacy_loss(self, sensitivity: Sensitivity) -> PrivacyLoss:
         """One `accounting.DiscreteLaplace` term of this scale and the L1 sensitivity."""
         return PrivacyLoss.of(accounting.DiscreteLaplace(self.scale, max(sensitivity.l1, 1)))
 

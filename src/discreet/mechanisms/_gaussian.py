@@ -59,7 +59,7 @@ class Gaussian(IndependentNoise):
         """The mechanism with the most noise whose error at this confidence is at most this."""
         return at_error(Gaussian, error, confidence)
 
-    def _price(self, sensitivity: Sensitivity) -> PrivacyLoss:
+    def _privacy_loss(self, sensitivity: Sensitivity) -> PrivacyLoss:
         """One `accounting.Gaussian` term, its multiplier rounded down to 12 digits."""
         return PrivacyLoss.of(gaussian_term(self.stddev, max(sensitivity.l2_squared, 1)))
 
@@ -75,5 +75,6 @@ def stddev_for(multiplier: Fraction, l2_squared: int) -> Fraction:
 
 
 def gaussian_term(stddev: Fraction, l2_squared: int) -> accounting.Gaussian:
-    """The price of noise of this standard deviation, its multiplier rounded down to 12 digits."""
+    """The privacy loss of noise of this standard deviation, its multiplier rounded down to 12
+    digits."""
     return accounting.Gaussian(decimal_down(root_down(stddev**2 / l2_squared), digits=12))

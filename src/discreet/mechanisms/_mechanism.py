@@ -1,4 +1,4 @@
-"""The roles of a mechanism: its price and its draws."""
+"""The roles of a mechanism: its privacy loss and its draws."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar

@@ -29,7 +29,7 @@ class NoiseOnGrid(ABC):
         """The mechanism for the whole numbers of steps."""
 
     def privacy_loss(self, bounded: Bounded[FixedPoint]) -> PrivacyLoss:
-        """The price for the whole numbers of steps; raises for another grid."""
+        """The privacy loss for the whole numbers of steps; raises for another grid."""
         step_of(bounded, self.step)
         return self.in_steps.privacy_loss(in_steps(bounded))
 

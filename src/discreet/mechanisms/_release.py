@@ -155,7 +155,7 @@ def release_through(
     request: str | None = None,
 ) -> Release[W]:
     """`release`, through the given door."""
-    # 1. price and checks, without data
+    # 1. privacy loss and checks, without data
     checked_mechanism(mechanism, "mechanism")
     loss = mechanism.privacy_loss(stated(bounded)).for_unit(bounded.unit)
     if request is not None:

@@ -75,7 +75,7 @@ class Staircase(IndependentNoise):
         found = 1 / most_noise(error_of, error, confidence)
         return Staircase(epsilon=decimal_up(found, digits=9), width=width)
 
-    def _price(self, sensitivity: Sensitivity) -> PrivacyLoss:
+    def _privacy_loss(self, sensitivity: Sensitivity) -> PrivacyLoss:
         """One `accounting.Pure` term for each number that can move, priced for the largest move."""
         begun = math.ceil(Fraction(max(sensitivity.linf, 1), self.width))
         return PrivacyLoss.of(Pure(begun * self.epsilon)) * max(sensitivity.l0, 1)

@@ -23,7 +23,8 @@ class Together:
     mechanisms: Mapping[str, Mechanism[Any, Any]]  # Any: for each part its own
 
     def __post_init__(self) -> None:
-        """Store an immutable copy, so that it can't change between the price and the draw."""
+        """Store an immutable copy, so that it can't change between the privacy loss and the
+        draw."""
         held = dict(self.mechanisms.items()) if isinstance(self.mechanisms, Mapping) else {}
         if not held:
             raise InvalidArgument("mechanisms: give a mapping from each part's name to a mechanism")

@@ -49,10 +49,10 @@ def count_together(
     chosen: Filter, losses: Sequence[PrivacyLoss], spent: Spent, *, most: int
 ) -> int:
     """The number of times, up to ``most``, that the filter admits all these charges, one by one."""
-    prices, sums = [chosen.priced(loss) for loss in losses], spent
+    costs, sums = [chosen.cost(loss) for loss in losses], spent
     for count in range(most):
-        for price in prices:
-            sums = chosen.charged(sums, price)
+        for cost in costs:
+            sums = chosen.charged(sums, cost)
             if not chosen.admits(sums):
                 return count
     return most

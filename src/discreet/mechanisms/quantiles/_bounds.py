@@ -44,7 +44,7 @@ class ApproximateBounds:
     alone reaches in any bin with probability at most ``false_bin``.
 
     Guarantee: epsilon-DP with epsilon = L1 sensitivity of the histogram / scale. A later release on
-    the narrower grid has its own price.
+    the narrower grid has its own privacy loss.
 
     >>> from discreet import Unit
     >>> incomes = Bounded.rows(

@@ -26,9 +26,9 @@ class InterQuartileRange:
     """Draws both quartiles as `Quantile` does, independently with this ``scale``, and releases the
     upper one minus the lower one, or 0 if the difference is negative.
 
-    Guarantee: the sum of the prices of the two quantiles. The error of the range depends on the
-    density of the values near the quartiles. So `error` states only by how many rows the quartiles
-    miss.
+    Guarantee: the sum of the privacy losses of the two quantiles. The error of the range depends on
+    the density of the values near the quartiles. So `error` states only by how many rows the
+    quartiles miss.
 
     >>> import numpy as np
     >>> from discreet import Unit

@@ -6,7 +6,7 @@ drawn whose rank is q n among the n + t rows. A value above the quantile without
 q n of the group's rows below it, and the t others, so it misses by t or more, while some value
 misses by 0. So t is chosen such that a draw misses by t with at most half of 1 - confidence. The
 upper end is the same on the mirrored grid. Padding adds the same rows to neighbouring tables, so
-the misses change as without it, and so does the price.
+the misses change as without it, and so does the privacy loss.
 """
 
 import math

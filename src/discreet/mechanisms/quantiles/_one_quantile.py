@@ -52,7 +52,7 @@ class OneQuantile(ABC):
 
     @abstractmethod
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
-        """The price of a value for this computation."""
+        """The privacy loss of a value for this computation."""
 
     @abstractmethod
     def _worse_chance(self) -> Callable[[int], arb]:

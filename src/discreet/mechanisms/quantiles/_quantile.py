@@ -49,7 +49,7 @@ class Quantile(OneQuantile):
     (15, 0.5)
 
     Smith (2011), Privacy-preserving statistical estimation with optimal convergence rates; the
-    proof of the price is in `discreet.mechanisms.quantiles._ranks`.
+    proof of the privacy loss is in `discreet.mechanisms.quantiles._ranks`.
     """
 
     __slots__ = ()

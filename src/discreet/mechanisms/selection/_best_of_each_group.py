@@ -31,13 +31,14 @@ class BestOfEachGroup:
     The computation gives integers of shape (groups, candidates); groups and candidates are public,
     and the value is a mapping from each group to its candidate.
 
-    Guarantee: the price of an `ExponentialMechanism` for each group that a unit changes. A unit
-    changes at most l0 scores. Two of them in one group move apart by at most twice the L-infinity
-    sensitivity; two in different groups together cost as much. So a unit pays for at most l0 / 2
-    choices, rounded up; with `Moves.TOGETHER` for l0 choices, each at half the price. The scores of
-    a group move apart by at most the sum of their changes, so all groups together by at most the L1
-    sensitivity: a single choice at this distance is charged where it costs less. The guarantee
-    covers both relations, as the sensitivity does. The running time is not covered.
+    Guarantee: the privacy loss of an `ExponentialMechanism` for each group that a unit changes. A
+    unit changes at most l0 scores. Two of them in one group move apart by at most twice the
+    L-infinity sensitivity; two in different groups together cost as much. So a unit pays for at
+    most l0 / 2 choices, rounded up; with `Moves.TOGETHER` for l0 choices, each at half the privacy
+    loss. The scores of a group move apart by at most the sum of their changes, so all groups
+    together by at most the L1 sensitivity: a single choice at this distance is charged where it
+    costs less. The guarantee covers both relations, as the sensitivity does. The running time is
+    not covered.
 
     >>> from discreet import Unit
     >>> jobs = Bounded(

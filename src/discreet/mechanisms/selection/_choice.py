@@ -60,7 +60,7 @@ class Choice(ABC):
 
     @abstractmethod
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
-        """The price of a choice from this computation's scores."""
+        """The privacy loss of a choice from this computation's scores."""
 
     @abstractmethod
     def error(self, confidence: Number) -> int:

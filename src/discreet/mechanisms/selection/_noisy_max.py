@@ -33,9 +33,9 @@ class NoisyMax(Choice):
     """Chooses the candidate with the largest score after discrete Laplace noise of this ``scale``
     on each; of equal ones the first.
 
-    The computation gives one integer for each candidate, in their order; the candidates are
-    public. With Gumbel noise this is `ExponentialMechanism`, with exponential noise
-    `PermuteAndFlip`. At the same price both choose better, and the first one composes better.
+    The computation gives one integer for each candidate, in their order; the candidates are public.
+    With Gumbel noise this is `ExponentialMechanism`, with exponential noise `PermuteAndFlip`. At
+    the same privacy loss both choose better, and the first one composes better.
 
     Guarantee: epsilon-DP with epsilon = D / scale. D is the distance by which a unit can move two
     scores apart, as in `ExponentialMechanism`. Proof: for any noise of the others, a candidate wins

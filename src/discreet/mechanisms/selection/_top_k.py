@@ -36,10 +36,10 @@ _LEAST_RATE = Fraction(1, 10**200)
 
 
 class TopKNoise(Enum):
-    """The law of the noise on the scores, which decides the price of the k best."""
+    """The law of the noise on the scores, which decides the privacy loss of the k best."""
 
-    GUMBEL = "gumbel"  # k times the price of one choice
-    LAPLACE = "laplace"  # the price of all scores by their L1 sensitivity, for any k
+    GUMBEL = "gumbel"  # k times the privacy loss of one choice
+    LAPLACE = "laplace"  # the privacy loss of all scores by their L1 sensitivity, for any k
 
 
 def _checked_noise(noise: TopKNoise) -> TopKNoise:

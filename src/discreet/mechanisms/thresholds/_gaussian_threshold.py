@@ -24,10 +24,10 @@ class GaussianThreshold(NoisyCounts):
     If a unit counts under many keys, it needs less noise than `LaplaceThreshold`: the noise grows
     with the root of the number of keys.
 
-    Guarantee: the price of `Gaussian` noise for the L2 sensitivity, and a delta: the probability to
-    show a key that only one unit has. It covers both relations. The noise is exact; the key and its
-    count use the same draw. The running time is not covered. Wilkins, Kifer, Zhang and Karrer
-    (2024); docs/proofs/terms.md.
+    Guarantee: the privacy loss of `Gaussian` noise for the L2 sensitivity, and a delta: the
+    probability to show a key that only one unit has. It covers both relations. The noise is exact;
+    the key and its count use the same draw. The running time is not covered. Wilkins, Kifer, Zhang
+    and Karrer (2024); docs/proofs/terms.md.
 
     >>> from discreet import Unit
     >>> words = Bounded.keys(

@@ -30,7 +30,9 @@ from discreet.mechanisms.thresholds._laplace_threshold import LaplaceThreshold
 from discreet.noise import Bits
 from discreet.noise._arrays import FloatArray
 
-_SEVERAL = 2  # groups: the number of released keys is unknown before, and no price depends on it
+_SEVERAL = (
+    2  # groups: the number of released keys is unknown before, and no privacy loss depends on it
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,8 @@ class KeysFirst:
     others: Mapping[str, OtherMechanism]
 
     def __post_init__(self) -> None:
-        """Store an immutable copy, so that it can't change between the price and the draw."""
+        """Store an immutable copy, so that it can't change between the privacy loss and the
+        draw."""
         _checks.text(deciding=self.deciding)
         if not isinstance(self.threshold, LaplaceThreshold | GaussianThreshold):
             raise InvalidArgument("threshold: give a LaplaceThreshold or a GaussianThreshold")

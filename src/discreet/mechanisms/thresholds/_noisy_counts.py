@@ -48,8 +48,8 @@ class NoisyCounts(ABC):
         return smallest_gap(loss_chance(self._law, self.threshold), confidence)
 
     def _loss(self, noise: Term, bounded: Bounded[Mapping[Key, int]]) -> PrivacyLoss:
-        """The price of noise on all keys of a unit, plus the probability that one of its own keys
-        is shown."""
+        """The privacy loss of noise on all keys of a unit, plus the probability that one of its own
+        keys is shown."""
         part = keys_part(bounded)
         most = part.sensitivity.linf
         if self.threshold <= most:

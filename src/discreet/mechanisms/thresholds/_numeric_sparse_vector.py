@@ -28,9 +28,9 @@ class NumericSparseVector:
     """Releases each number that a `SparseVector` finds above the threshold, with fresh discrete
     Laplace noise of ``answer_scale``. For other numbers it answers None.
 
-    Guarantee: the price of the `SparseVector` and of ``hits`` answers by `DiscreteLaplace`. The
-    noisy numbers of the comparisons are never released; Lyu, Su and Li (2017) show that releasing
-    them is not private.
+    Guarantee: the privacy loss of the `SparseVector` and of ``hits`` answers by `DiscreteLaplace`.
+    The noisy numbers of the comparisons are never released; Lyu, Su and Li (2017) show that
+    releasing them is not private.
 
     >>> finds = NumericSparseVector.for_epsilon(1, threshold=50, hits=3)
     >>> finds.privacy_loss(Unit("patient_id")).epsilon(), finds.error(0.95)
@@ -84,7 +84,7 @@ class NumericSparseVector:
         return self.finding.privacy_loss(unit) + self.finding.hits * term
 
     def check(self, bounded: Bounded[int]) -> None:
-        """Raise unless it is one integer, of at most the sensitivity in the price."""
+        """Raise unless it is one integer, of at most the sensitivity in the privacy loss."""
         self.finding.check(bounded)
 
     def begin(self, bits: Bits) -> Callable[[int], tuple[int | None, bool]]:

@@ -109,10 +109,10 @@ class SetUnion:
     noise to each sum, and shows the keys whose sum is ``threshold`` or more: only the keys, in
     order. Standard deviation and threshold are in units of one unit's whole weight.
 
-    Guarantee: the price of Gaussian noise for an L2 sensitivity of 1 (the root of 2 for a replaced
-    unit), and a delta: the probability to show a key that only one unit has. It covers both
-    relations, for sets of at most ``per_unit`` keys. The weights of a unit don't depend on other
-    units. The noise is exact. The running time is not covered. Gopi, Gulhane, Kulkarni, Shen,
+    Guarantee: the privacy loss of Gaussian noise for an L2 sensitivity of 1 (the root of 2 for a
+    replaced unit), and a delta: the probability to show a key that only one unit has. It covers
+    both relations, for sets of at most ``per_unit`` keys. The weights of a unit don't depend on
+    other units. The noise is exact. The running time is not covered. Gopi, Gulhane, Kulkarni, Shen,
     Shokouhi and Yekhanin (2020), the weighted Gaussian.
 
     >>> words = sets_of_keys(

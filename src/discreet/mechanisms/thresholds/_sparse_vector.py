@@ -150,7 +150,7 @@ class SparseVector:
         return PrivacyLoss.of(term, unit=unit)
 
     def check(self, bounded: Bounded[int]) -> None:
-        """Raise unless it is one integer, of at most the sensitivity in the price."""
+        """Raise unless it is one integer, of at most the sensitivity in the privacy loss."""
         part = integers(bounded)
         if part.shape != () or part.sensitivity.linf > self.sensitivity:
             raise InvalidArgument(

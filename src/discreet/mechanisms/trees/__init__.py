@@ -3,7 +3,7 @@
 Use `TreeCounts` for a histogram whose ranges are asked for, and `StreamCounter` for a total that is
 released after each step. To read the files in order:
 
-1. `_noise`: the noise of each node, and the price of all levels.
+1. `_noise`: the noise of each node, and the privacy loss of all levels.
 2. `_counts`: the tree of a histogram, and `consistent`, which combines its noisy sums.
 3. `_stream`: the tree over time, as an interactive mechanism.
 """

@@ -21,7 +21,7 @@ from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Part
 from discreet.mechanisms._release import Release
 from discreet.mechanisms._sensitivity import Sensitivity
-from discreet.mechanisms.trees._noise import TreeNoise, checked_noise, price
+from discreet.mechanisms.trees._noise import TreeNoise, checked_noise, summed_loss
 from discreet.noise import Bits
 from discreet.noise._arrays import FloatArray
 
@@ -36,12 +36,12 @@ class TreeCounts:
     """Releases noisy sums on the levels of a tree: the total, the sums over ``branching`` equal
     ranges, over ``branching`` parts of each range, and so on down to the counts.
 
-    Guarantee: the sum of the prices of all levels. On each level a unit moves the sums, in L1, by
-    at most as much as the counts, under either relation. ``total`` is a smaller bound on the move
-    of the total, if one is known. It is 0 if a replaced unit is in one bin before and in one bin
-    after; then the total costs nothing. The caller asserts ``total``, and that all counts fit into
-    int64: a count beyond int64 would become its end, and the total would move. Sums beyond int64
-    become its ends.
+    Guarantee: the sum of the privacy losses of all levels. On each level a unit moves the sums, in
+    L1, by at most as much as the counts, under either relation. ``total`` is a smaller bound on the
+    move of the total, if one is known. It is 0 if a replaced unit is in one bin before and in one
+    bin after; then the total costs nothing. The caller asserts ``total``, and that all counts fit
+    into int64: a count beyond int64 would become its end, and the total would move. Sums beyond
+    int64 become its ends.
 
     The value is a tuple of arrays, from the total down to the counts. `consistent` turns it into
     counts with the best estimates of all range sums. Hay, Rastogi, Miklau and Suciu (2010); with
@@ -90,9 +90,9 @@ class TreeCounts:
         return TreeCounts(noise, branching=branching, total=total)
 
     def privacy_loss(self, bounded: Bounded[IntegerArray]) -> PrivacyLoss:
-        """The sum of the prices of all levels; raises unless the computation gives integers in one
-        dimension."""
-        return price(self.noise, self._sensitivities(_histogram(bounded)), bounded.unit)
+        """The sum of the privacy losses of all levels; raises unless the computation gives integers
+        in one dimension."""
+        return summed_loss(self.noise, self._sensitivities(_histogram(bounded)), bounded.unit)
 
     def sample(self, value: IntegerArray, bits: Bits) -> TreeLevels:
         """The levels with noise, the total first."""

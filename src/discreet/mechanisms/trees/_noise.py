@@ -1,4 +1,4 @@
-"""The noise that trees add to their sums, and its price."""
+"""The noise that trees add to their sums, and its privacy loss."""
 
 from collections.abc import Iterable
 
@@ -22,8 +22,8 @@ def checked_noise(noise: object) -> TreeNoise:
     raise InvalidArgument(f"noise = {noise!r}: give DiscreteLaplace, Gaussian or DiscreteGaussian")
 
 
-def price(noise: TreeNoise, levels: Iterable[Sensitivity], unit: Unit) -> PrivacyLoss:
-    """The sum of the prices of all levels, given by their sensitivities."""
+def summed_loss(noise: TreeNoise, levels: Iterable[Sensitivity], unit: Unit) -> PrivacyLoss:
+    """The sum of the privacy losses of all levels, given by their sensitivities."""
     stated = (
         Bounded(_nothing, sensitivity=level, unit=unit, name="level", shape=(max(level.l0, 1),))
         for level in levels

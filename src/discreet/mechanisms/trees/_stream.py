@@ -17,7 +17,7 @@ from discreet.mechanisms._additive import integers
 from discreet.mechanisms._bounded import Bounded, tables_of
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._sensitivity import Sensitivity
-from discreet.mechanisms.trees._noise import TreeNoise, checked_noise, price
+from discreet.mechanisms.trees._noise import TreeNoise, checked_noise, summed_loss
 from discreet.noise import Bits, NoiseLaw
 from discreet.noise._sums import sum_half_width
 
@@ -29,11 +29,11 @@ class StreamCounter:
     Each total is the sum of at most log2(steps) + 1 noisy sums over runs of 1, 2, 4, ... steps,
     and each step is in at most this number of runs.
 
-    Guarantee: all totals together cost the sum of the prices of all lengths of runs, even if later
-    numbers depend on earlier totals. A unit moves the numbers of at most ``per_unit`` steps, each
-    by at most ``most``; a replaced unit moves twice as many. The caller asserts ``per_unit``. The
-    running time is not covered. Chan, Shi and Song (2011); Dwork, Naor, Pitassi and Rothblum
-    (2010).
+    Guarantee: all totals together cost the sum of the privacy losses of all lengths of runs, even
+    if later numbers depend on earlier totals. A unit moves the numbers of at most ``per_unit``
+    steps, each by at most ``most``; a replaced unit moves twice as many. The caller asserts
+    ``per_unit``. The running time is not covered. Chan, Shi and Song (2011); Dwork, Naor, Pitassi
+    and Rothblum (2010).
 
     >>> unit = Unit("patient_id")
     >>> counter = StreamCounter.for_epsilon(1, unit, steps=365)
@@ -77,8 +77,8 @@ class StreamCounter:
         return at_error(made, error, confidence)
 
     def privacy_loss(self, unit: Unit) -> PrivacyLoss:
-        """The sum of the prices of all lengths of runs."""
-        return price(self.noise, self._levels(unit), unit)
+        """The sum of the privacy losses of all lengths of runs."""
+        return summed_loss(self.noise, self._levels(unit), unit)
 
     def check(self, bounded: Bounded[int]) -> None:
         """Raise unless the step gives one integer that a unit moves by at most ``most``."""

@@ -1,9 +1,9 @@
-"""Private tuning: the best of a secret number of runs, at the price of few.
+"""Private tuning: the best of a secret number of runs, at the privacy loss of few.
 
 `Tuning` runs candidates at random and releases the best one by its private score. To read the files
 in order:
 
-1. `_runs`: the laws of the number of runs, and the price of the best run.
+1. `_runs`: the laws of the number of runs, and the privacy loss of the best run.
 2. `_scored`: one run: a mechanism, with a noisy score of its result.
 3. `_tuning`: many runs, and their best.
 """

@@ -1,4 +1,4 @@
-"""Laws of the secret number of runs, and the price of the best run under each."""
+"""Laws of the secret number of runs, and the privacy loss of the best run under each."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass

@@ -37,7 +37,7 @@ class Tuning(Generic[V]):
 
     Guarantee: the term that the law of runs makes of one run's privacy loss, for every unit and
     relation that one run covers (Liu and Talwar 2019; Papernot and Steinke 2022). Candidates and
-    law are public and fixed beforehand; the price of a run includes its score.
+    law are public and fixed beforehand; the privacy loss of a run includes its score.
 
     Not covered: the running time, which grows with K. With a ceiling ``most``, exactly ``most``
     runs are made, and the first K count. Candidates of different speed show in the time anyway.
@@ -58,7 +58,7 @@ class Tuning(Generic[V]):
     runs: RunsLaw
 
     def __post_init__(self) -> None:
-        """Store an immutable copy of the candidates, which can't change after the price."""
+        """Store an immutable copy of the candidates, which can't change after the privacy loss."""
         held = dict(self.candidates.items()) if isinstance(self.candidates, Mapping) else {}
         if not held:
             raise InvalidArgument(
