@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet.errors import DiscreetError, Refused, RequestReused
 from discreet.query import Caps, Column, Declaration, Noise, Table, _duckdb
-from discreet.query._statement import Statement
+from discreet.query._engine_statement import EngineStatement
 
 UNIT = dp.Unit("u")
 ROWS = pa.table({"u": [1, 2, 3], "x": [1.0, 2.0, 3.0], "n": [1, 2, 3], "s": ["a", "b", "a"]})
@@ -285,7 +285,7 @@ def test_rows_spill_into_a_private_folder_that_goes(
         folder = Path(found[0])
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert folder.stat().st_uid == os.getuid()
-        own.run(Statement("SELECT sum(x) FROM source"), rows)
+        own.run(EngineStatement("SELECT sum(x) FROM source"), rows)
     assert not folder.exists()
     assert list(tmp_path.iterdir()) == []
 
@@ -309,7 +309,7 @@ def test_the_engine_opens_nothing(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.csv").write_text("a\n1\n")
     with _duckdb.opened() as own, pytest.raises(duckdb.Error):
-        own.run(Statement(text), ROWS)
+        own.run(EngineStatement(text), ROWS)
     assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
 
 

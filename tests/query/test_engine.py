@@ -16,8 +16,8 @@ import discreet.query
 from discreet.query import _engine
 from discreet.query._duckdb import FUNCTIONS, _text
 from discreet.query._engine import as_bytes, md5, moment, quotient
+from discreet.query._engine_statement import EngineStatement
 from discreet.query._numbering import in_memory
-from discreet.query._statement import Statement
 
 SOURCE = Path(discreet.query.__file__).parent
 NAMES = ("duckdb",)
@@ -117,7 +117,7 @@ def test_the_engine_defines_each_function_and_reports_what_it_can_not_compile() 
     with _engine.opened() as own:
         failures: tuple[type[Exception], ...] = own.failures
         with pytest.raises(failures):
-            own.run(Statement("SELECT nothing FROM source"), pa.table({"x": [1]}))
+            own.run(EngineStatement("SELECT nothing FROM source"), pa.table({"x": [1]}))
 
 
 def _look_alikes() -> list[Any]:  # Any: Ibis expressions

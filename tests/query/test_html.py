@@ -128,16 +128,16 @@ def test_a_statement_is_for_people_who_are_not_specialists() -> None:
     columns = {"x": Column.integer(0, 9)}
     table = Table(rows, name="t", unit=Unit("p"), rows=2, columns=columns, ledger=ledger)
     asked = table.agg(n=count(), s=total("x"))
-    plain = asked.release(epsilon=0.5, by="ana").statement
+    plain = asked.release(epsilon=0.5, by="ana").in_words
     assert "Question: SELECT COUNT(*) AS n, SUM(x) AS s FROM t" in plain
     assert "all rows of one 'p'" in plain
     assert "epsilon 0.5. With or without one p" in plain
     assert "at most 1.65 times the other." in plain
     assert "one p counts for at most 2 rows; x is clamped to 0 .. 9" in plain
     assert "by ana; digest" in plain
-    gaussian = asked.release(epsilon=1, delta=1e-6, noise=Noise.GAUSSIAN).statement
+    gaussian = asked.release(epsilon=1, delta=1e-6, noise=Noise.GAUSSIAN).in_words
     assert "but for a probability of 0.000001" in gaussian or "1e-06" in gaussian
-    assert "none worth the name" in asked.release(epsilon=1_000).statement
+    assert "none worth the name" in asked.release(epsilon=1_000).in_words
 
 
 @pytest.mark.parametrize("by", [(), ("k",)])

@@ -20,8 +20,8 @@ import discreet as dp
 from discreet.errors import ComputationFailed, InvalidArgument, LedgerLocked, RequestReused
 from discreet.query import Question, Table, _answer, _plan
 from discreet.query._duckdb import DuckdbEngine
+from discreet.query._engine_statement import EngineStatement
 from discreet.query._source import CsvFile
-from discreet.query._statement import Statement
 from tests.query.kit import without_noise
 
 GENERATOR = np.random.default_rng(20240229)
@@ -283,7 +283,7 @@ def test_ctrl_c_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise RuntimeError("Query interrupted")  # as DuckDB says it
 
-    def run(own: DuckdbEngine, statement: Statement, rows: pa.Table) -> pa.Table:
+    def run(own: DuckdbEngine, statement: EngineStatement, rows: pa.Table) -> pa.Table:
         if not rows.num_rows:  # the trial on an empty table
             return honest(own, statement, rows)
         fake = SimpleNamespace(**dict.fromkeys(("register", "unregister"), lambda *_: None))

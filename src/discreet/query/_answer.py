@@ -18,7 +18,7 @@ from discreet._budget import Receipt
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Release
 from discreet.query._aggregates import ESTIMATORS
-from discreet.query._answer_in_words import statement
+from discreet.query._answer_in_words import in_words
 from discreet.query._assembly import columns
 from discreet.query._forecast import limits_in_words
 from discreet.query._plan import Plan
@@ -171,9 +171,9 @@ class Answer:
         return tuple(limits_in_words(self.plan))
 
     @property
-    def statement(self) -> str:
+    def in_words(self) -> str:
         """The answer's privacy in plain words, for people who are not specialists."""
-        return statement(self.plan, self.privacy_loss, self.receipt, self.notes)
+        return in_words(self.plan, self.privacy_loss, self.receipt, self.notes)
 
     def _repr_html_(self) -> str:
         """The table for notebooks."""

@@ -1,4 +1,4 @@
-"""An answer's statement, for people who are not specialists."""
+"""An answer's privacy in words, for people who are not specialists."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _SAFE = 1 + 1e-9  # above the rounding of floats
 _DIGITS = 3
 
 
-def statement(plan: Plan, loss: PrivacyLoss, receipt: Receipt, notes: Sequence[str]) -> str:
+def in_words(plan: Plan, loss: PrivacyLoss, receipt: Receipt, notes: Sequence[str]) -> str:
     """The question, who is protected and how well, what was cut, how sure the numbers are, and
     where it is recorded: a line each."""
     unit = plan.declaration.unit

@@ -27,6 +27,7 @@ from discreet.query._bounding import (
 )
 from discreet.query._compiling import Compiler
 from discreet.query._engine import Engine
+from discreet.query._engine_statement import EngineStatement
 from discreet.query._plan import Plan, RowsOf
 from discreet.query._private_keys import (
     keys_of_places,
@@ -36,12 +37,11 @@ from discreet.query._private_keys import (
 )
 from discreet.query._query import columns_used
 from discreet.query._source import TableSource, arrow_schema, id_columns
-from discreet.query._statement import Statement
 from discreet.query._sums import ColumnOutcome
 
 _MOST_KNOWN = 256
 _LARGEST_FACTS = 1 << 16  # bytes
-_known: dict[bytes, tuple[Statement, ...]] = {}  # by public facts: a plan and a schema
+_known: dict[bytes, tuple[EngineStatement, ...]] = {}  # by public facts: a plan and a schema
 
 UnderKeys = Mapping[Key, int] | Mapping[Key, FloatArray]
 
@@ -54,13 +54,13 @@ class CompiledStatements:
     source: TableSource
     names: tuple[str, ...]
     engine: Engine
-    statements: tuple[Statement, ...]
+    statements: tuple[EngineStatement, ...]
 
     def answers(self, trace: Trace | None) -> list[pa.Table]:
         """The answer of each statement over the source's rows."""
         return [self._answer(statement, trace) for statement in self.statements]
 
-    def _answer(self, statement: Statement, trace: Trace | None) -> pa.Table:
+    def _answer(self, statement: EngineStatement, trace: Trace | None) -> pa.Table:
         with self.source.rows(self.names) as rows:
             answer = self.engine.run(statement, rows)
         if trace is not None:

@@ -21,7 +21,7 @@ from ibis.backends.sql.datatypes import DuckDBType
 from ibis.common.exceptions import IbisError
 
 from discreet.errors import Refused
-from discreet.query._statement import Statement
+from discreet.query._engine_statement import EngineStatement
 
 # what the functions of `_engine` are here
 FUNCTIONS = {
@@ -74,16 +74,16 @@ class DuckdbEngine:
         }
         return ibis.table(ibis.schema(types), name=name)
 
-    def statement(self, expression: ir.Table) -> Statement:
+    def statement(self, expression: ir.Table) -> EngineStatement:
         """The expression as a statement, which any engine of this kind runs."""
         operation = expression.op()
         tables = {
             one.name: one.data.to_pyarrow(one.schema) for one in operation.find(ops.InMemoryTable)
         }
         constants = tuple(repr(one.value) for one in operation.find(ops.Literal))
-        return Statement(_text(operation.replace(_without_rows), constants), tables)
+        return EngineStatement(_text(operation.replace(_without_rows), constants), tables)
 
-    def run(self, statement: Statement, rows: object) -> pa.Table:
+    def run(self, statement: EngineStatement, rows: object) -> pa.Table:
         """The statement's result over these rows, which replace the empty table. DuckDB turns
         Ctrl-C into its own error; here it becomes `KeyboardInterrupt` again, since the data can't
         cause it."""
@@ -95,13 +95,15 @@ class DuckdbEngine:
 
     @contextmanager
     def streamed(
-        self, statement: Statement, rows: Mapping[str, object]
+        self, statement: EngineStatement, rows: Mapping[str, object]
     ) -> Iterator[pa.RecordBatchReader]:
         """The statement's result over the rows of each table, a batch at a time."""
         with _interruptible():
             yield self._over(statement, rows).to_arrow_reader(_BATCH)
 
-    def _over(self, statement: Statement, rows: Mapping[str, object]) -> Any:  # Any: DuckDB's own
+    def _over(
+        self, statement: EngineStatement, rows: Mapping[str, object]
+    ) -> Any:  # Any: DuckDB's own
         """The statement's result, not yet computed, over these rows of each table."""
         for name, given in {**statement.tables, **rows}.items():
             self.connection.register(name, given)

@@ -28,7 +28,7 @@ import ibis.expr.types as ir
 import pyarrow as pa
 
 from discreet.query import _duckdb
-from discreet.query._statement import Statement
+from discreet.query._engine_statement import EngineStatement
 
 
 class Engine(Protocol):
@@ -43,17 +43,17 @@ class Engine(Protocol):
         """An empty table of this schema, to compile and to try expressions on."""
         ...
 
-    def statement(self, expression: ir.Table) -> Statement:
+    def statement(self, expression: ir.Table) -> EngineStatement:
         """The expression as a statement, which any engine of this kind runs."""
         ...
 
-    def run(self, statement: Statement, rows: object) -> pa.Table:
+    def run(self, statement: EngineStatement, rows: object) -> pa.Table:
         """The statement's result over these rows of the one table; Ctrl-C raises
         `KeyboardInterrupt`."""
         ...
 
     def streamed(
-        self, statement: Statement, rows: Mapping[str, object]
+        self, statement: EngineStatement, rows: Mapping[str, object]
     ) -> AbstractContextManager[pa.RecordBatchReader]:
         """The statement's result over the rows of each table, a batch at a time."""
         ...

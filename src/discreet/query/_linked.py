@@ -25,6 +25,7 @@ from discreet.query._choice import first_rows
 from discreet.query._conversion import are_alike, id_text, joint_id
 from discreet.query._declaration import Through
 from discreet.query._engine import Engine
+from discreet.query._engine_statement import EngineStatement
 from discreet.query._source import (
     ArrowRows,
     ComputedSource,
@@ -32,7 +33,6 @@ from discreet.query._source import (
     arrow_schema,
     place_of,
 )
-from discreet.query._statement import Statement
 
 _KEY, _UNIT = "\x1fkey", "\x1funit"  # no declared column has a control character in its name
 
@@ -95,7 +95,7 @@ class LinkedSource(ComputedSource):
 
     def _statement(
         self, engine: Engine, names: Sequence[str]
-    ) -> tuple[Statement, Mapping[str, pa.Schema]]:
+    ) -> tuple[EngineStatement, Mapping[str, pa.Schema]]:
         self._check_has_no_ids()
         here, there = (list(side) for side in zip(*self.through.on, strict=True))
         own = [name for name in names if name != self.unit.column]

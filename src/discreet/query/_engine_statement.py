@@ -7,7 +7,7 @@ import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class EngineStatement:
     """The engine's text, and public tables by their names in it, such as many declared keys."""
 
     text: str
