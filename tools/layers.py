@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("_version",),
     ("errors",),
-    ("_ownership", "_frozen", "_bisection"),
+    ("_ownership", "_frozen", "_bisection", "_arrays"),
     ("_exact",),
     ("_html",),
     ("_checks",),

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtr
 
-Floats = NDArray[np.float64]
-Noise = Callable[[float], Floats]  # the probability of each outcome, given the sum
+from discreet._arrays import FloatArray
+
+Noise = Callable[[float], FloatArray]  # the probability of each outcome, given the sum
 Batches = Callable[[Sequence[float]], dict[float, float]]  # how probable each sum is
 
 ABSENT = float("inf")  # the value of a unit that isn't in the table
@@ -25,8 +25,8 @@ ABSENT = float("inf")  # the value of a unit that isn't in the table
 class Law:
     """The probabilities of all outcomes on one table, ``p``, and on its neighbour, ``q``."""
 
-    p: Floats
-    q: Floats
+    p: FloatArray
+    q: FloatArray
 
     def delta(self, epsilon: float) -> float:
         """The larger hockey stick divergence of both orders."""
@@ -53,7 +53,7 @@ class Law:
 def law(batches: Batches, noise: Noise, table: Sequence[float], other: Sequence[float]) -> Law:
     """The law of a noisy sum over a sample from either table."""
 
-    def of(values: Sequence[float]) -> Floats:
+    def of(values: Sequence[float]) -> FloatArray:
         return np.asarray(sum(p * noise(total) for total, p in batches(values).items()))
 
     return Law(of(table), of(other))
@@ -63,7 +63,7 @@ def gaussian(multiplier: float, reach: float = 12.0, width: float = 0.125) -> No
     """Normal noise, seen through cells."""
     ruler = np.arange(-reach * multiplier, reach * multiplier, width * multiplier)
 
-    def noise(total: float) -> Floats:
+    def noise(total: float) -> FloatArray:
         below = ndtr((ruler - total) / multiplier)
         above = ndtr((total - ruler) / multiplier)
         inner = np.where(ruler[1:] < total, np.diff(below), -np.diff(above))
@@ -75,7 +75,7 @@ def gaussian(multiplier: float, reach: float = 12.0, width: float = 0.125) -> No
 def discrete_laplace(scale: float, reach: int = 12) -> Noise:
     """Noise with P(x) proportional to e^(-|x| / scale); far out the outcome is cut."""
 
-    def noise(total: float) -> Floats:
+    def noise(total: float) -> FloatArray:
         p = np.exp(-1 / scale)
         outcomes = np.arange(-reach, reach + 1)
         mass = (1 - p) / (1 + p) * p ** np.abs(outcomes - total)
@@ -132,24 +132,24 @@ def neighbours(
                 yield table, [*rest[:place], other, *rest[place:]]
 
 
-def reported(*values: bool, epsilon: float) -> Floats:
+def reported(*values: bool, epsilon: float) -> FloatArray:
     """The probability of each row of answers, each of which is true with odds e^epsilon to 1."""
-    rows: Floats = np.ones(1)
+    rows: FloatArray = np.ones(1)
     true = 1 / (1 + np.exp(-epsilon))
     for value in values:
         rows = np.outer(rows, [1 - true, true] if value else [true, 1 - true]).ravel()
     return rows
 
 
-def allocated(units: int, steps: int, epsilon: float) -> Floats:
+def allocated(units: int, steps: int, epsilon: float) -> FloatArray:
     """The answers of an epoch: of each step, whether its batch holds anyone."""
-    rows: Floats = np.zeros(2**steps)
+    rows: FloatArray = np.zeros(2**steps)
     for places in product(range(steps), repeat=units):
         rows += reported(*(step in places for step in range(steps)), epsilon=epsilon) / steps**units
     return rows
 
 
-def shuffled(values: Sequence[int], categories: int, epsilon: float) -> Floats:
+def shuffled(values: Sequence[int], categories: int, epsilon: float) -> FloatArray:
     """The numbers of each report, the values being told by randomized response."""
     total = np.exp(epsilon) + categories - 1
     law: dict[tuple[int, ...], float] = {(0,) * categories: 1.0}

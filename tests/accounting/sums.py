@@ -8,9 +8,9 @@ import numpy as np
 from flint import arb, arb_poly
 from hypothesis import strategies as st
 
+from discreet._arrays import FloatArray
 from discreet._exact import precision
 from discreet.accounting.pld._composition import Composition, composed
-from discreet.accounting.pld._continuous import Floats
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.accounting.pld._uncomposed import UncomposedPld
@@ -23,10 +23,10 @@ DELTAS = (1e-250, 1e-20, 1e-6, 0.1, 0.9, 1 - 1e-12)
 Law = tuple[list[int], list[float], int]
 
 
-def numbers(kind: str, size: int) -> Floats:
+def numbers(kind: str, size: int) -> FloatArray:
     """Numbers whose absolute values add up to about 1."""
     random = np.random.default_rng(size)
-    found: Floats = np.zeros(size)
+    found: FloatArray = np.zeros(size)
     match kind:
         case "one":
             found[size // 3] = 1.0

@@ -16,11 +16,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
+from discreet._arrays import FloatArray
 from discreet._exact import precision
 from discreet.accounting.pld import _dominating_pairs
 from discreet.accounting.pld._continuous import (
     ROUND,
-    Floats,
     GaussianLoss,
     LaplaceLoss,
     Masses,
@@ -164,7 +164,7 @@ def smooths(draw: st.DrawFn, wrappings: int = 3) -> Smooth:
 
 
 @st.composite
-def edges_for(draw: st.DrawFn, piece: Piece) -> Floats:
+def edges_for(draw: st.DrawFn, piece: Piece) -> FloatArray:
     """Near where the piece lies and far off it, wide apart and hardly apart."""
     seen = piece.coarse_grid(draw(st.sampled_from([1e-3, 1e-20, 1e-280])))
     found: list[float] = []
@@ -177,7 +177,7 @@ def edges_for(draw: st.DrawFn, piece: Piece) -> Floats:
     return np.unique(np.array(found))
 
 
-def assert_honest(smooth: Smooth, edges: Floats, blur: Floats, moved: Floats) -> None:
+def assert_honest(smooth: Smooth, edges: FloatArray, blur: FloatArray, moved: FloatArray) -> None:
     """For edges that are off by ``moved`` times their blur."""
     found = smooth.piece.masses(edges, blur)
     with precision(BITS):
@@ -363,7 +363,7 @@ class TestWhatScipyMayBeOffBy:
     def test_elementary_functions(
         self,
         name: str,
-        ours: Callable[[Floats], Floats],
+        ours: Callable[[FloatArray], FloatArray],
         true: Callable[[arb], arb],
         low: float,
         high: float,

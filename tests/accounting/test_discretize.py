@@ -10,6 +10,7 @@ from flint import arb
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from discreet._arrays import IndexArray
 from discreet._exact import precision
 from discreet.accounting.pld import _dominating_pairs
 from discreet.accounting.pld._continuous import Scaled
@@ -22,7 +23,6 @@ from discreet.accounting.pld._discretize import (
     discretize_upper,
 )
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair
-from discreet.accounting.pld._fourier import Indices
 from tests.accounting import test_continuous as pieces
 from tests.accounting.test_continuous import Smooth, Two, exact, log_uniform, rates
 
@@ -167,7 +167,7 @@ def worsts(draw: st.DrawFn) -> Worst:
 @dataclass(frozen=True)
 class Grid:
     step: float
-    edges: list[Indices]
+    edges: list[IndexArray]
     epsilons: list[float]
 
 
@@ -191,7 +191,9 @@ def grids(draw: st.DrawFn, worst: Worst) -> Grid:
 
 
 @st.composite
-def indices_for(draw: st.DrawFn, places: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Indices:
+def indices_for(
+    draw: st.DrawFn, places: np.ndarray[tuple[int], np.dtype[np.float64]]
+) -> IndexArray:
     low, high = int(np.floor(places[0])), int(np.ceil(places[-1])) + 1
     low += draw(st.integers(0, (high - low) // 3))
     high -= draw(st.integers(0, (high - low) // 3))

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import fft
 
+from discreet._arrays import FloatArray
 from discreet._exact import precision
 from discreet.accounting.pld import _fourier as spectrum
-from discreet.accounting.pld._continuous import ROUND, Floats
+from discreet.accounting.pld._continuous import ROUND
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.accounting.pld._fourier import (
@@ -217,7 +218,7 @@ class TestLawsSideBySide:
         assert_told([(index, share, 1) for share in shares], 512)
 
 
-def assert_told(laws: Sequence[tuple[NDArray[np.int64], Floats, int]], size: int) -> None:
+def assert_told(laws: Sequence[tuple[NDArray[np.int64], FloatArray, int]], size: int) -> None:
     with precision(BITS):
         expected, least = power([(i.tolist(), share.tolist(), count) for i, share, count in laws])
         assert_near(convolved(laws, size), expected, least, size)
@@ -235,7 +236,7 @@ class TestDeclaredErrors:
     ) -> None:
         right = fft.irfft
 
-        def wrong(spectrum: NDArray[np.complex128], size: int) -> Floats:
+        def wrong(spectrum: NDArray[np.complex128], size: int) -> FloatArray:
             whole = [*spectrum, *spectrum[1 : size - len(spectrum) + 1]]
             off = fft_radius(size) * float(np.abs(whole).sum()) / size
             return np.asarray(right(spectrum, size) + sign * 0.99 * off)
@@ -248,7 +249,7 @@ class TestDeclaredErrors:
     def test_there(self, count: int, turn: complex, monkeypatch: pytest.MonkeyPatch) -> None:
         right = fft.rfft
 
-        def wrong(values: Floats) -> NDArray[np.complex128]:
+        def wrong(values: FloatArray) -> NDArray[np.complex128]:
             off = fft_radius(len(values)) * float(np.abs(values).sum())
             return np.asarray(right(values) + turn * 0.99 * off)
 
@@ -334,7 +335,9 @@ class TestAtWorst:
     def test_logarithms_and_exponentials(self, side: Side, monkeypatch: pytest.MonkeyPatch) -> None:
         sign = 1 if side is Side.UPPER else -1
 
-        def off(exact_one: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+        def off(
+            exact_one: Callable[[FloatArray], FloatArray],
+        ) -> Callable[[FloatArray], FloatArray]:
             return lambda x: exact_one(x) - sign * 4 * np.spacing(np.abs(exact_one(x)))
 
         points = Points(np.array([600]), np.array([math.exp(-600)]), 0.0, 1.0, 0.0)
@@ -354,7 +357,7 @@ class TestAtWorst:
         turns = np.exp(-2j * math.pi * place * np.arange(size // 2 + 1) / size)
         plain = fft.rfft
 
-        def off(values: Floats) -> NDArray[np.complex128]:
+        def off(values: FloatArray) -> NDArray[np.complex128]:
             worst = fft_radius(len(values)) * np.abs(values).sum() * turns
             return np.asarray(plain(values) + worst)
 

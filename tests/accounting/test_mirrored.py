@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet._arrays import FloatArray
 from discreet._exact import precision, upper_fraction
 from discreet.accounting import (
     BoundedRange,
@@ -26,7 +27,6 @@ from discreet.accounting import (
     _bounds,
 )
 from discreet.accounting._bounds import known
-from discreet.accounting.pld._continuous import Floats
 from discreet.accounting.pld._dominating_pairs import Pair, Side, reverse
 from tests.accounting.examples import ALL_TERMS
 
@@ -51,7 +51,7 @@ MIRRORED = [
 ]
 
 
-def outcomes(pair: Pair) -> tuple[Floats, Floats]:
+def outcomes(pair: Pair) -> tuple[FloatArray, FloatArray]:
     """Atoms of finite losses, and cells of the pieces: what is told if only the cell is."""
     finite = np.isfinite(pair.atoms.loss)
     p, q = [pair.atoms.p[finite]], [pair.atoms.q[finite]]

@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from discreet._arrays import FloatArray
 from discreet._budget import MuLimit
 from discreet._unit import Change, Unit
 from discreet.accounting import (
@@ -25,7 +26,6 @@ from discreet.accounting import (
     _bounds,
 )
 from discreet.accounting._bounds import Unknown
-from discreet.accounting.pld._continuous import Floats
 from tests.accounting.examples import ALL_TERMS
 
 HALF = Fraction(1, 2)
@@ -118,7 +118,7 @@ class TestSparseVector:
         term = SparseVector(2, 3, hits=hits, monotone=monotone)
         noise = np.linspace(-50, 200, 200_001)  # of the threshold
 
-        def below(gap: Floats) -> Floats:
+        def below(gap: FloatArray) -> FloatArray:
             tail = np.exp(-abs(gap) / query) / 2
             return np.asarray(np.where(gap > 0, 1 - tail, tail))
 

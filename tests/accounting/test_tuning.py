@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from discreet._arrays import FloatArray
 from discreet._exact import Number, precision, upper_fraction
 from discreet._unit import Change, Unit
 from discreet.accounting import (
@@ -40,7 +41,7 @@ from discreet.accounting import (
 from discreet.accounting._bounds import known
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
-from tests.accounting.enumerated import Floats, Law
+from tests.accounting.enumerated import Law
 
 Wrong = Any  # of a type or value that nobody may give there, on purpose
 
@@ -88,7 +89,7 @@ def shares(log_weights: dict[int, float]) -> Chances:
     return {k: weight / sum(weights.values()) for k, weight in weights.items()}
 
 
-def best_of(chances: Chances, one_run: Floats) -> Floats:
+def best_of(chances: Chances, one_run: FloatArray) -> FloatArray:
     """The chance of each outcome of one run, in rising order, to be the best; the first is no
     run at all."""
     below = np.concatenate([[0.0], np.cumsum(one_run)])
@@ -109,14 +110,14 @@ CASES = [
 ]
 
 
-def bits(epsilon: float) -> Iterator[tuple[Floats, Floats]]:
+def bits(epsilon: float) -> Iterator[tuple[FloatArray, FloatArray]]:
     """One bit told with odds e^epsilon to 1; the truth is the better one, or the worse one."""
     true = 1 / (1 + math.exp(-epsilon))
     yield np.array([true, 1 - true]), np.array([1 - true, true])
     yield np.array([1 - true, true]), np.array([true, 1 - true])
 
 
-def scores(epsilon: float, places: int = 5) -> Iterator[tuple[Floats, Floats]]:
+def scores(epsilon: float, places: int = 5) -> Iterator[tuple[FloatArray, FloatArray]]:
     """A place among some, told by the exponential mechanism: each loss lies in an interval."""
     for one in range(places):
         for other in (one - 1, one + 1):
@@ -127,7 +128,7 @@ def scores(epsilon: float, places: int = 5) -> Iterator[tuple[Floats, Floats]]:
             yield laws[0], laws[1]
 
 
-def cells(multiplier: float) -> Iterator[tuple[Floats, Floats]]:
+def cells(multiplier: float) -> Iterator[tuple[FloatArray, FloatArray]]:
     """A normal score, seen through cells."""
     edges = np.linspace(-5, 5, 100)
     for shift in (1 / multiplier, -1 / multiplier):
@@ -140,7 +141,7 @@ def cells(multiplier: float) -> Iterator[tuple[Floats, Floats]]:
         yield laws[0], laws[1]
 
 
-BASES: list[tuple[PrivacyLoss, list[tuple[Floats, Floats]]]] = [
+BASES: list[tuple[PrivacyLoss, list[tuple[FloatArray, FloatArray]]]] = [
     (1 * Pure(0.3), [*bits(0.3), *scores(0.3)]),
     (1 * Pure(1.5), [*bits(1.5), *scores(1.5)]),
     (1 * BoundedRange(0.5), list(bits(0.25))),
@@ -148,7 +149,7 @@ BASES: list[tuple[PrivacyLoss, list[tuple[Floats, Floats]]]] = [
 ]
 
 
-def best_laws(case: Case, base: Sequence[tuple[Floats, Floats]]) -> list[Law]:
+def best_laws(case: Case, base: Sequence[tuple[FloatArray, FloatArray]]) -> list[Law]:
     return [Law(best_of(case.chances, p), best_of(case.chances, q)) for p, q in base]
 
 
@@ -181,7 +182,7 @@ SLOW = 1 * BoundedRange(0.5)  # each of its deltas is a search over orders
     ids=lambda value: value.name if isinstance(value, Case) else repr(value)[:40],
 )
 def test_no_outcome_tells_more(
-    case: Case, loss: PrivacyLoss, base: list[tuple[Floats, Floats]]
+    case: Case, loss: PrivacyLoss, base: list[tuple[FloatArray, FloatArray]]
 ) -> None:
     term, laws = case.term(loss), best_laws(case, base)
     assert excess(term, laws) <= SURE
@@ -227,7 +228,7 @@ class TestLeaks:
     LEAK = 0.01
     BASE = Approximate(0.3, Fraction(1, 100))
 
-    def base(self) -> list[tuple[Floats, Floats]]:
+    def base(self) -> list[tuple[FloatArray, FloatArray]]:
         """The bit, or for sure whose it is, which is better than all else."""
         kept = 1 - self.LEAK
         return [

@@ -9,10 +9,10 @@ from flint import arb, ctx
 from scipy import special
 from scipy.stats import binom
 
+from discreet._arrays import FloatArray
 from discreet.local._estimate import (
     BoundedShares,
     Rates,
-    RealArray,
     ScaledShares,
     SupportCounts,
     mean_chance,
@@ -27,10 +27,10 @@ RATES = {
     "shared": Rates(Fraction(1, 2), Fraction(3, 20), Fraction(1, 10), Fraction(1, 4)),
 }
 
-Ends = Callable[[Integers, int, float], tuple[RealArray, RealArray]]
+Ends = Callable[[Integers, int, float], tuple[FloatArray, FloatArray]]
 
 
-def law(*groups: tuple[int, Fraction]) -> RealArray:
+def law(*groups: tuple[int, Fraction]) -> FloatArray:
     """Of a sum of binomials."""
     found = np.ones(1)
     for size, chance in groups:
@@ -75,7 +75,7 @@ def test_tails_of_unlike_truths_lie_below_the_binomials(reports: int) -> None:
 
 
 def test_an_interval_of_the_normal_law_would_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    def normal(counts: Integers, reports: int, miss: float) -> tuple[RealArray, RealArray]:
+    def normal(counts: Integers, reports: int, miss: float) -> tuple[FloatArray, FloatArray]:
         chance = counts / reports
         half = -special.ndtri(miss / 2) * np.sqrt(chance * (1 - chance) / reports)
         return chance - half, chance + half

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from flint import arb
 
+from discreet._arrays import FloatArray
 from discreet._budget import Limit, Receipt, Request
 from discreet._exact import ball
 from discreet._unit import Unit
@@ -18,7 +19,6 @@ from discreet.audit import ZeroNoiseBits
 from discreet.errors import BudgetExceeded, LedgerLocked, RequestReused
 from discreet.ledger import Ledger
 from discreet.mechanisms import Bounded, DiscreteLaplace, Door
-from discreet.noise._arrays import FloatArray
 
 Wrong = Any  # of a type that nobody may give there, on purpose
 

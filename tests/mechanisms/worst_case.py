@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from discreet._arrays import IndexArray
 from discreet.accounting import PrivacyLoss, Pure
 from discreet.mechanisms import Bounded, FixedPoint, Grid, Key, Rows
 from discreet.mechanisms.quantiles import SmoothMedian
@@ -15,7 +16,6 @@ from discreet.mechanisms.selection import BestOfEachGroup, TopK
 from discreet.mechanisms.thresholds import NumericSparseVector, SparseVector, sets_of_keys
 from discreet.mechanisms.trees import StreamCounter, TreeCounts
 from discreet.noise import Bits
-from discreet.noise._arrays import IndexArray
 from tests.mechanisms.kit import PERSON
 
 CONFIDENCE = Fraction(9, 10)

@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
+from discreet._arrays import FloatArray
 from discreet.noise import Words
 
 ALPHA = 1e-9
 
 Draws = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 class QuickBits:
@@ -42,7 +42,7 @@ class Expected:
     """Cells between edges, each of them from its edge on, and their chances."""
 
     edges: Draws
-    chances: Floats
+    chances: FloatArray
 
     def cells(self, found: Draws) -> npt.NDArray[np.intp]:
         """The number of each draw's cell."""
@@ -73,7 +73,7 @@ def false_alarm(found: Draws, expected: Expected) -> float:
     return float(every.min()) * 2 * every.size
 
 
-def two_sided(often: npt.NDArray[np.int64], of: int, chances: Floats) -> Floats:
+def two_sided(often: npt.NDArray[np.int64], of: int, chances: FloatArray) -> FloatArray:
     """The smaller of both binomial tails."""
     chances = np.minimum(chances, 1)
     return np.minimum(binom.cdf(often, of, chances), binom.sf(often - 1, of, chances))

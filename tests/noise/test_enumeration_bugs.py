@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from flint import arb
 
+from discreet._arrays import FloatArray
 from discreet._exact import ball
 from discreet.noise import (
     BernoulliLaw,
@@ -18,7 +19,6 @@ from discreet.noise import (
     _steps,
 )
 from discreet.noise._affine_quantile import AffineQuantile, AffineQuantileLaw, Magnitudes
-from discreet.noise._arrays import FloatArray
 from discreet.noise._inversion import Inverse, OutcomeArray, Resolved
 from tests.noise.reference import ExponentialBernoulliLaw
 from tests.noise.walk import (

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from discreet._arrays import IndexArray
 from discreet.noise import Bits, UniformLaw, _order, permutation, sample_without_replacement
-from discreet.noise._arrays import IndexArray
 from tests.noise.walk import (
     Record,
     assert_exact,

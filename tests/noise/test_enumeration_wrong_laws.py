@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from flint import arb
 
+from discreet._arrays import FloatArray
 from discreet._exact import ball
 from discreet.noise import (
     Bits,
@@ -17,7 +18,6 @@ from discreet.noise import (
     _inversion,
 )
 from discreet.noise._affine_quantile import AffineQuantile, AffineQuantileLaw, Magnitudes, Signed
-from discreet.noise._arrays import FloatArray
 from discreet.noise._inversion import Resolved
 from discreet.noise._quantiles import QuantileFunction
 from tests.noise.walk import (

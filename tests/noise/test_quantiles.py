@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from flint import arb, arb_series
 
+from discreet._arrays import FloatArray
 from discreet._exact import ball, precision
 from discreet.noise import _quantiles
-from discreet.noise._arrays import FloatArray
 from discreet.noise._quantiles import (
     EXPONENTIAL,
     HALF_NORMAL,

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import gamma
 
+from discreet._arrays import FloatArray
 from discreet._exact import precision
 from discreet.audit import SeededBits
 from discreet.noise import DiscreteLaplaceLaw, RoundedGaussianLaw
-from discreet.noise._arrays import FloatArray
 from discreet.noise._laplace_sums import laplace_half_width
 from discreet.noise._sums import (
     PairLaw,

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from discreet._arrays import FloatArray
 from discreet._budget import Limit
 from discreet._unit import Change, Unit
 from discreet.accounting import Gaussian, PoissonSampled, PrivacyLoss, RandomAllocation
@@ -37,7 +38,7 @@ from tests.train.steps import (
     short,
     weights,
 )
-from tests.train.test_white_box import FAR, Finding, Floats, Told, compare, made
+from tests.train.test_white_box import FAR, Finding, Told, compare, made
 
 REPLACED = Unit.ROW.with_change(Change.REPLACE)
 PERSON = Unit("person")
@@ -277,7 +278,7 @@ class Setting:
         self.spread = multiplier, count
         self.claim = PrivacyLoss.of(self.plan.loss_after(1).terms[0][0]).trade_off()
 
-    def observed(self, *, is_in: bool) -> Floats:
+    def observed(self, *, is_in: bool) -> FloatArray:
         """Each step's likelihood ratio: how much more it looks as if the example were in it."""
         rows = torch.zeros(1 + is_in, 8)
         rows[:, 0] = torch.tensor([0.5, self.example][: 1 + is_in])

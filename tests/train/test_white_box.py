@@ -20,10 +20,10 @@ import torch
 from scipy.stats import beta
 from torch import Tensor, nn
 
+from discreet._arrays import FloatArray, IndexArray
 from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.accounting._trade_off import TradeOff
-from discreet.noise._arrays import IndexArray
 from discreet.train import _engine
 from discreet.train._clipping import Clipping, Flat
 from discreet.train._noise import ExactGaussian, FloatGaussian, add_normal
@@ -40,8 +40,7 @@ from discreet.train._units import Units
 from tests.noise.fit import QuickBits
 from tests.train.steps import known
 
-Floats = npt.NDArray[np.float64]
-Score = Callable[[Floats], Floats]
+Score = Callable[[FloatArray], FloatArray]
 
 STEPS = 1000
 ALPHA = 1e-6  # of each bound
@@ -73,7 +72,7 @@ class Setting:
     physical: int = 1024
     rows: int = 1  # of each of them, which is a person if there are more
 
-    def observed(self, *, is_in: bool) -> Floats:
+    def observed(self, *, is_in: bool) -> FloatArray:
         """Each step's noisy sum, in clip norms: (step, weight)."""
         others = [*self.without]
         if is_in:
@@ -94,7 +93,7 @@ class Setting:
                 found.append(model.layer.weight.grad.double().numpy().ravel().copy())
         return np.array(found) * self.plan.phases[0].size.batch
 
-    def worlds(self) -> tuple[Floats, Floats]:
+    def worlds(self) -> tuple[FloatArray, FloatArray]:
         """Without the example, and with it."""
         return self.observed(is_in=False), self.observed(is_in=True)
 
@@ -124,7 +123,7 @@ class Finding:
     told: list[str] = field(default_factory=list)
 
 
-def attacked(setting: Setting, worlds: tuple[Floats, Floats] | None = None) -> Finding:
+def attacked(setting: Setting, worlds: tuple[FloatArray, FloatArray] | None = None) -> Finding:
     """Every score, every threshold, both directions."""
     worlds = worlds or setting.worlds()
     [(term, _)] = setting.plan.loss_after(1).terms
@@ -180,7 +179,7 @@ HONEST: dict[str, Setting] = {
 
 
 @cache
-def honest_worlds(name: str) -> tuple[Floats, Floats]:
+def honest_worlds(name: str) -> tuple[FloatArray, FloatArray]:
     return HONEST[name].worlds()
 
 
@@ -270,7 +269,7 @@ def replaced_as_if_removed(patch: pytest.MonkeyPatch) -> None:
 
 
 def clipped_on_the_grid_by_nothing(patch: pytest.MonkeyPatch) -> None:
-    def loose(self: ExactGaussian, values: Floats, norm: Fraction) -> npt.NDArray[np.int64]:
+    def loose(self: ExactGaussian, values: FloatArray, norm: Fraction) -> npt.NDArray[np.int64]:
         return np.rint(np.ldexp(values * FAR, self.k)).astype(np.int64)
 
     patch.setattr(ExactGaussian, "on_grid", loose)

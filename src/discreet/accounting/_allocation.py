@@ -18,11 +18,12 @@ from functools import lru_cache
 import numpy as np
 from flint import arb, arb_poly
 
+from discreet._arrays import FloatArray
 from discreet._exact import ball, fraction, precision
 from discreet.accounting import _bounds
 from discreet.accounting._bounds import Sum, known
 from discreet.accounting._renyi import infinite_probability, log_moment
-from discreet.accounting.pld._continuous import ROUND, Floats, Masses
+from discreet.accounting.pld._continuous import ROUND, Masses
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, reverse, sign_of
 from discreet.errors import NoBound
 
@@ -66,8 +67,8 @@ class _EpochLaw:
     """Values in rising order with their masses. ``mass_error`` is the relative error of each mass.
     ``lost`` is the part of the mean that lies at infinity."""
 
-    value: Floats
-    mass: Floats
+    value: FloatArray
+    mass: FloatArray
     lost: float
     mass_error: float
 
@@ -105,7 +106,7 @@ def _one(pair: Pair, sense: _Sense) -> _EpochLaw:
     return _law(np.append(value, 0.0), np.append(mass, max(rest, 0.0)), lost, 0.0)
 
 
-def _edges(pair: Pair) -> list[Floats]:
+def _edges(pair: Pair) -> list[FloatArray]:
     """Fine edges of cells for each piece."""
     grids = [piece.coarse_grid(_TAIL) for piece in pair.pieces]
     finite = pair.atoms.loss[np.isfinite(pair.atoms.loss)]
@@ -118,7 +119,7 @@ def _edges(pair: Pair) -> list[Floats]:
     ]
 
 
-def _at_ends(cells: Masses, ends: Floats, sense: _Sense) -> tuple[Floats, Floats]:
+def _at_ends(cells: Masses, ends: FloatArray, sense: _Sense) -> tuple[FloatArray, FloatArray]:
     """The mass of each cell at its two ends, as a bound from above. The end at which functions are
     larger gets at least its share of q; the sum is at least q. An open cell has its mass at its one
     end, but the lowest cell has it at 0 if functions fall."""
@@ -142,7 +143,7 @@ def _at_ends(cells: Masses, ends: Floats, sense: _Sense) -> tuple[Floats, Floats
     return value, mass
 
 
-def _at_means(cells: Masses, sense: _Sense) -> tuple[Floats, Floats]:
+def _at_means(cells: Masses, sense: _Sense) -> tuple[FloatArray, FloatArray]:
     """The mass of each inner cell at its mean, rounded down."""
     p = np.maximum(cells.p + sense.outward * cells.p_radius, 0.0)[1:-1]
     low, high = np.maximum(cells.q - cells.q_radius, 0.0)[1:-1], (cells.q + cells.q_radius)[1:-1]
@@ -152,7 +153,7 @@ def _at_means(cells: Masses, sense: _Sense) -> tuple[Floats, Floats]:
     return value, low[has_mass] * (1 - _ROUNDING)
 
 
-def _law(value: Floats, mass: Floats, lost: float, mass_error: float) -> _EpochLaw:
+def _law(value: FloatArray, mass: FloatArray, lost: float, mass_error: float) -> _EpochLaw:
     held = np.flatnonzero(mass > 0)
     order = held[np.argsort(value[held])]
     return _EpochLaw(value[order], mass[order], lost, mass_error)
@@ -202,7 +203,7 @@ def _merged(law: _EpochLaw) -> _EpochLaw:
     return _EpochLaw(np.add.reduceat(law.mass * law.value, starts) / mass, mass, 0.0, 0.0)
 
 
-def _ends(law: _EpochLaw) -> Floats:
+def _ends(law: _EpochLaw) -> FloatArray:
     """Ends of cells for this law, by the odds of a smaller value under Q against a larger value
     under P, so that cells are fine in the middle and in both tails."""
     below = np.cumsum(law.mass)
@@ -217,7 +218,7 @@ def _ends(law: _EpochLaw) -> Floats:
     return np.asarray(np.exp(np.interp(wanted, place, value)))
 
 
-def _rounded(law: _EpochLaw, ends: Floats, sense: _Sense) -> _EpochLaw:
+def _rounded(law: _EpochLaw, ends: FloatArray, sense: _Sense) -> _EpochLaw:
     """A bound on the law with few values."""
     if len(law.value) <= _MOST:
         return _law(law.value, law.mass, law.lost, law.mass_error)
@@ -259,7 +260,7 @@ def _pair_of_inverses(law: _EpochLaw, steps: int, sense: _Sense) -> Pair:
     return _pair(-np.log(ratio[ratio > 0]), mass[ratio > 0], infinite, sense)
 
 
-def _pair(loss: Floats, mass: Floats, infinite: float, sense: _Sense) -> Pair:
+def _pair(loss: FloatArray, mass: FloatArray, infinite: float, sense: _Sense) -> Pair:
     """The pair of these losses with their masses under the first law. Very low losses are raised
     from above, and left out from below."""
     if sense.side is Side.UPPER:

@@ -14,11 +14,11 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
+from discreet._arrays import FloatArray, IndexArray
 from discreet._exact import ball, precision
 from discreet.accounting._sampling import binomial_masses
-from discreet.accounting.pld._continuous import ROUND, Floats
+from discreet.accounting.pld._continuous import ROUND
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, nothing, symmetric
-from discreet.accounting.pld._fourier import Indices
 from discreet.errors import NoBound
 
 _BITS = 128
@@ -75,7 +75,7 @@ def _clones(epsilon: Fraction, reports: int) -> Iterator[tuple[int, float]]:
     yield from zip(starts, weights.tolist(), strict=True)
 
 
-def _given(epsilon: Fraction, clones: int, weight: float) -> tuple[Floats, Floats]:
+def _given(epsilon: Fraction, clones: int, weight: float) -> tuple[FloatArray, FloatArray]:
     """The losses above 0 and their probabilities, rounded up, given this number of clones."""
     if clones < 0:
         return np.array([np.inf]), np.array([weight])
@@ -109,7 +109,7 @@ def _given(epsilon: Fraction, clones: int, weight: float) -> tuple[Floats, Float
     return loss, p
 
 
-def _loss(eps: float, kind: Indices, over: Indices, whole: int) -> Floats:
+def _loss(eps: float, kind: IndexArray, over: IndexArray, whole: int) -> FloatArray:
     """ln((e^eps a + b) / (a + e^eps b)), where a is ``kind`` and a - b is ``over``."""
     grown = -math.expm1(-eps) * over / (kind * math.exp(-eps) + (whole - kind))
     return np.asarray(np.log1p(grown))

@@ -15,6 +15,7 @@ import numpy as np
 import scipy
 from flint import arb
 
+from discreet._arrays import FloatArray
 from discreet._bisection import halved
 from discreet._exact import ball, decimal_up, fraction, precision, upper_fraction
 from discreet.accounting import _pairs
@@ -22,7 +23,6 @@ from discreet.accounting._analytic import gaussian_epsilon, gaussian_multiplier,
 from discreet.accounting._bounds import Sum, Unknown, known
 from discreet.accounting._hull import lower_hull
 from discreet.accounting._profile import Profile, profile
-from discreet.accounting.pld._continuous import Floats
 from discreet.accounting.pld._dominating_pairs import Side
 
 _BITS = 256
@@ -136,7 +136,7 @@ class Chords:
         return most**2 if math.isfinite(most) else math.inf
 
 
-def _floats(numbers: tuple[Fraction, ...]) -> Floats:
+def _floats(numbers: tuple[Fraction, ...]) -> FloatArray:
     return np.array([float(number) for number in numbers])
 
 

@@ -10,10 +10,10 @@ from functools import lru_cache
 import numpy as np
 
 from discreet import _checks, _html
+from discreet._arrays import FloatArray
 from discreet._exact import Number, float_up, fraction
 from discreet.accounting import _bounds, _pairs, _theorems
 from discreet.accounting._bounds import Sum, Unknown
-from discreet.accounting.pld._continuous import Floats
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.accounting.pld._profile_law import ProfileLaw
 
@@ -164,7 +164,7 @@ class _Deltas:
         return worst(law.delta(math.nextafter(epsilon, 0.0)) for law in self.laws) * (1 + _LAST)
 
 
-def _pointwise(loss: Sum, epsilons: Floats) -> Profile:
+def _pointwise(loss: Sum, epsilons: FloatArray) -> Profile:
     points = epsilons.tolist()
     return _falling(points, [_theorems.delta(loss, fraction(one)) for one in points])
 
@@ -183,7 +183,7 @@ def _refined(delta: Callable[[float], float], epsilons: list[float]) -> Profile:
     return _falling(epsilons, deltas)
 
 
-def _wide(epsilons: Floats, deltas: Floats) -> list[int]:
+def _wide(epsilons: FloatArray, deltas: FloatArray) -> list[int]:
     """Intervals in whose middle the chord may lie too far above delta. The estimate is a quarter
     of the distance of the chord over two intervals from their common point."""
     if len(epsilons) < 3:
@@ -227,7 +227,7 @@ def _failure_reached(loss: Sum, whole: float, failure: float) -> float:
     return found if found < _LARGEST else 0.0
 
 
-def _spread(end: float, points: int) -> Floats:
+def _spread(end: float, points: int) -> FloatArray:
     return np.linspace(0.0, end, points) if end else np.zeros(1)
 
 

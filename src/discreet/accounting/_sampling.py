@@ -14,13 +14,14 @@ import numpy as np
 from flint import arb
 
 from discreet import _checks
+from discreet._arrays import FloatArray
 from discreet._exact import ball, precision, upper_fraction
 from discreet._fields import Converted
 from discreet._unit import Change
 from discreet.accounting import _bounds
 from discreet.accounting._bounds import Unknown
 from discreet.accounting._loss import PrivacyLoss, Term, inner_loss
-from discreet.accounting.pld._continuous import ROUND, Floats
+from discreet.accounting.pld._continuous import ROUND
 from discreet.accounting.pld._dominating_pairs import (
     Atoms,
     Pair,
@@ -176,7 +177,7 @@ def binomial_tail(trials: int, rate: Fraction, least: int) -> Fraction:
         return min(upper_fraction(total), Fraction(1))
 
 
-def binomial_masses(trials: int, rate: arb, first: int, last: int) -> tuple[Floats, Floats]:
+def binomial_masses(trials: int, rate: arb, first: int, last: int) -> tuple[FloatArray, FloatArray]:
     """The probabilities of ``first`` to ``last`` successes, and a bound on the error of each;
     inside a `precision` block. The ratios of neighbours are multiplied up from the most probable
     number."""

@@ -12,10 +12,10 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import _checks, _html
+from discreet._arrays import FloatArray
 from discreet._exact import Number
 from discreet.accounting._bounds import Sum
 from discreet.accounting._profile import profile
-from discreet.accounting.pld._continuous import Floats
 from discreet.errors import InvalidArgument
 
 _ROUND = 2.0**-48  # bound on the relative rounding error of the last steps
@@ -78,7 +78,7 @@ class TradeOff:
         """A few type I errors with their type II errors."""
         return [(one, self.type_two(one)) for one in _ROWS]
 
-    def _least(self, type_one: Floats) -> Floats:
+    def _least(self, type_one: FloatArray) -> FloatArray:
         """The largest of the lines that each (epsilon, delta) puts below the errors (Wasserman and
         Zhou 2010; Dong, Roth and Su 2022, Proposition 2.5), in both directions."""
         delta = np.array(self.deltas)[:, None]  # (epsilon, type I error)

@@ -13,14 +13,12 @@ from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 from scipy import special
 
 from discreet import _checks
+from discreet._arrays import FloatArray
 from discreet._exact import Number
 from discreet.local.client._bits import Integers
-
-RealArray = npt.NDArray[np.float64]
 
 _ROUND = 1e-12  # above the relative error of SciPy's quantiles
 
@@ -29,17 +27,17 @@ _ROUND = 1e-12  # above the relative error of SciPy's quantiles
 class EstimateInterval:
     """The ends of an interval for each value, each by itself."""
 
-    lower: RealArray
-    upper: RealArray
+    lower: FloatArray
+    upper: FloatArray
 
 
 class Evidence(Protocol):
     """The statistic that an estimate is made from."""
 
-    def values(self) -> RealArray:
+    def values(self) -> FloatArray:
         """The unbiased estimates."""
 
-    def stddev(self) -> RealArray:
+    def stddev(self) -> FloatArray:
         """The standard deviation of each estimate, at its own value."""
 
     def interval(self, miss: float) -> EstimateInterval:
@@ -55,8 +53,8 @@ class Estimate:
     that were used, ``malformed`` those that no client makes and that were left out.
     """
 
-    values: RealArray
-    stddev: RealArray
+    values: FloatArray
+    stddev: FloatArray
     reports: int
     malformed: int
     evidence: Evidence
@@ -107,13 +105,13 @@ class SupportCounts:
     reports: int
     rates: Rates
 
-    def values(self) -> RealArray:
+    def values(self) -> FloatArray:
         """The shares, from the number of supports above the number expected without the
         category."""
         excess = self.counts - float(self.reports * self.rates.other)
         return np.asarray(excess / float(self.reports * self.rates.spread))
 
-    def stddev(self) -> RealArray:
+    def stddev(self) -> FloatArray:
         """The standard deviation of two binomials, of the clients with the category and of the
         others, in the estimated shares."""
         share, rates = np.clip(self.values(), 0, 1), self.rates
@@ -128,7 +126,7 @@ class SupportCounts:
             self._share(lower, self.rates.most), self._share(upper, self.rates.least)
         )
 
-    def _share(self, chance: RealArray, other: Fraction) -> RealArray:
+    def _share(self, chance: FloatArray, other: Fraction) -> FloatArray:
         share = (chance - float(other)) / float(self.rates.own - other)
         return np.asarray(np.clip(share, 0, 1))
 
@@ -143,11 +141,11 @@ class BoundedShares:
     variance: float
     reach: float
 
-    def values(self) -> RealArray:
+    def values(self) -> FloatArray:
         """The mean."""
         return np.asarray(self.mean)
 
-    def stddev(self) -> RealArray:
+    def stddev(self) -> FloatArray:
         """An upper bound of the standard deviation."""
         return np.asarray(np.sqrt(self.variance / self.reports))
 
@@ -170,11 +168,11 @@ class ScaledShares:
     upper: float
     slack: float
 
-    def values(self) -> RealArray:
+    def values(self) -> FloatArray:
         """The numbers."""
         return np.asarray(self._number(self.share.values()))
 
-    def stddev(self) -> RealArray:
+    def stddev(self) -> FloatArray:
         """The standard deviation in the units of the numbers."""
         return np.asarray(self.share.stddev() * (self.upper - self.lower))
 
@@ -185,11 +183,11 @@ class ScaledShares:
         upper = np.minimum(self._number(found.upper) + self.slack, self.upper)
         return EstimateInterval(np.asarray(lower), np.asarray(upper))
 
-    def _number(self, share: RealArray) -> RealArray:
+    def _number(self, share: FloatArray) -> FloatArray:
         return np.asarray(self.lower + share * (self.upper - self.lower))
 
 
-def mean_chance(counts: Integers, reports: int, miss: float) -> tuple[RealArray, RealArray]:
+def mean_chance(counts: Integers, reports: int, miss: float) -> tuple[FloatArray, FloatArray]:
     """Intervals for the mean probability m of ``reports`` independent booleans, from the number c
     of those that are set.
 

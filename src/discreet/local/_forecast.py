@@ -9,10 +9,11 @@ import numpy as np
 from scipy import fft, special
 
 from discreet import _checks
+from discreet._arrays import FloatArray
 from discreet._bisection import edge
 from discreet._exact import Number, decimal_up
 from discreet.errors import InvalidArgument
-from discreet.local._estimate import Rates, RealArray
+from discreet.local._estimate import Rates
 from discreet.local._odds import LARGEST, SMALLEST
 
 _SPREAD, _ROOM = 12, 40  # counts beyond 12 stddevs + 40 have a probability below 1e-16
@@ -104,7 +105,7 @@ def _cases(rates: Rates, reports: int, share: Number | None) -> Iterator[list[Cl
     yield [(held, rates.own), (reports - held, rates.other)]
 
 
-def _binomial(size: int, chance: Fraction) -> tuple[int, RealArray]:
+def _binomial(size: int, chance: Fraction) -> tuple[int, FloatArray]:
     """The first count that is not negligible, and the probabilities from this count on."""
     mean, reach = float(size * chance), _SPREAD * stddev([(size, chance)]) + _ROOM
     first, last = max(0, floor(mean - reach)), min(size, ceil(mean + reach))
@@ -114,7 +115,7 @@ def _binomial(size: int, chance: Fraction) -> tuple[int, RealArray]:
     return first, np.exp(ways + special.xlogy(k, p) + special.xlog1py(size - k, -p))
 
 
-def _sum(one: RealArray, other: RealArray) -> RealArray:
+def _sum(one: FloatArray, other: FloatArray) -> FloatArray:
     size = one.size + other.size - 1
     if min(one.size, other.size) == 1:
         return one * other

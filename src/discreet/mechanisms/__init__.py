@@ -16,6 +16,7 @@ The other mechanisms are in the packages `selection`, `thresholds`, `quantiles`,
 `trees`, `framework` and `tuning`.
 """
 
+from discreet._arrays import FloatArray
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
@@ -34,7 +35,6 @@ from discreet.mechanisms._session import Session, session, session_through
 from discreet.mechanisms._staircase import Staircase
 from discreet.mechanisms._statement import stated_loss
 from discreet.mechanisms._together import Together
-from discreet.noise._arrays import FloatArray
 
 __all__ = [
     "AnyPart",

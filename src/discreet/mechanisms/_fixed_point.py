@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import FloatArray
 from discreet._exact import fraction, is_number
-from discreet.noise._arrays import FloatArray
 
 IntegerArray = npt.NDArray[Any]  # Any: int64, or object for Python integers of any size
 """An array of integers, with dtype int64, or dtype object for Python integers of any size."""

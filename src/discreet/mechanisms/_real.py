@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import cast
 
+from discreet._arrays import FloatArray
 from discreet._exact import Number, shown
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
@@ -12,7 +13,6 @@ from discreet.mechanisms._bounded import Bounded, stated
 from discreet.mechanisms._fixed_point import FixedPoint
 from discreet.mechanisms._parts import RealPart, Value
 from discreet.noise import Bits
-from discreet.noise._arrays import FloatArray
 
 
 class NoiseOnGrid(ABC):

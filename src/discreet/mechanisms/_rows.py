@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _checks
+from discreet._arrays import IndexArray
 from discreet._exact import Number, shown
 from discreet._fields import Finite, Positive, field, frozen
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._attempts import attempt
-from discreet.noise._arrays import IndexArray
 
 _MOST_PLACES = 1 << 52
 _TRUTHS = {"True": 1, "False": 0}  # as NumPy writes them

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _checks
+from discreet._arrays import FloatArray
 from discreet._exact import Number, shown
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._fixed_point import FixedPoint, IntegerArray
 from discreet.mechanisms._release import Release
-from discreet.noise._arrays import FloatArray
 
 Numbers = TypeVar("Numbers", bound=int | float | IntegerArray | FloatArray)
 

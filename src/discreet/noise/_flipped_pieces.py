@@ -48,8 +48,8 @@ from operator import mul
 import numpy as np
 from flint import arb
 
+from discreet._arrays import FloatArray
 from discreet._exact import ball, precision
-from discreet.noise._arrays import FloatArray
 from discreet.noise._bits import Bits
 from discreet.noise._pieces import Pieces, Whole, pieces_of
 from discreet.noise._quantiles import EXPONENTIAL

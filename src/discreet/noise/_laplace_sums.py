@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from discreet.noise._arrays import FloatArray
+from discreet._arrays import FloatArray
 
 _TERMS = 8192
 _HALVINGS = 48

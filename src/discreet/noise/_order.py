@@ -3,8 +3,8 @@
 import numpy as np
 
 from discreet import _checks
+from discreet._arrays import IndexArray
 from discreet.errors import InvalidArgument
-from discreet.noise._arrays import IndexArray
 from discreet.noise._bits import Bits
 from discreet.noise._uniform import UniformLaw
 

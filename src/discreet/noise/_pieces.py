@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from flint import arb
 
+from discreet._arrays import FloatArray
 from discreet._exact import ball, precision
 from discreet.errors import InvalidArgument
-from discreet.noise._arrays import FloatArray
 from discreet.noise._bits import Bits
 from discreet.noise._uniform import UniformLaw
 

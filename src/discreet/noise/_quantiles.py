@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from flint import arb, fmpq
 
+from discreet._arrays import FloatArray
 from discreet._exact import precision
-from discreet.noise._arrays import FloatArray
 
 RADIUS = 2.0**-42
 OCTAVES = 24  # the table goes down to 2^-24

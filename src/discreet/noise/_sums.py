@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from discreet._arrays import FloatArray
 from discreet._exact import precision
-from discreet.noise._arrays import FloatArray
 from discreet.noise._laplace_sums import laplace_half_width
 from discreet.noise._laws import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw, half_width
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from discreet._arrays import FloatArray
 from discreet.mechanisms import DiscreteLaplace, Gaussian, Together
 from discreet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold
 from discreet.mechanisms.thresholds._keys_first import KeysFirst
-from discreet.noise._arrays import FloatArray
 from discreet.plots import _style
 
 if TYPE_CHECKING:

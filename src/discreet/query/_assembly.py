@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from discreet._arrays import FloatArray
 from discreet.query._aggregates import ESTIMATORS
 from discreet.query._chosen_rows import AnswerRows, chosen_places
 from discreet.query._columns import ColumnType, KeyValue
@@ -20,7 +21,6 @@ from discreet.query._evaluation import evaluate
 from discreet.query._expressions import Aggregate, Measure, Scalar
 from discreet.query._forecast import law, level_noise, linear_sources
 from discreet.query._inference import infer
-from discreet.query._intervals import Reals
 from discreet.query._output_types import OutputTypes
 from discreet.query._outputs import (
     linear_form,
@@ -209,7 +209,7 @@ class _NumbersOfLevel:
 _ROUNDING = 1e-12
 
 
-def _numbers(levels: Sequence[_NumbersOfLevel], value: Scalar) -> Reals:
+def _numbers(levels: Sequence[_NumbersOfLevel], value: Scalar) -> FloatArray:
     return np.concatenate([level.output(value).values for level in levels])
 
 
@@ -243,7 +243,7 @@ def _whole(numbers: Sequence[Any]) -> list[list[int]]:  # Any: arrays of integer
     return [[int(step) for step in steps] for steps in numbers]
 
 
-def _real(numbers: Numbers) -> Reals:
+def _real(numbers: Numbers) -> FloatArray:
     return np.array([math.nan if number is None else number for number in numbers], dtype=float)
 
 
@@ -267,7 +267,7 @@ def _plain(found: Enclosed) -> Estimates:
     return Estimates(*(_listed(one) for one in (found.values, found.low, found.high, errors)))
 
 
-def _listed(numbers: Reals) -> list[float | None]:
+def _listed(numbers: FloatArray) -> list[float | None]:
     return [one if math.isfinite(one) else None for one in numbers.tolist()]
 
 

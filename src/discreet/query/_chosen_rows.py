@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from discreet._arrays import FloatArray
 from discreet.query._columns import KeyValue
 from discreet.query._expressions import (
     Both,
@@ -28,7 +29,6 @@ from discreet.query._expressions import (
     Scalar,
     Truth,
 )
-from discreet.query._intervals import Reals
 from discreet.query._query import PostProcessing, SortKey
 from discreet.query._scalar_rules import ScalarFunction
 
@@ -47,7 +47,7 @@ class AnswerRows:
     """The rows of an answer: the value of each key, and any number that is computed from them."""
 
     keys: Mapping[Scalar, Sequence[KeyValue | None]]
-    numbers: Callable[[Scalar], Reals]
+    numbers: Callable[[Scalar], FloatArray]
     count: int
 
     def values(self, value: Scalar) -> list[Any]:  # Any: a key or number, None for NULL

@@ -10,9 +10,9 @@ import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 
+from discreet._arrays import FloatArray
 from discreet.errors import QueryRefused
 from discreet.mechanisms import Key, Trace, Value
-from discreet.noise._arrays import FloatArray
 from discreet.query._bounding import (
     PLACE,
     TIMES,

@@ -7,8 +7,8 @@ from itertools import combinations
 
 import numpy as np
 
+from discreet._arrays import FloatArray
 from discreet.errors import InvalidArgument
-from discreet.noise._arrays import FloatArray
 from discreet.query._answer import Answer
 from discreet.query._forecast import limits_in_words
 

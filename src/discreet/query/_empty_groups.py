@@ -10,11 +10,11 @@ second moments.
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import FloatArray
 from discreet.query._aggregates import ESTIMATORS, AggregateFunction
 from discreet.query._declaration import Declaration
 from discreet.query._expressions import Aggregate
 from discreet.query._inference import infer
-from discreet.query._intervals import Reals
 
 _SPARE = 2.0**-9  # of the range: grids round bounds inwards
 _NEVER = {
@@ -26,7 +26,7 @@ _NEVER = {
 
 
 def can_be_null(
-    aggregate: Aggregate, low: Reals, high: Reals, declaration: Declaration
+    aggregate: Aggregate, low: FloatArray, high: FloatArray, declaration: Declaration
 ) -> npt.NDArray[np.bool_]:
     """The groups in which the aggregate may be NULL, by the ends of its intervals."""
     function = aggregate.function

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from discreet.query._intervals import Reals
+from discreet._arrays import FloatArray
 
 Flags = npt.NDArray[np.bool_] | np.bool_ | bool
 
@@ -16,9 +16,9 @@ class Enclosed:
     """A number for each row, NaN where it has none, and the ends of its interval. The number
     without noise lies in the interval, or is NULL where it ``can_be_null``."""
 
-    values: Reals
-    low: Reals
-    high: Reals
+    values: FloatArray
+    low: FloatArray
+    high: FloatArray
     can_be_null: Flags = False
 
     @property
@@ -27,12 +27,17 @@ class Enclosed:
         return np.broadcast_to(np.asarray(self.can_be_null), self.values.shape)
 
 
-def enclosed(values: Reals, low: Reals, high: Reals, can_be_null: Flags = False) -> Enclosed:  # noqa: FBT002  # a column of answers
+def enclosed(
+    values: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    can_be_null: Flags = False,  # noqa: FBT002  # a column of answers
+) -> Enclosed:
     """The same with each value within its interval."""
     return Enclosed(np.clip(values, low, high), low, high, can_be_null)
 
 
-def points(values: Reals, *, is_exact: bool = False) -> Enclosed:
+def points(values: FloatArray, *, is_exact: bool = False) -> Enclosed:
     """Numbers that were rounded to floats; NULL where they are NaN."""
     nulls = np.isnan(values)
     if is_exact:
@@ -41,14 +46,19 @@ def points(values: Reals, *, is_exact: bool = False) -> Enclosed:
     return Enclosed(values, low, high, nulls)
 
 
-def outward(values: Reals, low: Reals, high: Reals, can_be_null: Flags = False) -> Enclosed:  # noqa: FBT002  # as above
+def outward(
+    values: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    can_be_null: Flags = False,  # noqa: FBT002  # as above
+) -> Enclosed:
     """The numbers with an interval that holds what rounding to floats may have lost."""
     low = np.nextafter(np.where(np.isnan(low), -np.inf, low), -np.inf)
     high = np.nextafter(np.where(np.isnan(high), np.inf, high), np.inf)
     return enclosed(np.where(np.isfinite(values), values, np.nan), low, high, can_be_null)
 
 
-def hull(one: Enclosed, other: Enclosed, *, values: Reals) -> Enclosed:
+def hull(one: Enclosed, other: Enclosed, *, values: FloatArray) -> Enclosed:
     """These values with the interval that holds both intervals."""
     low, high = np.minimum(one.low, other.low), np.maximum(one.high, other.high)
     return Enclosed(values, low, high, one.nullable | other.nullable)
@@ -56,7 +66,7 @@ def hull(one: Enclosed, other: Enclosed, *, values: Reals) -> Enclosed:
 
 def chosen(holds: npt.NDArray[np.bool_], one: Enclosed, other: Enclosed) -> Enclosed:
     """The first in the rows where this holds, and the other one elsewhere."""
-    pairs: list[Callable[[Enclosed], Reals]] = [
+    pairs: list[Callable[[Enclosed], FloatArray]] = [
         lambda it: it.values,
         lambda it: it.low,
         lambda it: it.high,

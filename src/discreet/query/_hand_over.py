@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from discreet._arrays import FloatArray
 from discreet.errors import InvalidArgument, QueryRefused
 from discreet.mechanisms import Bounded, IntegerArray, Rows
-from discreet.noise._arrays import FloatArray
 from discreet.query import _engine
 from discreet.query._bounding import TIMES, RowValue
 from discreet.query._columns import ColumnType

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from discreet.noise._arrays import IndexArray
+from discreet._arrays import IndexArray
 from discreet.query._columns import ColumnType
 from discreet.query._declaration import Declaration
 from discreet.query._expressions import Arithmetic, FunctionCall, Literal, Operator, Scalar

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
+from discreet._arrays import FloatArray
 from discreet.mechanisms import DiscreteLaplace
 from discreet.noise._sums import pair_half_widths
 from discreet.query._grid import SumGrid
 from discreet.query._summed_noise import AdditiveNoise
-
-Reals = npt.NDArray[np.float64]
 
 _SAFE = 1 + 1e-9
 _KNOTS = 257
@@ -40,12 +38,14 @@ class RatioLaw:
     grid: SumGrid
     confidence: Fraction
 
-    def quantiles(self, slopes: Reals) -> Reals:
+    def quantiles(self, slopes: FloatArray) -> FloatArray:
         """For each slope, at least the smallest q with P(|N_S - slope N_C| <= q) >= confidence."""
         laws, weights = (self.total.law, self.count.law), np.array([np.ones_like(slopes), slopes])
         return pair_half_widths(laws, weights, self.confidence)
 
-    def intervals(self, totals: Sequence[int], counts: Sequence[int]) -> tuple[Reals, Reals]:
+    def intervals(
+        self, totals: Sequence[int], counts: Sequence[int]
+    ) -> tuple[FloatArray, FloatArray]:
         """The ends of each group's hull, in steps from the centre; the whole range where the set is
         empty. Between knots the quantile is replaced by its chord, which lies above it."""
         low, high = float(self.grid.lower), float(self.grid.upper)
@@ -53,7 +53,7 @@ class RatioLaw:
         knots = np.linspace(low, high, _KNOTS)
         quantiles = self.quantiles(knots)
 
-        def outside(slope: Reals) -> Reals:
+        def outside(slope: FloatArray) -> FloatArray:
             rounding = 1e-15 * (np.abs(total) + np.abs(slope * count))
             excess = np.abs(total - slope * count) - np.interp(slope, knots, quantiles)
             return np.asarray(excess - rounding)
@@ -102,7 +102,9 @@ class ShareLaw:
         return float(knots[holds[0]]), float(knots[holds[-1] + 1])
 
 
-def _crossings(outside: Callable[[Reals], Reals], inner: Reals, outer: Reals) -> Reals:
+def _crossings(
+    outside: Callable[[FloatArray], FloatArray], inner: FloatArray, outer: FloatArray
+) -> FloatArray:
     """The end of each set between a point inside it and the end of the range, rounded outwards."""
     reaches = outside(outer) <= 0
     crossing = outer

@@ -9,15 +9,15 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet._arrays import FloatArray
 from discreet.query._enclosed import Enclosed, chosen, enclosed, hull, outward
-from discreet.query._intervals import Reals
 from discreet.query._scalar_rules import ScalarFunction
 
 _EXACT = 2.0**53  # beyond it every float is a whole number
 _INT64 = 2.0**63
 
 
-def _increasing(function: Callable[..., Reals]) -> Callable[..., Enclosed]:
+def _increasing(function: Callable[..., FloatArray]) -> Callable[..., Enclosed]:
     """A function whose results are floats themselves, as those of rounding are."""
 
     def image(one: Enclosed, *given: Fraction) -> Enclosed:
@@ -27,14 +27,14 @@ def _increasing(function: Callable[..., Reals]) -> Callable[..., Enclosed]:
     return image
 
 
-def _half_away(numbers: Reals) -> Reals:
+def _half_away(numbers: FloatArray) -> FloatArray:
     """The nearest whole numbers, halves away from 0."""
     whole = np.trunc(numbers)
     is_up = np.abs(numbers - whole) >= 0.5
     return np.where(np.isfinite(numbers), whole + np.where(is_up, np.sign(numbers), 0), numbers)
 
 
-def _rounded(numbers: Reals, digits: Fraction = Fraction(0)) -> Reals:
+def _rounded(numbers: FloatArray, digits: Fraction = Fraction(0)) -> FloatArray:
     scale = float(10 ** abs(int(digits)))
     scaled = numbers * scale if digits > 0 else numbers / scale
     whole = _half_away(scaled)
@@ -66,7 +66,7 @@ def _root(one: Enclosed) -> Enclosed:
 
 
 def _logarithm(one: Enclosed) -> Enclosed:
-    def of(numbers: Reals, nothing: float) -> Reals:
+    def of(numbers: FloatArray, nothing: float) -> FloatArray:
         return np.where(numbers > 0, np.log(np.where(numbers > 0, numbers, 1.0)), nothing)
 
     low, high = of(one.low, -np.inf), of(one.high, np.inf)
@@ -98,7 +98,7 @@ def _power(one: Enclosed, power: Fraction) -> Enclosed:
     return outward(np.power(values, number), least, most, nulls)
 
 
-def _apart(ends: Reals, sign: int) -> Reals:
+def _apart(ends: FloatArray, sign: int) -> FloatArray:
     """Ends that are further apart than what a function of the system's library errs."""
     return np.where(np.isfinite(ends), ends + sign * np.abs(ends) * 2.0**-50, ends)
 
@@ -122,7 +122,9 @@ def coalesced(given: Sequence[Enclosed]) -> Enclosed:
     return found
 
 
-def _extreme(choose: Callable[[Reals, Reals], Reals]) -> Callable[[Sequence[Enclosed]], Enclosed]:
+def _extreme(
+    choose: Callable[[FloatArray, FloatArray], FloatArray],
+) -> Callable[[Sequence[Enclosed]], Enclosed]:
     """The least or the largest of the numbers that are not NULL."""
 
     def image(given: Sequence[Enclosed]) -> Enclosed:

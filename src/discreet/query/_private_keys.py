@@ -24,10 +24,10 @@ import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
 
+from discreet._arrays import FloatArray, IndexArray
 from discreet.errors import QueryRefused
 from discreet.mechanisms import Key
 from discreet.mechanisms.thresholds._keys_first import KeysFirst
-from discreet.noise._arrays import FloatArray, IndexArray
 from discreet.query._columns import ColumnType, KeyValue
 from discreet.query._engine import as_bytes, short_text, valid_text
 from discreet.query._inference import infer

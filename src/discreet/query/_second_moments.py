@@ -21,7 +21,7 @@ from itertools import product
 
 import numpy as np
 
-from discreet.noise._arrays import FloatArray
+from discreet._arrays import FloatArray
 from discreet.noise._sums import weighted_half_widths
 from discreet.query._estimates import (
     Estimates,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from discreet._arrays import IndexArray
 from discreet.errors import InvalidArgument
-from discreet.noise._arrays import IndexArray
 
 Microbatch = Any  # argument of the user's losses: their own kind, or a named tuple of tensors
 

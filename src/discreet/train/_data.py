@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import IndexArray
 from discreet.errors import InvalidArgument
-from discreet.noise._arrays import IndexArray
 from discreet.train._collated import Collated, Microbatch, Source
 
 Data = Source | Mapping[str, Any] | Sequence[Any]  # Any: tensors, or arrays of the same length

@@ -14,6 +14,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from discreet import _checks
+from discreet._arrays import IndexArray
 from discreet._unit import Change
 from discreet.accounting import (
     PoissonSampled,
@@ -26,7 +27,6 @@ from discreet.accounting import (
 )
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits, UniformLaw, permutation, poisson_mask, sample_without_replacement
-from discreet.noise._arrays import IndexArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from discreet._arrays import IndexArray
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits
-from discreet.noise._arrays import IndexArray
 from discreet.train import _data as data
 from discreet.train import _engine
 from discreet.train._clipping import L1, Clipping, Flat

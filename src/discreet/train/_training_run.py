@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from discreet import _checks
+from discreet._arrays import IndexArray
 from discreet._budget import CountsSteps, Receipt
 from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import Refused, SessionEnded
 from discreet.mechanisms._door import Door
-from discreet.noise._arrays import IndexArray
 from discreet.train._adaptive import Adaptive, NoisyShare
 from discreet.train._interrupts import uninterrupted
 from discreet.train._microbatch import MicrobatchSize

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _checks
+from discreet._arrays import IndexArray
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._attempts import attempt
 from discreet.noise import Bits, sample_without_replacement
-from discreet.noise._arrays import IndexArray
 from discreet.train._data import Data
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.signal import fftconvolve
 
+from discreet._arrays import FloatArray
 from discreet.audit import SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Grid
 from discreet.mechanisms.quantiles import CheckedBounds
 from discreet.mechanisms.quantiles._checked_bounds import _tail
-from discreet.noise._arrays import FloatArray
 from tests.mechanisms.quantiles.kit import rows
 from tests.mechanisms.statistics.kit import at_least, at_most
 

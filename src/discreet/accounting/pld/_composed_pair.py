@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
+from discreet._arrays import FloatArray, IndexArray
 from discreet.accounting.pld._composition import composed, first_loss, infinite_mass
-from discreet.accounting.pld._continuous import ROUND, Floats
+from discreet.accounting.pld._continuous import ROUND
 from discreet.accounting.pld._direct import SumMasses, convolved_directly
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, nothing, sign_of
-from discreet.accounting.pld._fourier import Indices
 from discreet.accounting.pld._grid import CountedPoints, on_common_grid
 from discreet.accounting.pld._tilt import CoarsePld, CountedPairs
 from discreet.accounting.pld._uncomposed import UncomposedPld
@@ -75,10 +75,10 @@ class _BoundedMasses:
     """Bounds from one side on the masses of a whole sum at evenly spaced, rising losses, and on
     its mass at infinity. ``importance`` is large where the tilted laws have mass."""
 
-    loss: Floats
-    mass: Floats
+    loss: FloatArray
+    mass: FloatArray
     infinite: float
-    importance: Floats
+    importance: FloatArray
 
 
 def composed_pair(pairs: CountedPairs, side: Side) -> Pair:
@@ -305,7 +305,7 @@ def _lower_pair(found: _BoundedMasses) -> Pair:
     return Pair(Atoms(np.append(loss, np.inf), np.append(p, found.infinite), np.append(q, 0.0)))
 
 
-def _cells(importance: Floats) -> Indices:
+def _cells(importance: FloatArray) -> IndexArray:
     """Ends of cells, as places of the window, finer where the laws have more mass: the cube root
     of a density divides cells so that the mean square of their widths is least."""
     last = len(importance) - 1

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from discreet.accounting.pld._continuous import ROUND, Floats
+from discreet._arrays import FloatArray
+from discreet.accounting.pld._continuous import ROUND
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Side, sign_of
 from discreet.accounting.pld._fourier import convolved
@@ -37,7 +38,7 @@ class Composition:
     step: float
     first: float
     log_scale: float
-    mass: Floats
+    mass: FloatArray
     infinite: float
     outside: float
     beyond: float
@@ -47,12 +48,12 @@ class Composition:
         """The loss just above the window."""
         return self.first + len(self.mass) * self.step
 
-    def masses(self) -> Floats:
+    def masses(self) -> FloatArray:
         """The probability of each loss, untilted."""
         power = self.log_scale - self.tilt * self.step * np.arange(len(self.mass))
         return np.asarray(np.minimum(self.mass * np.exp(np.minimum(power, 700.0)), 1.0))
 
-    def masses_inside(self) -> Floats:
+    def masses_inside(self) -> FloatArray:
         """The probability of each loss, without mass that may have wrapped round."""
         return replace(self, mass=np.maximum(self.mass - self.outside, 0.0)).masses()
 
@@ -80,7 +81,7 @@ class Composition:
         target = math.exp(min(log_left + self.tilt * self.step * place, 700.0))
         return max(0.0, self.first + place * self.step - self._back(target, head, found))
 
-    def _first_fit(self, deltas: Floats, log_left: float) -> int:
+    def _first_fit(self, deltas: FloatArray, log_left: float) -> int:
         """The first place from which on no delta exceeds e^log_left. From below, mass that wraps
         round is subtracted before."""
         safe = deltas if self.side is Side.UPPER else np.maximum(deltas - self.outside, 0.0)
@@ -134,7 +135,7 @@ class Composition:
         """The part of delta that is the same at every epsilon."""
         return self.infinite + (self.beyond if self.side is Side.UPPER else 0.0)
 
-    def _blocks(self, start: int) -> Iterator[tuple[int, Floats, Floats]]:
+    def _blocks(self, start: int) -> Iterator[tuple[int, FloatArray, FloatArray]]:
         """Yields blocks of places, from the window's end down to ``start``.
 
         A block is its first place and two numbers for each place j, both in units of
@@ -235,7 +236,7 @@ def infinite_mass(parts: Sequence[tuple[Points, int]], side: Side) -> float:
     return min(1.0, -math.expm1(finite) * (1 + sign * (64 + 2 * len(parts)) * ROUND))
 
 
-def decayed_sums(values: Floats, falls: Floats, carried: float) -> Floats:
+def decayed_sums(values: FloatArray, falls: FloatArray, carried: float) -> FloatArray:
     """For each j, the sum over i >= j of values[i] times falls[i - j]. ``falls`` holds the powers
     of falls[1]; ``carried`` counts as one more value behind the last one."""
     length = len(values)

@@ -11,10 +11,10 @@ from typing import Protocol
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Each = float | Floats  # a number, or a column with one number for each of several pieces
+from discreet._arrays import FloatArray
+
+Each = float | FloatArray  # a number, or a column with one number for each of several pieces
 
 ROUND = 2.0**-53
 _TINY = 1e-300  # bounds an underflow, which no relative error covers
@@ -30,27 +30,27 @@ class Masses:
     """Probabilities of cells: ``q`` under Q, and the ``gap`` p - q, each up to its radius. The
     first and the last cell are open to one side. Several pieces have a row each."""
 
-    q: Floats
-    gap: Floats
-    q_radius: Floats
-    gap_radius: Floats
+    q: FloatArray
+    gap: FloatArray
+    q_radius: FloatArray
+    gap_radius: FloatArray
 
     @property
-    def p(self) -> Floats:
+    def p(self) -> FloatArray:
         return np.maximum(self.q + self.gap, 0.0)
 
     @property
-    def p_radius(self) -> Floats:
+    def p_radius(self) -> FloatArray:
         return self.q_radius + self.gap_radius + 2 * ROUND * self.q
 
 
 class Piece(Protocol):
     """A part of the law of ln(p/q) that has no atoms."""
 
-    def coarse_grid(self, tail: float) -> Floats:
+    def coarse_grid(self, tail: float) -> FloatArray:
         """About 256 rising losses that cover each law but for a probability of ``tail``."""
 
-    def masses(self, edges: Floats, edge_error: Floats) -> Masses:
+    def masses(self, edges: FloatArray, edge_error: FloatArray) -> Masses:
         """The cells between rising edges. ``edge_error`` bounds each edge's error."""
 
 
@@ -61,13 +61,13 @@ class GaussianLoss:
 
     mu: Each
 
-    def coarse_grid(self, tail: float) -> Floats:
+    def coarse_grid(self, tail: float) -> FloatArray:
         """Evenly spread."""
         far = -float(scipy.special.ndtri(min(max(tail, _TINY), 1e-17)))
         end = float(np.max(self.mu * (self.mu / 2 + far)))
         return np.linspace(-end, end, _GRID)
 
-    def masses(self, edges: Floats, edge_error: Floats) -> Masses:
+    def masses(self, edges: FloatArray, edge_error: FloatArray) -> Masses:
         """By the normal distribution function."""
         z, half = edges / self.mu, self.mu / 2
         z_error = 6 * ROUND * (np.abs(z) + half) + edge_error / self.mu
@@ -76,7 +76,7 @@ class GaussianLoss:
         return Masses(q, p - q, q_radius, p_radius + q_radius)
 
 
-def _normal(z: Floats, z_error: Floats) -> tuple[Floats, Floats]:
+def _normal(z: FloatArray, z_error: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The standard normal law's probabilities between edges with errors of at most ``z_error``."""
     size = np.abs(z)
     tail = scipy.special.ndtr(-size)
@@ -92,14 +92,14 @@ def _normal(z: Floats, z_error: Floats) -> tuple[Floats, Floats]:
     return np.maximum(mass, 0.0), radii[..., :-1] + radii[..., 1:] + 2 * ROUND * np.abs(mass)
 
 
-def _padded(row: Floats, first: Each, last: Each) -> Floats:
+def _padded(row: FloatArray, first: Each, last: Each) -> FloatArray:
     """The row, or each row, with one number before it and one behind it."""
     found = np.empty((*row.shape[:-1], row.shape[-1] + 2))
     found[..., :1], found[..., 1:-1], found[..., -1:] = first, row, last
     return found
 
 
-def ndtr_radius(size: Floats) -> Floats:
+def ndtr_radius(size: FloatArray) -> FloatArray:
     """Bound on the relative error of ``scipy.special.ndtr(-size)`` where it is above 1e-300."""
     return ROUND * (32 + 3 * size * size)
 
@@ -112,13 +112,13 @@ class LaplaceLoss:
     width: Each
     weight: Each
 
-    def coarse_grid(self, tail: float) -> Floats:
+    def coarse_grid(self, tail: float) -> FloatArray:
         """Ever closer to both ends, where a tilted law may have nearly all of its mass."""
         width = float(np.max(self.width))
         upper = np.append(width - np.geomspace(width, width * _FINEST, _GRID // 2), width)
         return np.unique(np.append(-upper, upper))
 
-    def masses(self, edges: Floats, edge_error: Floats) -> Masses:
+    def masses(self, edges: FloatArray, edge_error: FloatArray) -> Masses:
         """In closed form: the gap is a product of two hyperbolic sines."""
         width = self.width
         ends = _padded(np.clip(edges, -width, width), -width, width)
@@ -147,14 +147,14 @@ class Subsampled:
     piece: Piece
     rate: Each
 
-    def coarse_grid(self, tail: float) -> Floats:
+    def coarse_grid(self, tail: float) -> FloatArray:
         """The piece's own grid, without the lowest losses, which nearly coincide."""
         rate = float(np.max(self.rate))
         return np.unique(
             subsampled_loss(np.maximum(self.piece.coarse_grid(tail), _LOWEST_LOSS), rate, 1 - rate)
         )
 
-    def masses(self, edges: Floats, edge_error: Floats) -> Masses:
+    def masses(self, edges: FloatArray, edge_error: FloatArray) -> Masses:
         """The piece's own masses between the edges before sampling."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             grown = np.expm1(edges) / self.rate
@@ -175,7 +175,7 @@ class Subsampled:
         return Masses(base.q, gap, base.q_radius, radius)
 
 
-def subsampled_loss(loss: Floats, rate: float, rest: float) -> Floats:
+def subsampled_loss(loss: FloatArray, rate: float, rest: float) -> FloatArray:
     """ln(rest + rate e^loss), where rest is 1 - rate."""
     with np.errstate(divide="ignore"):
         near = np.log1p(rate * np.expm1(np.minimum(loss, 600.0)))
@@ -193,11 +193,11 @@ class Swapped:
 
     piece: Piece
 
-    def coarse_grid(self, tail: float) -> Floats:
+    def coarse_grid(self, tail: float) -> FloatArray:
         """The piece's own grid with the signs changed."""
         return -self.piece.coarse_grid(tail)[::-1]
 
-    def masses(self, edges: Floats, edge_error: Floats) -> Masses:
+    def masses(self, edges: FloatArray, edge_error: FloatArray) -> Masses:
         """The piece's own masses between the mirrored edges."""
         seen = self.piece.masses(-edges[..., ::-1], edge_error[..., ::-1])
         back = (seen.p, -seen.gap, seen.p_radius, seen.gap_radius)
@@ -211,11 +211,11 @@ class Scaled:
     piece: Piece
     weight: Each
 
-    def coarse_grid(self, tail: float) -> Floats:
+    def coarse_grid(self, tail: float) -> FloatArray:
         """The piece's own grid."""
         return self.piece.coarse_grid(min(tail / float(np.max(self.weight)), 0.1))
 
-    def masses(self, edges: Floats, edge_error: Floats) -> Masses:
+    def masses(self, edges: FloatArray, edge_error: FloatArray) -> Masses:
         """The piece's own masses times the weight."""
         seen, w = self.piece.masses(edges, edge_error), self.weight
         relative_error = 64 * ROUND
@@ -233,13 +233,13 @@ class Symmetrized:
 
     piece: Piece
 
-    def coarse_grid(self, tail: float) -> Floats:
+    def coarse_grid(self, tail: float) -> FloatArray:
         """The upper part of the piece's own grid, and its mirror image."""
         upper = self.piece.coarse_grid(tail)
         upper = upper[upper > 0]
         return np.concatenate([-upper[::-1], [0.0], upper])
 
-    def masses(self, edges: Floats, edge_error: Floats) -> Masses:
+    def masses(self, edges: FloatArray, edge_error: FloatArray) -> Masses:
         """From cells between the edges, their mirror images and 0."""
         finite = edges[np.isfinite(edges)]
         fine = np.unique(np.concatenate([finite, -finite, [0.0]]))
@@ -250,13 +250,15 @@ class Symmetrized:
         ends = np.where(np.isneginf(edges), 0, np.searchsorted(fine, edges) + 1)
         ends = np.where(np.isposinf(edges), len(is_upper), ends)
 
-        def joined(above: Floats, below: Floats) -> Floats:
+        def joined(above: FloatArray, below: FloatArray) -> FloatArray:
             sums = np.append(0.0, np.where(is_upper, above, below))
             bounds = np.concatenate([[0], ends, [len(is_upper)]])
             filled = np.add.reduceat(sums, np.minimum(bounds[:-1] + 1, len(is_upper)))
             return np.where(bounds[1:] > bounds[:-1], filled, 0.0)
 
-        def errors_joined(above: Floats, below: Floats) -> Floats:  # empty cells: the largest one
+        def errors_joined(
+            above: FloatArray, below: FloatArray
+        ) -> FloatArray:  # empty cells: the largest one
             largest = float(np.maximum(above, below).max())
             return joined(above, below) + np.where(
                 np.diff(ends, prepend=0, append=len(is_upper)) > 0, 0.0, largest
@@ -291,7 +293,7 @@ def stacked(pieces: Sequence[Piece]) -> Piece:
     return kind(*(_column(each) for each in columns))
 
 
-def _column(each: Sequence[Piece] | Sequence[float]) -> Piece | Floats:
+def _column(each: Sequence[Piece] | Sequence[float]) -> Piece | FloatArray:
     if isinstance(each[0], float):
         return np.array(each).reshape(-1, 1)
     return stacked([piece for piece in each if not isinstance(piece, float)])

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.accounting.pld._continuous import ROUND, Floats
+from discreet._arrays import FloatArray
+from discreet.accounting.pld._continuous import ROUND
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Side, sign_of
 
@@ -26,7 +27,7 @@ class SumMasses:
     probabilities below and above them."""
 
     start: int
-    mass: Floats
+    mass: FloatArray
     below: float
     above: float
 

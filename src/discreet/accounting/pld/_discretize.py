@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from discreet.accounting.pld._continuous import ROUND, Each, Floats, Masses, Piece
+from discreet._arrays import FloatArray, IndexArray
+from discreet.accounting.pld._continuous import ROUND, Each, Masses, Piece
 from discreet.accounting.pld._dominating_pairs import ATOM, Atoms, Pair
-from discreet.accounting.pld._fourier import Indices
 from discreet.accounting.pld._segments import log_sums
 
 _NEAR = 2.0**-16  # ratio of heights below which an outcome counts as lying on the lower point
@@ -28,18 +28,18 @@ class Points:
     """A pair's law on a grid, as a bound from one side: losses offset + index * step with their
     masses under P, and the mass at infinity. An index may appear more than once."""
 
-    index: Indices
-    mass: Floats
+    index: IndexArray
+    mass: FloatArray
     infinite: float
     step: float
     offset: float
 
     @property
-    def loss(self) -> Floats:
+    def loss(self) -> FloatArray:
         return np.asarray(self.offset + self.index * self.step, dtype=np.float64)
 
 
-def log_moments_of(points: Sequence[Points], tilt: float) -> Floats:
+def log_moments_of(points: Sequence[Points], tilt: float) -> FloatArray:
     """Estimates of ln E[e^(tilt loss)], for several laws on the same points."""
     with np.errstate(divide="ignore"):
         return log_sums(np.log([each.mass for each in points]) + tilt * points[0].loss)
@@ -53,12 +53,12 @@ class Cells:
     stays finite.
     """
 
-    index: Indices
-    edges: Floats
+    index: IndexArray
+    edges: FloatArray
     masses: Masses
 
     @staticmethod
-    def of(piece: Piece, index: Indices, step: float) -> "Cells":
+    def of(piece: Piece, index: IndexArray, step: float) -> "Cells":
         points = np.append(index, index[-1] + 1)
         edges = _at(points, step)
         return Cells(points, edges, piece.masses(edges, np.zeros(len(edges))))
@@ -78,7 +78,7 @@ def discretize_upper(pair: Pair, cells: Sequence[Cells], step: float) -> list[Po
     return [Points(index, row, beyond, step, loss_error) for row, beyond in rows]
 
 
-def discretize_lower(pair: Pair, edges: Sequence[Indices], step: float, tilt: float) -> Points:
+def discretize_lower(pair: Pair, edges: Sequence[IndexArray], step: float, tilt: float) -> Points:
     """Points that the pair dominates. ``edges`` holds the places where each piece may have points.
     The grid is shifted so that the loss with the largest tilted mass lies on it."""
     pieces = [
@@ -108,7 +108,7 @@ def discretize_lower(pair: Pair, edges: Sequence[Indices], step: float, tilt: fl
     )
 
 
-def log_moments(pair: Pair, cells: Sequence[Cells], tilt: float) -> Floats:
+def log_moments(pair: Pair, cells: Sequence[Cells], tilt: float) -> FloatArray:
     """Estimates of ln E[e^(tilt loss)] with each cell as one outcome, one for each row of the
     cells. They show the error of a grid."""
     single = _outcomes_of_atoms(pair.atoms)
@@ -124,16 +124,16 @@ def log_moments(pair: Pair, cells: Sequence[Cells], tilt: float) -> Floats:
     return log_sums(_beside(powers))
 
 
-def _beside(parts: Sequence[Floats]) -> Floats:
+def _beside(parts: Sequence[FloatArray]) -> FloatArray:
     """The columns of all parts; empty parts are skipped."""
     return np.concatenate([part for part in parts if part.size] or parts[:1], axis=-1)
 
 
-def _at(index: Indices, step: float, offset: float = 0.0) -> Floats:
+def _at(index: IndexArray, step: float, offset: float = 0.0) -> FloatArray:
     return np.asarray(index * step + offset, dtype=np.float64)
 
 
-def _loss_error(pair: Pair, edges: Sequence[Indices], step: float) -> float:
+def _loss_error(pair: Pair, edges: Sequence[IndexArray], step: float) -> float:
     """Bound on the rounding error of any loss."""
     finite = pair.atoms.loss[np.isfinite(pair.atoms.loss)]
     largest = float(np.abs(finite).max(initial=0.0))
@@ -158,8 +158,8 @@ def _upper_atoms(pair: Pair, step: float) -> "_UpperPart":
 class _UpperPart:
     """Points with their masses, and the mass at infinity; for several pieces, a row each."""
 
-    index: Indices
-    mass: Floats
+    index: IndexArray
+    mass: FloatArray
     infinite: Each
 
 
@@ -173,7 +173,7 @@ def _upper_part(cells: Cells) -> _UpperPart:
     return _UpperPart(cells.index, mass, whole[..., -1])
 
 
-def _upper_shares(masses: Masses, edges: Floats) -> Floats:
+def _upper_shares(masses: Masses, edges: FloatArray) -> FloatArray:
     """Upper bounds on the mass that goes to each inner cell's upper end: (p - q e^low) /
     (1 - e^-width)."""
     q, gap = masses.q[..., 1:-1], masses.gap[..., 1:-1]
@@ -189,15 +189,15 @@ class _Outcomes:
     """Single losses in rising order, with p, q and the gap p - q, and error bounds on q and the
     gap."""
 
-    loss: Floats
-    p: Floats
-    q: Floats
-    gap: Floats
-    q_radius: Floats
-    gap_radius: Floats
+    loss: FloatArray
+    p: FloatArray
+    q: FloatArray
+    gap: FloatArray
+    q_radius: FloatArray
+    gap_radius: FloatArray
 
 
-def _outcomes_of_cells(piece: Piece, index: Indices, step: float, offset: float) -> _Outcomes:
+def _outcomes_of_cells(piece: Piece, index: IndexArray, step: float, offset: float) -> _Outcomes:
     """Each cell as one outcome. A point's cell reaches halfway to its neighbours."""
     edges = _at(index[1:] + index[:-1], step / 2, offset)
     masses = piece.masses(edges, np.zeros(len(edges)))
@@ -226,7 +226,7 @@ def _off_grid(merged: Sequence[_Outcomes], step: float, offset: float, tilt: flo
     return most - offset - round((most - offset) / step) * step
 
 
-def _lower_atoms(pair: Pair, step: float, offset: float) -> list[tuple[Indices, Floats]]:
+def _lower_atoms(pair: Pair, step: float, offset: float) -> list[tuple[IndexArray, FloatArray]]:
     """Atoms on the grid unchanged, and others from below."""
     outcomes = _outcomes_of_atoms(pair.atoms)
     is_near = outcomes.loss > -_DEEP * step
@@ -245,8 +245,8 @@ def _lower_atoms(pair: Pair, step: float, offset: float) -> list[tuple[Indices, 
 
 
 def _inscribed_polygon(
-    index: Indices, step: float, offset: float, outcomes: _Outcomes
-) -> tuple[Indices, Floats]:
+    index: IndexArray, step: float, offset: float, outcomes: _Outcomes
+) -> tuple[IndexArray, FloatArray]:
     """Points whose privacy profile lies below that of the outcomes.
 
     The profile D(x), the integral of (p - x q)+, is convex in x = e^epsilon. Between two points it
@@ -274,7 +274,7 @@ def _inscribed_polygon(
     each = below * above / (below + above + 1e-300) + error_of_outcome
     sag = np.bincount(cell, each, count - 1)
 
-    def from_each(values: Floats) -> Floats:  # sums over the cells above each point
+    def from_each(values: FloatArray) -> FloatArray:  # sums over the cells above each point
         return np.append(np.cumsum(np.bincount(cell, values, count - 1)[::-1])[::-1], 0.0)
 
     # 2. The profile at the points, minus all error bounds.
@@ -303,7 +303,7 @@ def _inscribed_polygon(
     return index[corners], mass * (1 - 2 * rounding - 128 * ROUND)
 
 
-def _hull(edges: Floats, value: Floats, start: float) -> tuple[Indices, Floats]:
+def _hull(edges: FloatArray, value: FloatArray, start: float) -> tuple[IndexArray, FloatArray]:
     """The corners of the lower convex hull of (0, start) and (e^edge, value), but for the first
     one, and the slope before each."""
     corners: list[int] = []

@@ -13,10 +13,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet._arrays import FloatArray
 from discreet._exact import ball, precision
 from discreet.accounting.pld._continuous import (
     ROUND,
-    Floats,
     GaussianLoss,
     LaplaceLoss,
     Piece,
@@ -51,9 +51,9 @@ class Atoms:
     """Single losses with their probabilities under P and under Q. Relative errors are at most
     2^-46; those of losses are relative to the largest finite one."""
 
-    loss: Floats
-    p: Floats
-    q: Floats
+    loss: FloatArray
+    p: FloatArray
+    q: FloatArray
 
     @staticmethod
     def of(*atoms: tuple[float, float, float]) -> "Atoms":

@@ -14,10 +14,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from discreet.accounting.pld._continuous import ROUND, Floats
+from discreet._arrays import FloatArray, IndexArray
+from discreet.accounting.pld._continuous import ROUND
 
-Indices = NDArray[np.int64]
-IntegerLaw = tuple[Indices, Floats, int]
+IntegerLaw = tuple[IndexArray, FloatArray, int]
 
 _LEVEL = 16 * ROUND
 _NOTHING = -60.0  # ln of a product that is neglected: far less than rounding
@@ -42,7 +42,7 @@ class Convolved:
     """The law of a sum modulo a size. The probability of ``shift + i`` is e^log_whole times
     ``mass[i]``, whose error is at most ``radius``."""
 
-    mass: Floats
+    mass: FloatArray
     radius: float
     shift: int
     log_whole: float
@@ -79,15 +79,15 @@ class _LawRows:
     ``index`` is relative to it. ``others`` holds the masses at the other numbers, ``rest`` their
     sum, and ``excess`` the distance of each law's whole mass from 1."""
 
-    index: Indices
+    index: IndexArray
     main: int
-    others: Floats
-    rest: Floats
-    excess: Floats
-    counts: Floats
+    others: FloatArray
+    rest: FloatArray
+    excess: FloatArray
+    counts: FloatArray
 
     @staticmethod
-    def of(index: Indices, shares: Floats, counts: Floats) -> "_LawRows":
+    def of(index: IndexArray, shares: FloatArray, counts: FloatArray) -> "_LawRows":
         main = int(np.argmax(counts @ shares))
         high = (1.0 + shares) - 1.0  # multiples of 2^-52: their sums are exact
         excess = (high.sum(axis=1) - 1.0) + (shares - high).sum(axis=1)
@@ -113,7 +113,9 @@ def _side_by_side(laws: Iterable[IntegerLaw]) -> Iterator[_LawRows]:
         yield _LawRows.of(same[0][0], shares, counts)
 
 
-def _transformed(rows: _LawRows, frequencies: Indices, size: int) -> tuple[Floats, Floats, float]:
+def _transformed(
+    rows: _LawRows, frequencies: IndexArray, size: int
+) -> tuple[FloatArray, FloatArray, float]:
     """The real and imaginary parts of the first law's transform minus 1 at these frequencies, and
     a bound on their error relative to ``rest``."""
     folded = rows.index % size
@@ -122,7 +124,9 @@ def _transformed(rows: _LawRows, frequencies: Indices, size: int) -> tuple[Float
     return seen.real - rows.rest[:, np.newaxis], seen.imag, fft_radius(size) + 2 * most * ROUND
 
 
-def _summed(rows: _LawRows, frequencies: Indices, size: int) -> tuple[Floats, Floats, float]:
+def _summed(
+    rows: _LawRows, frequencies: IndexArray, size: int
+) -> tuple[FloatArray, FloatArray, float]:
     """The parts of all laws' transforms minus 1, and the error bound, by plain sums."""
     turns = np.arange(size)
     turns[size // 2 + 1 :] -= size
@@ -155,11 +159,11 @@ class _Product:
     """
 
     size: int
-    frequencies: Indices
-    log_size: Floats
-    angle: Floats
-    log_error: Floats
-    absolute_sum: Floats
+    frequencies: IndexArray
+    log_size: FloatArray
+    angle: FloatArray
+    log_error: FloatArray
+    absolute_sum: FloatArray
     is_large: NDArray[np.bool_]
     small_factor_error: float = 0.0
     least: float = math.inf
@@ -175,7 +179,7 @@ class _Product:
         )
 
     def times(
-        self, rows: _LawRows, real: Floats, imaginary: Floats, transform_error: float
+        self, rows: _LawRows, real: FloatArray, imaginary: FloatArray, transform_error: float
     ) -> "_Product":
         """Multiply by the powers of transforms, given by the parts of transform - 1. Their relative
         error is at most ``transform_error``."""
@@ -212,7 +216,7 @@ class _Product:
         )
         return found._without_nothing()
 
-    def _likely(self, square: Floats, counts: Floats) -> NDArray[np.bool_]:
+    def _likely(self, square: FloatArray, counts: FloatArray) -> NDArray[np.bool_]:
         """Where the product may still matter, decided without logarithms. Squares near -1 have
         lost most digits, so these stay."""
         if len(counts) > 1:
@@ -227,7 +231,7 @@ class _Product:
         names = ("frequencies", "log_size", "angle", "log_error", "absolute_sum", "is_large")
         return replace(self, **{name: getattr(self, name)[likely] for name in names})
 
-    def back(self) -> tuple[Floats, float]:
+    def back(self) -> tuple[FloatArray, float]:
         """The inverse transform, and a bound on its error."""
         height = np.exp(self.log_size)
         spectrum = np.zeros(self.size // 2 + 1, dtype=np.complex128)
@@ -244,7 +248,7 @@ class _Product:
         return scipy.fft.irfft(spectrum, self.size), radius
 
 
-def _log_factor(square: Floats, real: Floats, imaginary: Floats) -> Floats:
+def _log_factor(square: FloatArray, real: FloatArray, imaginary: FloatArray) -> FloatArray:
     """ln |1 + z| of z = real + i imaginary, ``square`` being |1 + z|^2 - 1."""
     near = np.log1p(np.maximum(square, -0.75)) / 2
     is_far = square < -0.75

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.accounting.pld._continuous import Floats
+from discreet._arrays import FloatArray, IndexArray
 from discreet.accounting.pld._discretize import (
     Cells,
     Points,
@@ -20,7 +20,6 @@ from discreet.accounting.pld._discretize import (
     log_moments_of,
 )
 from discreet.accounting.pld._dominating_pairs import Pair, Side
-from discreet.accounting.pld._fourier import Indices
 from discreet.accounting.pld._tilt import CoarseGroup, CoarsePld, Tilt
 from discreet.accounting.pld._tilted_sum import LARGEST
 
@@ -53,7 +52,7 @@ def discretized(
 
     The relative error of an epsilon near the tilt's is about the tolerance.
     """
-    # 1. Guess a step. Floats and the window's size limit how fine it can be.
+    # 1. Guess a step. FloatArray and the window's size limit how fine it can be.
     size = max(tilt.epsilon, tilt.stddev / 64)
     square = 8 * tolerance * size / ((tilt.exponent + 1) * coarse.count)
     step = min(math.sqrt(square) / _WIDER, max(tilt.stddev / _FINEST, tolerance * size / 4))
@@ -94,7 +93,7 @@ def on_common_grid(
     return points
 
 
-def _of_all(group: CoarseGroup, exponents: Sequence[float]) -> tuple[Floats, Floats]:
+def _of_all(group: CoarseGroup, exponents: Sequence[float]) -> tuple[FloatArray, FloatArray]:
     """For each pair and cell: the largest share of the mass in one of the tilted laws, and the
     distance by which the mass may be moved up in all of them."""
     most, widest = np.zeros(group.mass.shape), np.full(group.mass.shape, math.inf)
@@ -121,7 +120,7 @@ def _at_step(
     return points, moved / max(tilt.exponent, _TINY)
 
 
-def _upper(group: CoarseGroup, fineness: "_Fineness") -> tuple[list[Points], Floats]:
+def _upper(group: CoarseGroup, fineness: "_Fineness") -> tuple[list[Points], FloatArray]:
     """Discretize similar pairs from above, on the same points.
 
     Also returns the error of ln of each pair's moment.
@@ -135,7 +134,7 @@ def _upper(group: CoarseGroup, fineness: "_Fineness") -> tuple[list[Points], Flo
     return found, log_moments_of(found, fineness.tilt) - exact
 
 
-def _lower(group: CoarseGroup, fineness: "_Fineness") -> tuple[list[Points], Floats]:
+def _lower(group: CoarseGroup, fineness: "_Fineness") -> tuple[list[Points], FloatArray]:
     """Discretize similar pairs from below, each on its own points. Errors are as in `_upper`."""
     found, errors = [], []
     for (pair, _), log_moment, share in zip(group.pairs, *group.tilted(fineness.tilt), strict=True):
@@ -149,7 +148,7 @@ def _lower(group: CoarseGroup, fineness: "_Fineness") -> tuple[list[Points], Flo
     return found, np.array(errors)
 
 
-def _cells(group: CoarseGroup, edges: Sequence[Indices], step: float) -> list[Cells]:
+def _cells(group: CoarseGroup, edges: Sequence[IndexArray], step: float) -> list[Cells]:
     both = zip(group.whole.pieces, edges, strict=True)
     return [Cells.of(piece, each, step) for piece, each in both]
 
@@ -182,18 +181,18 @@ class _Fineness:
         bend = min(math.sqrt(4 * tolerance * (1 + tilt.exponent * max(tilt.epsilon, 0.0))), 0.5)
         return _Fineness(tilt.exponent, bend, (_WIDER * step) ** 2, step)
 
-    def least(self, log_moment: Floats) -> float:
+    def least(self, log_moment: FloatArray) -> float:
         """A loss below which the tilted laws with these moments have negligible mass."""
         return (float(np.min(log_moment)) - _NEGLIGIBLE) / max(self.tilt, _TINY)
 
-    def widest(self, share: Floats) -> Floats:
+    def widest(self, share: FloatArray) -> FloatArray:
         """The distance by which each cell's mass may be moved up."""
         rare = -np.log(np.maximum(share, _TINY))
         return np.asarray(self.bend * (1 + np.maximum(rare - _RARE, 0)) / (1 + self.tilt))
 
     def edges(
-        self, group: CoarseGroup, share: Floats, widest: Floats, least: float
-    ) -> list[Indices]:
+        self, group: CoarseGroup, share: FloatArray, widest: FloatArray, least: float
+    ) -> list[IndexArray]:
         """Edges of cells for each piece, in steps, from the tilted law's shares and the largest
         widths of cells. One cell is enough below the least loss."""
         return [
@@ -201,7 +200,9 @@ class _Fineness:
             for edges, part in ((e, slice(at, at + len(e) - 1)) for at, e in group.pieces)
         ]
 
-    def _of_piece(self, edges: Floats, share: Floats, widest: Floats, least: float) -> Indices:
+    def _of_piece(
+        self, edges: FloatArray, share: FloatArray, widest: FloatArray, least: float
+    ) -> IndexArray:
         """Edges of one piece. Cells are finer where the tilted law has more mass, so that few cells
         reach the wanted mean square. Widths are powers of 2 times the step."""
         # 1. Leave out losses below the least one.

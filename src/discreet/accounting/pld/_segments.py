@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.accounting.pld._continuous import Floats
+from discreet._arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,30 +24,30 @@ class Segments:
         lengths = np.array(sizes, dtype=np.int64)
         return Segments(np.cumsum(lengths) - lengths, lengths)
 
-    def sums(self, values: NDArray[Any]) -> Floats:
+    def sums(self, values: NDArray[Any]) -> FloatArray:
         """Each list's sum."""
         return np.asarray(np.add.reduceat(values, self.starts))
 
-    def mosts(self, values: Floats) -> Floats:
+    def mosts(self, values: FloatArray) -> FloatArray:
         """Each list's largest number."""
         return np.asarray(np.maximum.reduceat(values, self.starts))
 
-    def spread(self, one_each: Floats) -> Floats:
+    def spread(self, one_each: FloatArray) -> FloatArray:
         """One number for each list, repeated for each of its places."""
         return np.repeat(one_each, self.sizes)
 
-    def exponentials(self, power: Floats) -> tuple[Floats, Floats]:
+    def exponentials(self, power: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Each list's largest power, and e^power as a multiple of e to that."""
         most = self.mosts(power)
         return most, np.exp(power - self.spread(most))
 
 
-def log_sum(power: Floats) -> float:
+def log_sum(power: FloatArray) -> float:
     """ln of the sum of e^power, without overflow."""
     return float(log_sums(power))
 
 
-def log_sums(power: Floats) -> Floats:
+def log_sums(power: FloatArray) -> FloatArray:
     """ln of the sum of e^power in each row, without overflow."""
     most = power.max(axis=-1, initial=-math.inf, keepdims=True)
     sunk = np.where(most > -math.inf, most, 0.0)

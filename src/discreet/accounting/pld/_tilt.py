@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from discreet.accounting.pld._continuous import Floats, similarity, stacked
+from discreet._arrays import FloatArray
+from discreet.accounting.pld._continuous import similarity, stacked
 from discreet.accounting.pld._dominating_pairs import Pair
 from discreet.accounting.pld._segments import Segments, log_sums
 
@@ -43,9 +44,9 @@ class CoarseGroup:
 
     pairs: CountedPairs
     whole: Pair
-    loss: Floats
-    mass: Floats
-    pieces: tuple[tuple[int, Floats], ...]
+    loss: FloatArray
+    mass: FloatArray
+    pieces: tuple[tuple[int, FloatArray], ...]
 
     @staticmethod
     def of(pairs: CountedPairs, tail: float) -> "CoarseGroup":
@@ -73,18 +74,18 @@ class CoarseGroup:
         return CoarseGroup(pairs, whole, np.concatenate(losses), np.atleast_2d(mass), tuple(pieces))
 
     @property
-    def counts(self) -> Floats:
+    def counts(self) -> FloatArray:
         """Count of each pair."""
         return np.array([count for _, count in self.pairs], dtype=np.float64)
 
-    def tilted(self, exponent: float) -> tuple[Floats, Floats]:
+    def tilted(self, exponent: float) -> tuple[FloatArray, FloatArray]:
         """ln of each pair's moment, and its tilted masses, which add up to 1."""
         with np.errstate(divide="ignore"):
             power = exponent * self.loss + np.log(self.mass)
         log_moment = log_sums(power)
         return log_moment, np.exp(power - log_moment[:, np.newaxis])
 
-    def moments(self, exponent: float) -> tuple[Floats, Floats, Floats]:
+    def moments(self, exponent: float) -> tuple[FloatArray, FloatArray, FloatArray]:
         """ln of each pair's moment, and the tilted mean and variance."""
         power = exponent * self.loss
         most = float(power.max())
@@ -109,9 +110,9 @@ class CoarsePld:
     """
 
     groups: tuple[CoarseGroup, ...]
-    loss: Floats
-    mass: Floats
-    counts: Floats
+    loss: FloatArray
+    mass: FloatArray
+    counts: FloatArray
     segments: Segments
 
     @staticmethod
@@ -164,7 +165,7 @@ class CoarsePld:
         log_moment, mean, variance = sums.tolist()
         return log_moment, mean, math.sqrt(variance)
 
-    def _of_single(self, exponent: float) -> Floats:
+    def _of_single(self, exponent: float) -> FloatArray:
         most, powers = self.segments.exponentials(exponent * self.loss)
         weight = self.mass * powers
         total = self.segments.sums(weight)
@@ -201,7 +202,7 @@ class CoarsePld:
                 return min(found, stddev) or stddev
             scale = found
 
-    def _squares(self, exponent: float | None) -> Iterator[tuple[Floats, Floats]]:
+    def _squares(self, exponent: float | None) -> Iterator[tuple[FloatArray, FloatArray]]:
         """Squares of losses, or of tilted distances, with their expected numbers."""
         if len(self.loss):
             counts = self.segments.spread(self.counts)

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from discreet.accounting.pld._continuous import ROUND, Floats
+from discreet._arrays import FloatArray, IndexArray
+from discreet.accounting.pld._continuous import ROUND
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Side, sign_of
-from discreet.accounting.pld._fourier import Indices, IntegerLaw
+from discreet.accounting.pld._fourier import IntegerLaw
 from discreet.accounting.pld._segments import Segments
 
 LARGEST = 1 << 21
@@ -40,15 +41,15 @@ class TiltedSum:
     ``means`` (of each law), ``mean`` and ``stddev`` (of the whole sum) are in steps of the grid.
     """
 
-    indices_of_laws: tuple[Indices, ...]
-    index: Indices
-    share: Floats
+    indices_of_laws: tuple[IndexArray, ...]
+    index: IndexArray
+    share: FloatArray
     runs: Segments
-    counts: Floats
+    counts: FloatArray
     tilt: float
     step: float
     log_total: float  # ln of the whole sum's tilted mass, with rounding on the requested side
-    means: Floats
+    means: FloatArray
     mean: float
     stddev: float
 
@@ -120,7 +121,7 @@ class TiltedSum:
                 best = found
         return min(best, 0.0)
 
-    def _log_above(self, centered: Floats, power: float, far: int) -> float:
+    def _log_above(self, centered: FloatArray, power: float, far: int) -> float:
         """Chernoff's bound by one power."""
         most, weight = self.runs.exponentials(power * centered)
         moment = most + np.log(self.runs.sums(self.share * weight))

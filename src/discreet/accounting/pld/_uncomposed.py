@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.accounting.pld._continuous import ROUND, Floats, Piece
+from discreet._arrays import FloatArray
+from discreet.accounting.pld._continuous import ROUND, Piece
 from discreet.accounting.pld._dominating_pairs import ATOM, Pair, Side, sign_of
 
 _TAIL = 1e-280
@@ -23,8 +24,8 @@ class UncomposedPld:
     """
 
     side: Side
-    loss: Floats
-    mass: Floats
+    loss: FloatArray
+    mass: FloatArray
     infinite: float
     pieces: tuple[Piece, ...] = ()
 

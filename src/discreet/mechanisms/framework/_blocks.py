@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import _checks, accounting
+from discreet._arrays import IndexArray
 from discreet._exact import Number, decimal_down
 from discreet._fields import Positive, Size, frozen
 from discreet.accounting import BoundedRange, PrivacyLoss
@@ -21,7 +22,6 @@ from discreet.mechanisms.quantiles._column import GridField, a_grid
 from discreet.mechanisms.quantiles._ranks import most_missed
 from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
 from discreet.noise import Bits, DiscreteLaplaceLaw
-from discreet.noise._arrays import IndexArray
 from discreet.noise._pieces import choose_place
 
 _DIGITS = 9

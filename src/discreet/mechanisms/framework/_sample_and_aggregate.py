@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _checks
+from discreet._arrays import IndexArray
 from discreet._exact import Number
 from discreet._unit import Unit
 from discreet.errors import InvalidArgument
@@ -20,7 +21,6 @@ from discreet.mechanisms._rows import Grid
 from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.mechanisms._silence import silent
 from discreet.mechanisms.quantiles._column import a_grid
-from discreet.noise._arrays import IndexArray
 
 T = TypeVar("T", bound=np.generic)
 TableArray = npt.NDArray[T]

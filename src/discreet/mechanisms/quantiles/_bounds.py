@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import _checks, accounting
+from discreet._arrays import IndexArray
 from discreet._exact import Number
 from discreet._fields import Positive, Probability, field, frozen
 from discreet.accounting import PrivacyLoss
@@ -25,7 +26,6 @@ from discreet.mechanisms.thresholds._keys import (
     loss_chance,
 )
 from discreet.noise import Bits, DiscreteLaplaceLaw
-from discreet.noise._arrays import IndexArray
 
 RARELY = Fraction(1, 1000)
 

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from discreet.noise._arrays import IndexArray
+from discreet._arrays import IndexArray
 
 _MOST_BITS = 16
 _ROOM_BITS = 62

@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 
 from discreet import _checks, accounting
+from discreet._arrays import FloatArray
 from discreet._exact import Number
 from discreet._fields import Converted, Positive, field, frozen
 from discreet.accounting import PrivacyLoss
@@ -20,7 +21,6 @@ from discreet.mechanisms._rows import Rows
 from discreet.mechanisms.quantiles._histogram import counts, rising_edges
 from discreet.mechanisms.quantiles._partial_sums import most_strayed
 from discreet.noise import Bits, DiscreteLaplaceLaw
-from discreet.noise._arrays import FloatArray
 
 
 @frozen

@@ -17,6 +17,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import accounting
+from discreet._arrays import FloatArray, IndexArray
 from discreet._exact import Number, shown
 from discreet._fields import Positive, PositiveCount, Probability, field, frozen
 from discreet._unit import Change
@@ -30,7 +31,6 @@ from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._column import GridField, Level
 from discreet.mechanisms.quantiles._ranks import choose, most_missed, stretches
 from discreet.noise import Bits
-from discreet.noise._arrays import FloatArray, IndexArray
 
 _END_SCALE = 2  # times the value's scale: an end costs half as much as the value
 _MOST_PADDING = 2**40

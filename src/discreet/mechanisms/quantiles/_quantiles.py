@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY
 import numpy as np
 
 from discreet import _checks, accounting
+from discreet._arrays import FloatArray
 from discreet._exact import Number
 from discreet._fields import Positive, field, frozen
 from discreet.accounting import PrivacyLoss
@@ -21,7 +22,6 @@ from discreet.mechanisms.quantiles._one_quantile import MEDIAN
 from discreet.mechanisms.quantiles._ranks import choose, most_missed_apart, stretches
 from discreet.mechanisms.quantiles._splits import depth, influences, splits
 from discreet.noise import Bits
-from discreet.noise._arrays import FloatArray
 
 
 @frozen

@@ -25,10 +25,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet._arrays import IndexArray
 from discreet._exact import ball, precision, upper_fraction
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits
-from discreet.noise._arrays import IndexArray
 from discreet.noise._pieces import choose_place
 
 _BITS = 128

@@ -9,6 +9,7 @@ import numpy as np
 from flint import arb
 
 from discreet import _checks, accounting
+from discreet._arrays import IndexArray
 from discreet._bisection import edge
 from discreet._exact import Number, ball, decimal_up, precision, shown, upper_fraction
 from discreet._fields import Positive, PositiveCount, Probability, frozen
@@ -20,7 +21,6 @@ from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._column import GridField, a_grid
 from discreet.noise import Bits, DiscreteLaplaceLaw, half_width
 from discreet.noise._affine_quantile import AffineQuantile, Signed
-from discreet.noise._arrays import IndexArray
 from discreet.noise._quantiles import EXPONENTIAL
 
 _BITS = 128

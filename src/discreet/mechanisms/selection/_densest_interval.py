@@ -5,6 +5,7 @@ from typing import Annotated
 
 import numpy as np
 
+from discreet._arrays import IndexArray
 from discreet._exact import Number, shown
 from discreet._fields import Positive, field, frozen
 from discreet.accounting import BoundedRange, PrivacyLoss
@@ -15,7 +16,6 @@ from discreet.mechanisms._columns import column_of, part_on
 from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
 from discreet.noise import Bits
-from discreet.noise._arrays import IndexArray
 from discreet.noise._pieces import choose_place
 
 

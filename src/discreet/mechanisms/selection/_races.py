@@ -6,10 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet._arrays import FloatArray
 from discreet._exact import Number
 from discreet.errors import InvalidArgument
 from discreet.mechanisms.selection._gaps import left_over
-from discreet.noise._arrays import FloatArray
 
 _FINENESS = 256  # blocks to a scale
 _LARGEST = 10**250

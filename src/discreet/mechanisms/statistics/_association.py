@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import _checks
+from discreet._arrays import IndexArray
 from discreet._unit import Change
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded
@@ -14,7 +15,6 @@ from discreet.mechanisms._columns import rows_part
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms._sensitivity import Sensitivity
-from discreet.noise._arrays import IndexArray
 
 CHI_SQUARE_STEP = Fraction(1, 1 << 10)
 """The size of one step of a chi-square score."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet import _checks
+from discreet._arrays import FloatArray
 from discreet.errors import InvalidArgument
-from discreet.noise._arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _checks
+from discreet._arrays import FloatArray
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded, tables_of
 from discreet.mechanisms._columns import rows_part
@@ -17,7 +18,6 @@ from discreet.mechanisms._gaussian import Gaussian
 from discreet.mechanisms._release import Release
 from discreet.mechanisms._rows import Rows
 from discreet.mechanisms._sensitivity import Sensitivity
-from discreet.noise._arrays import FloatArray
 
 _MOST_CELLS = 1 << 24
 _SEED = 2016

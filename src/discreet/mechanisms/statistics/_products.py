@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from discreet._arrays import IndexArray
 from discreet.mechanisms._fixed_point import IntegerArray
-from discreet.noise._arrays import IndexArray
 
 _BITS = 16
 _CHUNK = 1 << 14  # rows at a time: they fit a cache, and sums of products of two digits, 2^53

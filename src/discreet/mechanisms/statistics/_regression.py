@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import _checks
+from discreet._arrays import FloatArray
 from discreet._exact import Number, fraction
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded
@@ -14,7 +15,6 @@ from discreet.mechanisms._rows import Rows
 from discreet.mechanisms.statistics._intervals import MomentNoise, NoisyEstimate, split
 from discreet.mechanisms.statistics._layout import MomentLayout
 from discreet.mechanisms.statistics._summary import Moments
-from discreet.noise._arrays import FloatArray
 from discreet.noise._sums import weighted_half_widths
 
 INTERCEPT = "intercept"

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet import _checks
+from discreet._arrays import FloatArray, IndexArray
 from discreet._exact import Number
 from discreet._unit import Change
 from discreet.errors import InvalidArgument
@@ -18,7 +19,6 @@ from discreet.mechanisms._release import Release
 from discreet.mechanisms._rows import Rows
 from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.mechanisms.statistics._products import gram
-from discreet.noise._arrays import FloatArray, IndexArray
 
 _WIDEST = 1 << 62
 

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet._arrays import FloatArray
 from discreet._exact import Number
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded
@@ -26,7 +27,6 @@ from discreet.mechanisms.statistics._intervals import (
     square,
 )
 from discreet.mechanisms.statistics._layout import Columns, MomentIndex, MomentLayout
-from discreet.noise._arrays import FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

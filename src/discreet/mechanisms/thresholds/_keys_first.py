@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from discreet import _checks
+from discreet._arrays import FloatArray
 from discreet._frozen import FrozenMapping
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
@@ -28,7 +29,6 @@ from discreet.mechanisms.quantiles import QuantileIntervals
 from discreet.mechanisms.thresholds._gaussian_threshold import GaussianThreshold
 from discreet.mechanisms.thresholds._laplace_threshold import LaplaceThreshold
 from discreet.noise import Bits
-from discreet.noise._arrays import FloatArray
 
 _SEVERAL = (
     2  # groups: the number of released keys is unknown before, and no privacy loss depends on it

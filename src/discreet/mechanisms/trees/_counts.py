@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 
 from discreet import _checks
+from discreet._arrays import FloatArray
 from discreet._exact import Number
 from discreet._fields import PositiveCount, frozen, optional
 from discreet.accounting import PrivacyLoss
@@ -23,7 +24,6 @@ from discreet.mechanisms._release import Release
 from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.mechanisms.trees._noise import TreeNoise, checked_noise, summed_loss
 from discreet.noise import Bits
-from discreet.noise._arrays import FloatArray
 
 TreeLevels = tuple[IntegerArray, ...]
 """The noisy sums of a tree: one array for each level, the total first."""

@@ -1,4 +1,4 @@
-"""The types of arrays that samplers and mechanisms share."""
+"""The types of arrays that all parts share."""
 
 import numpy as np
 import numpy.typing as npt
