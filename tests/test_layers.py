@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.layers import LAYERS, SOURCE, forbidden_imports
+from tools.layers import LAYERS, SHARED, SOURCE, forbidden_imports, private_imports
 
 
 def test_no_import_is_forbidden() -> None:
@@ -16,6 +16,16 @@ def test_every_part_is_read() -> None:
     known = {part for layer in LAYERS for part in layer}
     assert parts - {"__init__", "__pycache__"} <= known
     assert "accounting" in parts
+
+
+def test_every_shared_module_is_imported_by_another_part() -> None:
+    """A private module that only its own part needs leaves the list."""
+    used = {
+        (owner, module)
+        for file in SOURCE.rglob("*.py")
+        for _, owner, module in private_imports(file, SOURCE)
+    }
+    assert used == {(part, module) for part, modules in SHARED.items() for module in modules}
 
 
 @pytest.mark.parametrize(
@@ -48,6 +58,11 @@ def test_every_part_is_read() -> None:
         ("query/x.py", "import sqlalchemy as sa", "sqlalchemy belongs in ledger/"),
         ("query/x.py", "from rich.table import Table", "rich belongs in cli, train/"),
         ("gadgets/x.py", "", "'gadgets' has no place"),
+        ("query/x.py", "from discreet.noise._laws import Law", "noise._laws is private"),
+        ("query/x.py", "from discreet.noise import _laws", "noise._laws is private"),
+        ("query/x.py", "import discreet.noise._laws", "noise._laws is private"),
+        ("query/x.py", "from ..noise._laws import Law", "noise._laws is private"),
+        ("cli/x.py", "from discreet.mechanisms.trees._noise import x", "trees._noise is private"),
     ],
 )
 def test_a_planted_import_is_found(tmp_path: Path, file: str, code: str, reason: str) -> None:

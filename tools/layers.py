@@ -65,6 +65,45 @@ IMPORTED_IN = {
     "rich": {"cli", "train"},
 }
 
+# Private modules that the parts above may import too. All others are their part's own.
+SHARED = {
+    "accounting": {"_analytic", "_bounds", "_filter_sums", "_run_counts", "_shares"},
+    "noise": {
+        "_affine_quantile",
+        "_flipped_pieces",
+        "_inversion",
+        "_pieces",
+        "_quantiles",
+        "_steps",
+        "_sums",
+    },
+    "mechanisms": {
+        "_attempts",
+        "_bounded",
+        "_statement",
+        "thresholds._keys",
+        "thresholds._keys_first",
+        "thresholds._noisy_counts",
+    },
+    "query": {  # for the commands that write declarations, suggest and diagnose
+        "_admission",
+        "_columns",
+        "_date_format",
+        "_declaration_edit",
+        "_declaration_file",
+        "_declared_columns",
+        "_declared_files",
+        "_diagnosis",
+        "_expression_text",
+        "_located_toml",
+        "_proposed",
+        "_source",
+        "_suggestion",
+        "_suggestion_search",
+    },
+    "train": {"examples._watched"},  # for the explorer
+}
+
 # The package's own module: it exports names of every part, each imported on first use.
 PACKAGE_MODULE = "__init__"
 
@@ -83,6 +122,9 @@ def forbidden_imports(source: Path = SOURCE) -> Iterator[str]:
         for line, module in _imports(file, source):
             if reason := _reason(part, module):
                 yield f"{file}:{line}: {reason}"
+        for line, owner, module in private_imports(file, source):
+            if module not in SHARED.get(owner, ()):
+                yield f"{file}:{line}: {owner}.{module} is private: see SHARED in tools/layers.py"
 
 
 def _reason(part: str, module: str) -> str | None:
@@ -101,6 +143,20 @@ def _reason(part: str, module: str) -> str | None:
     if _HEIGHT[target] >= _HEIGHT[part] or target in NOT_FOR.get(part, ()):
         return f"{part} must not import {target}"
     return None
+
+
+def private_imports(file: Path, source: Path) -> Iterator[tuple[int, str, str]]:
+    """For each private module of another part that the file imports: the line, the part, and the
+    module's name inside it, such as ``thresholds._keys``."""
+    part = file.relative_to(source).with_suffix("").parts[0]
+    found = set()
+    for line, _, name in imported_names(file, source):
+        package, *words = name.split(".")
+        private = [n for n, word in enumerate(words) if word.startswith("_")]
+        is_elsewhere = package == PACKAGE and words and words[0] != part
+        if is_elsewhere and private and private[0] > 0:  # those beside the parts are for all
+            found.add((line, words[0], ".".join(words[1 : private[-1] + 1])))
+    yield from sorted(found)
 
 
 def imported_names(file: Path, source: Path) -> Iterator[tuple[int, str, str]]:

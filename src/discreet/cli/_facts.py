@@ -10,7 +10,8 @@ import typer
 
 from discreet.cli._options import number
 from discreet.errors import InvalidArgument
-from discreet.query._columns import MOST_DECIMALS, Column, ColumnType
+from discreet.query import Column, ColumnType
+from discreet.query._columns import MOST_DECIMALS
 from discreet.query._date_format import check_date_format
 from discreet.query._declaration_edit import Setting
 from discreet.query._declared_columns import whole_range

@@ -11,7 +11,7 @@ from pathlib import Path
 from discreet._unit import Change
 from discreet.cli._facts import ColumnOptions, kind_of, mistake, settings
 from discreet.errors import DeclarationError, InvalidArgument
-from discreet.query._columns import Column, ColumnType
+from discreet.query import Column, ColumnType
 from discreet.query._declaration_edit import Setting, added
 from discreet.query._declaration_file import CAPS, TABLE, read_text
 from discreet.query._declared_files import (

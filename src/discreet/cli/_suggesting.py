@@ -14,12 +14,12 @@ from discreet.cli._options import login
 from discreet.cli._proposal import TableOptions, propose
 from discreet.ledger import Ledger
 from discreet.mechanisms import Door
-from discreet.query._columns import Column, ColumnType
+from discreet.query import Column, ColumnType, Suggestion
 from discreet.query._declaration_edit import Setting
 from discreet.query._located_toml import Keys
 from discreet.query._proposed import propose_types
 from discreet.query._source import ComputedSource
-from discreet.query._suggestion import Suggestion, price_suggestion, release_suggestion
+from discreet.query._suggestion import price_suggestion, release_suggestion
 from discreet.query._suggestion_search import SuggestionOf, chosen_columns
 
 _ROWS: Keys = ("rows",)

@@ -13,9 +13,8 @@ from discreet.mechanisms._accuracy import at_epsilon, at_error
 from discreet.mechanisms._additive import integers, with_noise
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Part, Value
-from discreet.noise import Bits
+from discreet.noise import Bits, MaxNormLaw
 from discreet.noise._inversion import OutcomeArray, Shape
-from discreet.noise._max_norm import MaxNormLaw
 
 V = TypeVar("V", bound=Value)
 

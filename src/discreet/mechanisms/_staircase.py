@@ -14,7 +14,7 @@ from discreet.mechanisms._additive import IndependentNoise, integers
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Value
 from discreet.mechanisms._sensitivity import Sensitivity
-from discreet.noise._staircase import StaircaseLaw
+from discreet.noise import StaircaseLaw
 
 V = TypeVar("V", bound=Value)
 

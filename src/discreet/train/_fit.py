@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from discreet._budget import Payer
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._door import Door
+from discreet.mechanisms import Door
 from discreet.train._collated import Microbatch
 from discreet.train._data import Data
 from discreet.train._hooks import around_steps

@@ -16,7 +16,7 @@ from discreet._budget import Payer
 from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
-from discreet.mechanisms._door import Door
+from discreet.mechanisms import Door
 from discreet.train._collated import Collated
 from discreet.train._data import Data, Invented
 from discreet.train._hooks import around_steps

@@ -12,7 +12,7 @@ from torch import nn
 from discreet import _checks
 from discreet._budget import CountsSteps, Payer
 from discreet.accounting import PrivacyLoss
-from discreet.mechanisms._door import Door
+from discreet.mechanisms import Door
 from discreet.mechanisms._statement import statement_of_plan
 from discreet.train import _adaptive
 from discreet.train._counting import Uncounted

@@ -19,7 +19,7 @@ from discreet._budget import CountsSteps, Receipt
 from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import Refused, SessionEnded
-from discreet.mechanisms._door import Door
+from discreet.mechanisms import Door
 from discreet.train._adaptive import Adaptive, NoisyShare
 from discreet.train._interrupts import uninterrupted
 from discreet.train._microbatch import MicrobatchSize

@@ -14,8 +14,7 @@ from torch import Tensor
 from discreet import _checks
 from discreet._exact import Number
 from discreet._unit import Unit
-from discreet.mechanisms import Bounded
-from discreet.mechanisms._fixed_point import FixedPoint
+from discreet.mechanisms import Bounded, FixedPoint
 
 STEPS = 1 << 12  # of a total's grid, in its bound
 
