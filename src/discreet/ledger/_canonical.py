@@ -3,10 +3,12 @@
 import hashlib
 import json
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
 
 def canonical(value: object) -> str:
     """The canonical JSON text of a value: sorted, without blanks, ASCII only."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def sha256(value: object) -> str:

@@ -1,7 +1,7 @@
 """The state after each fact, and the rules that a whole chain obeys."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from discreet.accounting import Filter, Spent
@@ -17,8 +17,10 @@ from discreet.ledger._facts import (
     Opening,
     StepReservation,
     StoredAnswer,
+    Subtotal,
     Unlock,
 )
+from discreet.ledger._totals import Totals
 
 _FLOAT_TOLERANCE = 1 + Fraction(1, 10**6)  # costs of another machine may differ by this factor
 
@@ -45,6 +47,8 @@ def next_state(head: Link, opening: Opening, fact: Fact) -> LedgerState:
             return replace(state, is_locked=False, failed=() if allow_repeat else state.failed)
         case Backup():
             return replace(state, is_locked=True)
+        case Subtotal():
+            return replace(state, subtotal=head.number + 1)
         case StoredAnswer() | StepReservation():
             return state
 
@@ -64,7 +68,7 @@ def verify(links: Iterable[Link]) -> None:
     """
     head: Link | None = None
     opening: Opening | None = None
-    past = _ChainHistory({}, {})
+    past = _ChainHistory()
     for link in links:
         if head is None or opening is None:
             opening = _first(link)
@@ -98,14 +102,20 @@ def _first(link: Link) -> Opening:
 
 @dataclass(frozen=True, slots=True)
 class _ChainHistory:
-    """The charges so far, and the last reserved steps of each."""
+    """The purposes of the charges so far, those with a request, the last reserved steps of each,
+    and the sum of all."""
 
-    charges: dict[int, Charge]
-    steps: dict[int, StepReservation]
+    purposes: dict[int, str] = field(default_factory=dict)
+    requested: set[int] = field(default_factory=set)
+    steps: dict[int, StepReservation] = field(default_factory=dict)
+    totals: Totals = field(default_factory=Totals)
 
     def remember(self, link: Link) -> None:
+        self.totals.add(link)
         if isinstance(link.fact, Charge):
-            self.charges[link.number] = link.fact
+            self.purposes[link.number] = link.fact.purpose
+            if link.fact.request is not None:
+                self.requested.add(link.number)
         if isinstance(link.fact, StepReservation):
             self.steps[link.fact.charge] = link.fact
 
@@ -114,10 +124,11 @@ def _follows(link: Link, head: Link, opening: Opening, past: _ChainHistory) -> N
     check_sums(link.state.spent, opening.filter)
     if not _is_allowed(link, head, opening, past):
         raise LedgerDamaged(f"entry {link.number} was not allowed where it stands")
-    expected = next_state(head, opening, link.fact)
-    if isinstance(link.fact, Charge):
+    if not isinstance(link.fact, Charge):
+        expected = next_state(head, opening, link.fact)
+    else:
         spent = opening.filter.recounted(head.state.spent, link.state.spent, link.fact.loss)
-        expected = replace(expected, spent=spent)
+        expected = charged(head.state, spent)
         if head.state.spent == opening.filter.start:
             expected = replace(expected, spent=_as_alone(link, opening.filter, expected.spent))
         if _covers(link.state.spent, expected.spent):
@@ -136,23 +147,25 @@ def is_next_block(steps: StepReservation, last: StepReservation | None) -> bool:
 
 
 def _is_allowed(link: Link, head: Link, opening: Opening, past: _ChainHistory) -> bool:
-    charges = past.charges
+    charges = past.purposes
     match link.fact:
         case Opening(_, chosen):
             return not charges and chosen == opening.filter
         case Charge(loss):
             is_within = opening.filter.admits(link.state.spent)
-            purposes = {charges[number].purpose for number in head.state.failed}
+            purposes = {charges[number] for number in head.state.failed}
             is_free = not head.state.is_locked and link.fact.purpose not in purposes
             return is_within and loss.unit == opening.unit and is_free
         case StoredAnswer(number):
-            return number in charges and charges[number].request is not None
+            return number in past.requested
         case Lock(number):
             return number in charges
         case Unlock(_, _, allow_repeat):
             return head.state.is_locked or (allow_repeat and bool(head.state.failed))
         case Backup():
             return True
+        case Subtotal():
+            return past.totals.agree_with(link.fact)
         case StepReservation(number):
             return number in charges and is_next_block(link.fact, past.steps.get(number))
 

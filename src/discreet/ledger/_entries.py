@@ -45,7 +45,7 @@ class Row:
 def write(number: int, at: datetime, fact: Fact, state: LedgerState, *, previous: str) -> Row:
     """The row that records this fact after the link whose digest is ``previous``."""
     kind, time = KINDS[type(fact)].value, _time(at)
-    body = canonical({**fact_to_json(fact), "state": state_to_json(state)})
+    body = _body(fact, state)
     digest = sha256([number, kind, time, body, previous])
     return Row(number, kind, time, key_of(number, fact), body, digest)
 
@@ -58,7 +58,8 @@ def read(row: Row, previous: str) -> Link:
     if row.digest != sha256([row.number, row.kind, row.at, row.body, previous]):
         raise LedgerDamaged(f"entry {row.number} doesn't fit its digest: it was altered or moved")
     link = _parsed(row)
-    if write(row.number, link.at, link.fact, link.state, previous=previous) != row:
+    written = _time(link.at), key_of(row.number, link.fact), _body(link.fact, link.state)
+    if written != (row.at, row.key, row.body):
         raise LedgerDamaged(f"entry {row.number} isn't written as a ledger writes it")
     return link
 
@@ -72,6 +73,10 @@ def checked_row(
     if (link.fact, link.state) != (fact, state):
         raise LedgerError(f"entry {number} would be read as another one: nothing was recorded")
     return row, link
+
+
+def _body(fact: Fact, state: LedgerState) -> str:
+    return canonical({**fact_to_json(fact), "state": state_to_json(state)})
 
 
 def _parsed(row: Row) -> Link:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
@@ -22,10 +23,13 @@ from discreet.ledger._facts import (
     PlainFact,
     StepReservation,
     StoredAnswer,
+    Subtotal,
     Unlock,
 )
 
 FORMAT = 2  # of the file and of its entries; another one is refused by name
+_FILTERS = 64  # that are remembered
+_LOSSES = 1024  # that are remembered: most charges of a ledger are alike
 
 P = TypeVar("P", bound=PlainFact)
 
@@ -34,23 +38,19 @@ def fact_to_json(fact: Fact) -> dict[str, object]:
     """The values of a fact."""
     match fact:
         case Opening(unit, chosen):
-            return {
-                "format": FORMAT,
-                "unit": {"column": unit.plain, "change": unit.change.value},
-                "limit": _limit_to_json(chosen.limit),
-                "leak": str(chosen.failures),
-                "shares": [[str(order), str(share)] for order, share in chosen.shares],
-                "squares": _squares_to_json(chosen.squares),
-            }
+            plain = {"column": unit.plain, "change": unit.change.value}
+            return {"format": FORMAT, "unit": plain, **_filter_to_json(chosen)}
         case Charge(loss, purpose, by, request, is_insecure, statement, identity):
             asked = None if request is None else {"id": request.id, "body": request.body}
-            paid = json.loads(loss.to_json())
+            paid = _loss_to_json(loss)
             facts = {"purpose": purpose, "by": by, "is_insecure": is_insecure}
             stated = {} if statement is None else {"statement": statement}
             named = {} if identity is None else {"id": identity}
             return {"loss": paid, "request": asked, **facts, **stated, **named}
         case Unlock(reason, by, allow_repeat=False):
             return {"reason": reason, "by": by}
+        case Subtotal(total):
+            return {"total": _loss_to_json(total)}
     return asdict(fact)
 
 
@@ -59,16 +59,12 @@ def fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
     match kind:
         case Kind.OPEN:
             _check_format(values["format"])
-            limit = _limit_from_json(values["limit"])
-            shares = tuple((Fraction(order), Fraction(share)) for order, share in values["shares"])
-            squares = _squares_from_json(values["squares"])
             unit = Unit(values["unit"]["column"], Change(values["unit"]["change"]))
-            chosen = Filter(limit, Fraction(values["leak"]), shares, squares)
-            return Opening(unit, chosen)
+            return Opening(unit, _filter_from_json(canonical(values)))
         case Kind.CHARGE:
             asked = values["request"]
             request = None if asked is None else Request(_text(asked["id"]), _text(asked["body"]))
-            loss = PrivacyLoss.from_json(canonical(values["loss"]))
+            loss = _loss_from_json(canonical(values["loss"]))
             purpose, by = _text(values["purpose"]), _text(values["by"])
             statement = _text(values["statement"]) if "statement" in values else None
             is_insecure = _truth(values["is_insecure"])
@@ -84,6 +80,8 @@ def fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
             return Backup()
         case Kind.STEPS:
             return _plain_fact(StepReservation, values)
+        case Kind.SUBTOTAL:
+            return Subtotal(_loss_from_json(canonical(values["total"])))
 
 
 def _plain_fact(kind: type[P], values: Mapping[str, Any]) -> P:  # Any: JSON
@@ -91,6 +89,35 @@ def _plain_fact(kind: type[P], values: Mapping[str, Any]) -> P:  # Any: JSON
     checks: dict[Any, Callable[[object], Any]] = {int: _whole, str: _text, bool: _truth}
     given = {field.name: checks[field.type](values[field.name]) for field in fields(kind)}
     return kind(**given)
+
+
+def _filter_to_json(chosen: Filter) -> dict[str, object]:
+    return {
+        "limit": _limit_to_json(chosen.limit),
+        "leak": str(chosen.failures),
+        "shares": [[str(order), str(share)] for order, share in chosen.shares],
+        "squares": _squares_to_json(chosen.squares),
+    }
+
+
+@lru_cache(_FILTERS)
+def _filter_from_json(text: str) -> Filter:
+    """The filter with these values, one object for each text: two are compared number by number
+    whenever a sum is looked up."""
+    values = json.loads(text)
+    limit = _limit_from_json(values["limit"])
+    shares = tuple((Fraction(order), Fraction(share)) for order, share in values["shares"])
+    return Filter(limit, Fraction(values["leak"]), shares, _squares_from_json(values["squares"]))
+
+
+@lru_cache(_LOSSES)
+def _loss_to_json(loss: PrivacyLoss) -> object:
+    return json.loads(loss.to_json())
+
+
+@lru_cache(_LOSSES)
+def _loss_from_json(text: str) -> PrivacyLoss:
+    return PrivacyLoss.from_json(text)
 
 
 def _limit_to_json(limit: AnyLimit) -> dict[str, object]:
@@ -141,6 +168,7 @@ def state_to_json(state: LedgerState) -> dict[str, object]:
         "opening": state.opening,
         "terms": state.opening_digest,
         **({"failed": list(state.failed)} if state.failed else {}),
+        **({"subtotal": state.subtotal} if state.subtotal else {}),
     }
 
 
@@ -153,6 +181,7 @@ def state_from_json(values: Mapping[str, Any]) -> LedgerState:  # Any: JSON
         opening=_whole(values["opening"]),
         opening_digest=_text(values["terms"]),
         failed=tuple(_whole(charge) for charge in values.get("failed", ())),
+        subtotal=_whole(values.get("subtotal", 0)),
     )
 
 

@@ -19,6 +19,7 @@ class Kind(Enum):
     UNLOCK = "unlock"
     STEPS = "steps"
     BACKUP = "backup"
+    SUBTOTAL = "subtotal"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,15 @@ class Backup:
     before the next charge."""
 
 
+@dataclass(frozen=True, slots=True)
+class Subtotal:
+    """The sum of all charges before this entry, so that a reader need not read those."""
+
+    total: PrivacyLoss
+
+
 PlainFact = StoredAnswer | Lock | Unlock | StepReservation | Backup  # fields are plain values
-Fact = Opening | Charge | PlainFact
+Fact = Opening | Charge | Subtotal | PlainFact
 
 KINDS: dict[type[Fact], Kind] = {
     Opening: Kind.OPEN,
@@ -109,6 +117,7 @@ KINDS: dict[type[Fact], Kind] = {
     Unlock: Kind.UNLOCK,
     StepReservation: Kind.STEPS,
     Backup: Kind.BACKUP,
+    Subtotal: Kind.SUBTOTAL,
 }
 
 
@@ -117,7 +126,8 @@ class LedgerState:
     """Everything that decides on the next charge; the state of the last link is in force.
 
     ``opening`` is the number of the opening in force, and ``opening_digest`` its digest.
-    ``failed`` lists the charges whose questions failed and may not be asked again.
+    ``failed`` lists the charges whose questions failed and may not be asked again. ``subtotal`` is
+    the number of the last subtotal, or 0.
     """
 
     spent: Spent
@@ -126,6 +136,7 @@ class LedgerState:
     opening: int
     opening_digest: str
     failed: tuple[int, ...] = ()
+    subtotal: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 from discreet import _checks
@@ -44,6 +45,7 @@ from discreet.ledger._writer import Decision, Writer
 
 _TRIES = 20  # to count a charge before its transaction, while others charge
 _LONGEST_ANSWER = 100_000_000  # characters
+_CHUNK = 1000  # entries that are read in one transaction
 
 
 class Ledger:
@@ -81,7 +83,7 @@ the owner
     (ε = 0.8 if all charges had been fixed beforehand)
     """
 
-    __slots__ = ("_anchor", "_last", "_store", "_total", "_writer")
+    __slots__ = ("_anchor", "_last", "_store", "_writer")
 
     def __init__(self, store: Store, anchor: Anchor | None = None) -> None:
         """Use this store; `create`, `open` and `in_memory` make ledgers."""
@@ -89,7 +91,6 @@ the owner
         self._anchor = anchor
         self._writer = Writer(store, anchor)
         self._last: tuple[Opening, Spent] | None = None
-        self._total: tuple[AnchorMark | None, PrivacyLoss] = None, PrivacyLoss()
 
     @staticmethod
     def create(
@@ -303,29 +304,17 @@ the owner
     def spent(self) -> Balance:
         """The balance: the spent and the remaining part of the limit, by the filter that decides.
 
-        The first call reads the whole chain and verifies each digest; later ones read the entries
-        that are new since then. A `Receipt` carries a balance without the total.
+        The first call reads and verifies the entries after the last subtotal; later ones read the
+        entries that are new since then. A `Receipt` carries a balance without the total.
         """
         with self._reading() as (rows, head):
-            terms, total = rows.opening(head), self._total_at(rows, head)
+            terms, total = rows.opening(head), self._writer.totals.at(rows, head).sum
         use = FilterUse(terms.filter, head.state.spent)
         try:
             reached = use.reached
         except LedgerDamaged as damage:
             raise LedgerDamaged(f"{self._store.name} is damaged: {damage}") from None
         return Balance(use.limit, reached, use.left, head.state.charges, total.for_unit(terms.unit))
-
-    def _total_at(self, rows: Transaction, head: Link) -> PrivacyLoss:
-        """The sum of all charges, from the sum at an earlier head if the chain still has it."""
-        until, total = self._total
-        if until is not None and (
-            until.number > head.number or rows.link(until.number).digest != until.digest
-        ):
-            until, total = None, PrivacyLoss()
-        new = [link.fact.loss for link in rows.links(until) if isinstance(link.fact, Charge)]
-        pairs = tuple(pair for loss in (total, *new) for pair in loss.terms)
-        self._total = AnchorMark.of(head), PrivacyLoss(pairs)
-        return self._total[1]
 
     def count_left(self, loss: PrivacyLoss | Term) -> int:
         """The number of further charges of this privacy loss that the filter admits."""
@@ -339,10 +328,26 @@ the owner
         with self._reading() as (rows, _):
             return rows.has(request_key(by, Request(request, "")))
 
-    def history(self) -> tuple[Entry, ...]:
-        """Every entry from the first, each digest verified."""
-        with self._reading() as (rows, _):
-            return tuple(Entry.of(link) for link in rows.links())
+    def history(self, last: int | None = None) -> tuple[Entry, ...]:
+        """Every entry from the first, each digest verified; or only the ``last`` ones."""
+        most = None if last is None else _checks.positive_count(last=last)
+        return tuple(Entry.of(link) for link in self._links(most))
+
+    def _links(self, last: int | None = None) -> Iterator[Link]:
+        """All links up to the head, or the last ones of them, each verified against the one before.
+        They are read in chunks, so that others charge in between."""
+        with self._reading() as (rows, head):
+            end = head.number
+            first = 0 if last is None else max(0, end + 1 - last)
+            until = AnchorMark.of(rows.link(first - 1)) if first else None
+        while first <= end:
+            with self._reading() as (rows, _):
+                links = islice(rows.links(until), min(_CHUNK, end + 1 - first))
+                chunk = [_chain.without_text(link) for link in links]
+            if not chunk:
+                raise LedgerDamaged(f"{self._store.name} is damaged: its last entries are missing")
+            yield from chunk
+            until, first = AnchorMark.of(chunk[-1]), first + len(chunk)
 
     def receipt(self, number: int, statement: str | None = None) -> Receipt:
         """The receipt of the charge at this number, as it is recorded; without a balance.
@@ -368,8 +373,7 @@ the owner
         """
         with self._reading() as (rows, _):
             self._store.check(rows)
-            links = [_chain.without_text(link) for link in rows.links()]
-        _chain.verify(links)  # outside the transaction, since it may take long
+        _chain.verify(self._links())
 
     def _agree(self, declared: Opening) -> None:
         """Check the declared limit and unit; before the first charge, record the declared unit."""

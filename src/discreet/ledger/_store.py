@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -51,7 +52,13 @@ _PAIR = (
     .where(_table.c.number.in_((bindparam("before"), bindparam("number"))))
     .order_by(_table.c.number)
 )
-_FROM = select(_table).where(_table.c.number >= bindparam("first")).order_by(_table.c.number)
+_FROM = (
+    select(_table)
+    .where(_table.c.number >= bindparam("first"))
+    .order_by(_table.c.number)
+    .limit(bindparam("most"))
+)
+_CHUNK = 1000  # rows that are held in memory
 _NUMBER_OF_KEY = select(_table.c.number).where(_table.c.key == bindparam("key"))
 _INSERT = insert(_table).returning(_table.c.number)
 _LONGEST_REMEMBERED = 10_000  # characters of a body
@@ -110,18 +117,22 @@ class Transaction:
 
     def links(self, after: AnchorMark | None = None) -> Iterator[Link]:
         """Every link from the first, or after this one, each verified against the one before."""
-        self.flush()
         number, previous = (0, ROOT) if after is None else (after.number + 1, after.digest)
-        for row in self._read(_FROM, first=number):
+        for row in chain(self.rows(number), self._unflushed_from(number)):
             if row.number != number:
                 raise LedgerDamaged(f"entry {number} is missing")
             link = _entries.read(row, previous)
             yield link
             number, previous = number + 1, link.digest
 
-    def rows(self) -> Iterator[Row]:
-        """Every row from the first, as it is stored."""
-        return self._read(_FROM, first=0)
+    def rows(self, first: int = 0) -> Iterator[Row]:
+        """Every row in the database from this number on, as it is stored."""
+        while chunk := list(self._read(_FROM, first=first, most=_CHUNK)):
+            yield from chunk
+            first = chunk[-1].number + 1
+
+    def _unflushed_from(self, first: int) -> list[Row]:
+        return [row for number, row in self._unflushed.items() if number >= first]
 
     def insert(self, rows: list[Row]) -> None:
         """Write these rows to the database as they are."""

@@ -20,6 +20,7 @@ from discreet.ledger._facts import (
     Opening,
     StepReservation,
     StoredAnswer,
+    Subtotal,
     Unlock,
 )
 
@@ -57,7 +58,7 @@ class Entry:
                 return replace(blank, purpose=reason, by=by)
             case StoredAnswer(charge) | Lock(charge) | StepReservation(charge):
                 return replace(blank, about=charge)
-            case Opening() | Backup():
+            case Opening() | Backup() | Subtotal():
                 return blank
 
 

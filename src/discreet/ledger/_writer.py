@@ -20,9 +20,11 @@ from discreet._budget import Receipt
 from discreet._ownership import process
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerError
 from discreet.ledger._anchor import Anchor, AnchorMark
+from discreet.ledger._chain import next_state
 from discreet.ledger._decisions import verified_head
 from discreet.ledger._facts import Link, StepReservation
 from discreet.ledger._store import Store, Transaction, log
+from discreet.ledger._subtotals import TotalsReader
 
 _PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds before a failure that may pass is tried again
 _MOST = 64  # decisions in one transaction
@@ -41,6 +43,7 @@ class Writer:
     def __init__(self, store: Store, anchor: Anchor | None) -> None:
         """Write to this store, and move this anchor after each commit."""
         self._store, self._anchor = store, anchor
+        self.totals = TotalsReader()  # used during a transaction only
         self._begin()
 
     def write(self, decide: Decision[R]) -> R:
@@ -133,10 +136,15 @@ class Writer:
         try:
             mark = None if self._anchor is None else self._anchor.read()
             with self._store.writing() as rows:
-                head = verified_head(rows, mark)
+                head = before = verified_head(rows, mark)
                 for job in jobs:
                     job.decide(rows, head)
                     head = rows.written[-1] if rows.written else head
+                if rows.written and (subtotal := self.totals.due(rows, head)) is not None:
+                    head = rows.append(
+                        head, subtotal, next_state(head, rows.opening(head), subtotal)
+                    )
+                self.totals.follow(before, rows.written)
                 start = time.monotonic()
             self._seconds = time.monotonic() - start
         except Exception as failure:  # noqa: BLE001  # raised in the threads that wait for it
