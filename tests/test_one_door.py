@@ -18,6 +18,7 @@ SOURCE = Path(discreet.__file__).parent
 # The only files that may call ``sample``: the door itself, and mechanisms made of several others.
 # Then ``begin``, by which an interactive mechanism draws: the door's streaming form.
 MAY_SAMPLE = {
+    "audit/_draws.py",
     "mechanisms/thresholds/_keys_first.py",
     "mechanisms/_release.py",
     "mechanisms/_together.py",

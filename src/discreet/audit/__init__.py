@@ -1,5 +1,9 @@
-"""Attacks on this library. Nothing here is for production: its bits are not secret.
+"""Attacks on mechanisms: on those of this library, and on any others.
 
+`black_box` measures a lower bound on the privacy loss from outputs on neighbouring datasets
+(`_black_box`, with `_draws`, `_outputs`, `_scores`, `_guesses`, `_certified`, `_result`).
+
+Nothing here is for production: bits are not secret, and no ledger is charged.
 `_bits` has sources of random words that can be seeded, scripted, recorded and replayed, or that
 make all noise zero. `_replay` runs an act on a table and on a neighbouring table with the same
 words, and compares everything that may not differ. A `Door` with these bits is insecure, and
@@ -7,15 +11,21 @@ each release that comes through it says so.
 """
 
 from discreet.audit._bits import OutOfWords, RecordingBits, ScriptedBits, SeededBits, ZeroNoiseBits
+from discreet.audit._black_box import black_box
+from discreet.audit._certified import GuessCount
 from discreet.audit._replay import Difference, Run, replay
+from discreet.audit._result import BlackBoxResult
 
 __all__ = [
+    "BlackBoxResult",
     "Difference",
+    "GuessCount",
     "OutOfWords",
     "RecordingBits",
     "Run",
     "ScriptedBits",
     "SeededBits",
     "ZeroNoiseBits",
+    "black_box",
     "replay",
 ]

@@ -1,0 +1,199 @@
+"""Black-box audit: a certified lower bound on epsilon, from outputs on two neighbouring inputs.
+
+1. `draw_of` makes a sampler from the mechanism (`_draws`, `_outputs`).
+2. A tenth of the outputs or more serve to learn scores, to choose guesses and to choose the worst
+   pair (`_scores`, `_guesses`).
+3. The other outputs certify: each comes from one of the two datasets, by a fair coin, and a guess
+   names the dataset. The counts of right and wrong guesses bound epsilon (`_certified`).
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from discreet import _checks
+from discreet._exact import Number
+from discreet.accounting import Approximate, PrivacyLoss, Pure, Term
+from discreet.accounting._profile import Profile
+from discreet.audit._certified import GuessCount
+from discreet.audit._draws import Draw, OutputList, draw_of
+from discreet.audit._guesses import GuessRule, choose_guesses
+from discreet.audit._outputs import Outputs, printed
+from discreet.audit._result import BlackBoxResult
+from discreet.errors import InvalidArgument
+
+Neighbours = tuple[Any, Any]  # Any: datasets of the caller's own
+Progress = Callable[[int, int], None]
+
+_SAMPLES = 100_000
+_CONFIDENCE = 1 - Fraction(1, 10**9)
+_PILOT = 10  # one output in so many is for the pilot, unless that makes few
+_PILOT_OUTPUTS = 6000
+_LEAST = 100
+_CHUNK = 50_000
+_SHOWN = 3
+
+
+def black_box(
+    mechanism: object,
+    pairs: Sequence[Neighbours],
+    claim: PrivacyLoss | Term | Number | None = None,
+    *,
+    delta: Number = 0,
+    samples: int = _SAMPLES,
+    confidence: Number = _CONFIDENCE,
+) -> BlackBoxResult:
+    """A certified lower bound on the privacy loss of a mechanism, next to its claim.
+
+    ``mechanism`` is a function of a dataset; or of a dataset and a number of outputs, which
+    returns a list or an array of them; or a mechanism of this library, whose datasets are
+    `Bounded`. An output may be a number, a text, ``None``, an array, or a tuple or mapping of
+    these. ``pairs`` are pairs of neighbouring datasets; the worst one is chosen by a pilot.
+    ``claim`` is a privacy loss, or an epsilon at ``delta``; without it a mechanism of this library
+    is compared with its own price for the first dataset. About ``samples`` outputs are drawn of
+    each dataset.
+
+    Guarantee: if the claim holds for the pair, the audit refutes it with probability at most
+    1 - ``confidence``; with the same confidence all measured bounds hold. This assumes that the
+    outputs are independent. An audit that refutes nothing proves nothing: another pair or another
+    event may be worse. No ledger is charged, so never show these outputs.
+
+    Source: Ding et al. 2018 (events chosen on other samples); Clopper and Pearson 1934; Steinke,
+    Nasr and Jagielski 2023 (guesses that abstain).
+
+    >>> import random
+    >>> def noisy_count(people):  # Laplace noise of scale 1, which is enough for epsilon 1
+    ...     return round(len(people) + random.expovariate(1) - random.expovariate(1))
+    >>> audit = black_box(noisy_count, [(["ana", "ben"], ["ana"])], claim=0.5, samples=10_000)
+    >>> audit.is_refuted, 0.5 < audit.epsilon() < 1
+    (True, True)
+    """
+    return black_box_in_steps(
+        mechanism, pairs, claim, delta=delta, samples=samples, confidence=confidence
+    )
+
+
+def black_box_in_steps(
+    mechanism: object,
+    pairs: Sequence[Neighbours],
+    claim: PrivacyLoss | Term | Number | None,
+    *,
+    delta: Number,
+    samples: int,
+    confidence: Number,
+    progress: Progress | None = None,
+) -> BlackBoxResult:
+    """`black_box`, which reports its progress."""
+    count = 2 * _checks.size(samples=samples)
+    alarm = 1 - _checks.probability(confidence=confidence)
+    known = _checked_pairs(pairs)
+    if samples < _LEAST * len(known):
+        raise InvalidArgument(
+            f"samples = {samples}: give at least {_LEAST} for each of {len(known)} pairs"
+        )
+    draw = draw_of(mechanism)
+    claimed = _claimed(claim, delta, mechanism, known[0][0])
+    profile = claimed.profile()
+    pilot = max(count // _PILOT, min(count // 3, _PILOT_OUTPUTS))
+    trials = count - pilot
+    # 1. for each pair, guesses and what they are expected to reach
+    candidates = [
+        _pilot(draw, pair, profile, outputs=pilot // len(known), trials=trials) for pair in known
+    ]
+    worst = max(range(len(known)), key=lambda at: candidates[at][0][1])
+    guesses = [guess for guess, _ in candidates[worst]]
+    # 2. count right and wrong guesses among fresh outputs
+    right, wrong = np.zeros(len(guesses), int), np.zeros(len(guesses), int)
+    examples: list[list[str]] = [[] for _ in guesses]
+    done = pilot
+    for drawn, is_first in _by_coin(draw, known[worst], trials):
+        outputs = Outputs.of(drawn)
+        for at, guess in enumerate(guesses):
+            for named, truth in zip(guess.names(outputs), (is_first, not is_first), strict=True):
+                (right if truth else wrong)[at] += int(named.sum())
+            examples[at] += _examples(drawn, guess, outputs, examples[at])
+        done += len(outputs)
+        if progress is not None:
+            progress(done, count)
+    evidence = tuple(
+        GuessCount(
+            _in_words(guess, found),
+            int(r),
+            int(w),
+            trials,
+            guess.share,
+            float(alarm) / len(guesses),
+        )
+        for guess, found, r, w in zip(guesses, examples, right, wrong, strict=True)
+    )
+    return BlackBoxResult(claimed, profile, evidence, worst, float(alarm), count)
+
+
+def _checked_pairs(pairs: Sequence[Neighbours]) -> list[Neighbours]:
+    known = list(pairs)
+    if not known or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in known):
+        raise InvalidArgument(
+            "pairs: give a list of pairs of neighbouring datasets, as [(people, people[1:])]"
+        )
+    return [(pair[0], pair[1]) for pair in known]
+
+
+def _claimed(
+    claim: object, delta: Number, mechanism: Any, dataset: Any
+) -> PrivacyLoss:  # Any: both unknown
+    """The claim as a privacy loss."""
+    level = _checks.delta(delta=delta)
+    if claim is None:
+        if not callable(getattr(mechanism, "privacy_loss", None)):
+            raise InvalidArgument("claim: give a privacy loss, or an epsilon and a delta")
+        found: PrivacyLoss = mechanism.privacy_loss(dataset)
+        return found
+    if isinstance(claim, Term | PrivacyLoss):
+        if level:
+            raise InvalidArgument("delta: it belongs to an epsilon; a privacy loss states its own")
+        return PrivacyLoss.of(claim) if isinstance(claim, Term) else claim
+    epsilon = _checks.not_negative(claim=claim)
+    return PrivacyLoss.of(Approximate(epsilon, level) if level else Pure(epsilon))
+
+
+def _pilot(
+    draw: Draw, pair: Neighbours, profile: Profile, *, outputs: int, trials: int
+) -> list[tuple[GuessRule, float]]:
+    """Guesses for this pair, each with what it is expected to reach."""
+    each = outputs // 4
+    learning, choosing = (
+        (Outputs.of(draw(pair[0], each)), Outputs.of(draw(pair[1], each))) for _ in range(2)
+    )
+    return choose_guesses(learning, choosing, (profile.epsilons, profile.deltas), trials)
+
+
+def _by_coin(draw: Draw, pair: Neighbours, trials: int) -> Iterator[tuple[OutputList, bool]]:
+    """Outputs of the two datasets, and whether they are of the first one. A fair coin chooses the
+    dataset of each output."""
+    generator = np.random.default_rng()
+    left = trials
+    while left:
+        chunk = min(left, _CHUNK)
+        first = int(generator.integers(0, 2, chunk).sum())
+        for dataset, count, is_first in ((pair[0], first, True), (pair[1], chunk - first, False)):
+            if count:
+                yield draw(dataset, count), is_first
+        left -= chunk
+
+
+def _examples(drawn: OutputList, guess: GuessRule, outputs: Outputs, known: list[str]) -> list[str]:
+    """Up to three different outputs for which the guess names the first dataset, or the second one
+    if it never names the first."""
+    first, second = guess.names(outputs)
+    named = np.flatnonzero(first if guess.high < math.inf else second)
+    texts = (printed(drawn[at]) for at in named[:100].tolist())
+    fresh = dict.fromkeys(text for text in texts if text not in known)
+    return list(islice(fresh, _SHOWN - len(known)))
+
+
+def _in_words(guess: GuessRule, examples: list[str]) -> str:
+    return f"{guess}" + (f" (as for {', '.join(examples)})" if examples else "")

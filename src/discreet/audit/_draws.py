@@ -1,0 +1,116 @@
+"""Outputs of a mechanism under audit: of a user's function, or of a mechanism of this library."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.accounting import PrivacyLoss
+from discreet.audit._replay import Run
+from discreet.errors import InvalidArgument
+from discreet.mechanisms import Bounded, Door, Mechanism, release_through
+from discreet.mechanisms._additive import IndependentNoise
+from discreet.noise import Bits, SecureBits
+
+V = TypeVar("V")
+W = TypeVar("W")
+
+OutputList = Sequence[Any] | npt.NDArray[Any]  # Any: outputs of any kind
+Draw = Callable[[Any, int], OutputList]  # Any: a dataset of the caller's own
+
+_RAISED = "raised"
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated(Generic[V, W]):
+    """Many independent draws of one mechanism for the same value, at the price of all of them."""
+
+    mechanism: Mechanism[V, W]
+    count: int
+
+    def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
+        """The sum of the draws' prices."""
+        return self.count * self.mechanism.privacy_loss(bounded)
+
+    def sample(self, value: V, bits: Bits) -> OutputList:
+        """The draws; for noise on one integer they are one array."""
+        mechanism: Any = self.mechanism  # Any: draws of whatever kind
+        if isinstance(mechanism, IndependentNoise) and isinstance(value, int):
+            noisy: OutputList = mechanism.sample(np.full(self.count, value), bits)
+            return noisy
+        return [mechanism.sample(value, bits) for _ in range(self.count)]
+
+
+def draw_of(mechanism: object) -> Draw:
+    """A function that gives independent outputs for a dataset.
+
+    A mechanism of this library takes a `Bounded` as its dataset. It draws through an insecure door
+    that charges no ledger. A function takes the dataset, or the dataset and the number of outputs.
+    An exception of a function of one argument is an output, since an analyst sees it.
+    """
+    if callable(getattr(mechanism, "privacy_loss", None)) and not isinstance(mechanism, type):
+        if not callable(getattr(mechanism, "sample", None)):
+            raise InvalidArgument(
+                f"mechanism is of type {type(mechanism).__name__}, which answers many questions: "
+                "give a function that opens it, asks it and returns its answers"
+            )
+        return _released(mechanism)  # type: ignore[arg-type]  # checked above
+    if not callable(mechanism):
+        raise InvalidArgument(
+            f"mechanism is of type {type(mechanism).__name__}: give a function of a dataset, or "
+            "of a dataset and a number of outputs, or a mechanism such as DiscreteLaplace(2)"
+        )
+    if _arguments(mechanism) >= 2:
+        return lambda dataset, count: _of_length(mechanism(dataset, count), count)
+    return lambda dataset, count: _one_by_one(mechanism, dataset, count)
+
+
+def _released(mechanism: Mechanism[Any, Any]) -> Draw:
+    def draw(bounded: Any, count: int) -> OutputList:  # Any: a Bounded, checked by the door
+        run = Run()
+        door = Door(run, SecureBits(), run)
+        drawn: OutputList = release_through(door, bounded, Repeated(mechanism, count)).value
+        return drawn
+
+    return draw
+
+
+def _arguments(function: Callable[..., object]) -> int:
+    """The number of arguments that must be given by place."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # some built-in functions have no signature
+        return 1
+    by_place = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return sum(one.kind in by_place and one.default is one.empty for one in parameters)
+
+
+def _of_length(drawn: object, count: int) -> OutputList:
+    found = len(drawn) if isinstance(drawn, Sequence | np.ndarray) else None
+    if found != count or isinstance(drawn, str | bytes):
+        raise InvalidArgument(
+            f"the mechanism was called with a dataset and the number {count}, and returned "
+            f"{type(drawn).__name__} of {found} items: return a list or an array of {count} "
+            "outputs, or take the dataset alone and return one output"
+        )
+    return drawn  # type: ignore[return-value]  # checked above
+
+
+def _one_by_one(
+    mechanism: Callable[[Any], Any], dataset: Any, count: int
+) -> OutputList:  # Any: theirs
+    drawn: list[Any] = []
+    for _ in range(count):
+        try:
+            drawn.append(mechanism(dataset))
+        except Exception as error:  # noqa: BLE001  # part of what the analyst sees
+            drawn.append((_RAISED, type(error).__name__, str(error)))
+            cause = error
+    if drawn and all(type(one) is tuple and one[:1] == (_RAISED,) for one in drawn):
+        raise InvalidArgument(
+            f"the mechanism raised for each of {count} calls, at last {cause!r}"
+        ) from cause
+    return drawn

@@ -1,0 +1,186 @@
+"""Guesses from which of two datasets an output came, and the choice of the best guess.
+
+A guess names one dataset where a score is high, the other one where it is low, and none between.
+If a mechanism is (epsilon, delta)-DP and each dataset is equally likely, then the probabilities of
+a right and of a wrong guess satisfy: right <= e^epsilon wrong + delta (Wasserman and Zhou 2010;
+abstaining as in Steinke, Nasr and Jagielski 2023). If only one dataset is ever named, delta
+counts half.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.audit._outputs import NumberArray, Outputs
+from discreet.audit._scores import OutputScore, learn_scores, quantile_grid
+
+_THRESHOLDS = 64
+_PAIRED = 24
+_MOST_EPSILONS = 40
+_DEVIATIONS = 6.4  # of the bounds that will be certified
+_DELTAS = (0.0, 0.01)
+_EPSILONS = (0.0, 1.0, 3.0)
+
+
+@dataclass(frozen=True, slots=True)
+class GuessRule:
+    """Name the first dataset where the score is at least ``high``, the second one where it is at
+    most ``low``, and none between."""
+
+    score: OutputScore
+    high: float
+    low: float
+
+    @property
+    def share(self) -> Fraction:
+        """The share of delta that a difference of right and wrong guesses may reach: half of it
+        for each dataset that is ever named."""
+        return Fraction((self.high < math.inf) + (self.low > -math.inf), 2)
+
+    def names(self, outputs: Outputs) -> tuple[np.ndarray, np.ndarray]:
+        """For each output, whether the guess names the first and the second dataset."""
+        score = self.score.of(outputs)
+        first = score >= self.high
+        return first, (score <= self.low) & ~first
+
+    def __str__(self) -> str:
+        """The thresholds in words."""
+        sides = []
+        if self.high < math.inf:
+            sides.append(f"the first dataset where {self.score.words(self.high, is_above=True)}")
+        if self.low == math.nextafter(self.high, -math.inf):
+            sides.append("the second elsewhere")
+        elif self.low > -math.inf:
+            sides.append(f"the second where {self.score.words(self.low, is_above=False)}")
+        return ", ".join(sides)
+
+
+@dataclass(frozen=True, slots=True)
+class _ThresholdTable:
+    """Candidates of one score, with the frequencies of right and wrong guesses of each."""
+
+    high: NumberArray
+    low: NumberArray
+    right: NumberArray
+    wrong: NumberArray
+
+    @property
+    def share(self) -> NumberArray:
+        return (np.isfinite(self.high).astype(float) + np.isfinite(self.low)) / 2
+
+
+Goal = Callable[[NumberArray, NumberArray, NumberArray], NumberArray]
+
+
+def choose_guesses(
+    learning: tuple[Outputs, Outputs],
+    choosing: tuple[Outputs, Outputs],
+    claimed: tuple[Sequence[float], Sequence[float]],
+    trials: int,
+) -> list[tuple[GuessRule, float]]:
+    """The best guesses for different goals, with what each is expected to reach.
+
+    Scores are learned from the first two sets of outputs, thresholds are chosen by the other two.
+    The first guess is the one whose excess over ``claimed`` (epsilons and deltas) would be
+    most significant in so many ``trials``. The others aim at a large epsilon at some deltas, and
+    at a large delta at some epsilons.
+    """
+    tables = [(score, _table(score, *choosing)) for score in learn_scores(*learning)]
+    goals = [
+        _excess(*claimed, trials),
+        *(_epsilon(delta, trials) for delta in _DELTAS),
+        *(_delta(epsilon) for epsilon in _EPSILONS),
+    ]
+    found: dict[tuple[str, float, float], tuple[GuessRule, float]] = {}
+    for goal in goals:
+        best, reached = None, -math.inf
+        for score, table in tables:
+            values = goal(table.right, table.wrong, table.share)
+            at = int(np.argmax(values))
+            if values[at] > reached:
+                best, reached = (
+                    GuessRule(score, float(table.high[at]), float(table.low[at])),
+                    values[at],
+                )
+        if best is not None:
+            found.setdefault((best.score.name, best.high, best.low), (best, float(reached)))
+    return list(found.values())
+
+
+def _table(score: OutputScore, one: Outputs, other: Outputs) -> _ThresholdTable:
+    """All single thresholds, all that never abstain, and some pairs of a high and a low one."""
+    scores = [np.sort(score.of(each)) for each in (one, other)]
+    pooled = np.concatenate(scores)
+    points = np.unique(pooled[np.isfinite(pooled)])
+    if len(points) > _THRESHOLDS:
+        finite = pooled[np.isfinite(pooled)]
+        points = np.unique(np.quantile(finite, quantile_grid(_THRESHOLDS), method="lower"))
+    some = points[:: max(1, len(points) // _PAIRED)]
+    high, low = (each.ravel() for each in np.meshgrid(some, some))
+    is_pair = high > low
+    never = np.full(len(points), math.inf)
+    highs = np.concatenate([points, never, points, high[is_pair]])
+    lows = np.concatenate([-never, points, np.nextafter(points, -math.inf), low[is_pair]])
+    above = [1 - np.searchsorted(each, highs, side="left") / len(each) for each in scores]
+    below = [np.searchsorted(each, lows, side="right") / len(each) for each in scores]
+    for each in above:
+        each[highs == math.inf] = 0.0
+    for each in below:
+        each[lows == -math.inf] = 0.0
+    right, wrong = (above[0] + below[1]) / 2, (above[1] + below[0]) / 2
+    return _ThresholdTable(highs, lows, right, _smoothed(wrong, len(pooled)))
+
+
+def _smoothed(frequency: NumberArray, count: int) -> NumberArray:
+    """A frequency that is 0 in a small sample need not be 0."""
+    return frequency + 1 / count
+
+
+def _excess(epsilons: Sequence[float], deltas: Sequence[float], trials: int) -> Goal:
+    """By how many standard deviations the claim will be exceeded, at the worst epsilon."""
+    factors = np.exp(np.minimum(_thinned(epsilons), 300.0))
+    claimed = np.asarray(_thinned(deltas))
+
+    def goal(right: NumberArray, wrong: NumberArray, share: NumberArray) -> NumberArray:
+        spread_right = np.sqrt((right * (1 - right) + 1 / trials) / trials)
+        spread_wrong = np.sqrt((wrong * (1 - wrong) + 1 / trials) / trials)
+        best = np.full(right.shape, -math.inf)
+        for factor, delta in zip(factors, claimed, strict=True):
+            over = right - factor * wrong - share * delta
+            best = np.maximum(best, over / (spread_right + factor * spread_wrong))
+        return best
+
+    return goal
+
+
+def _thinned(values: Sequence[float]) -> NumberArray:
+    """At most 40 of the values, with the first and the last."""
+    at = np.unique(np.linspace(0, len(values) - 1, min(len(values), _MOST_EPSILONS)).astype(int))
+    found: NumberArray = np.asarray(values, dtype=np.float64)[at]
+    return found
+
+
+def _epsilon(delta: float, trials: int) -> Goal:
+    """The epsilon at this delta that will be certified."""
+
+    def goal(right: NumberArray, wrong: NumberArray, share: NumberArray) -> NumberArray:
+        lower = right - _DEVIATIONS * np.sqrt(right * (1 - right) / trials)
+        if delta:
+            upper = wrong + _DEVIATIONS * np.sqrt(wrong / trials) + 20 / trials
+            return np.asarray(np.log(np.maximum(lower - share * delta, 1e-12) / upper))
+        # without delta, a binomial law of the right guesses among all guesses
+        named = right + wrong
+        missed = wrong / named
+        spread = np.sqrt(missed * (1 - missed) / (named * trials))
+        missed = np.minimum(missed + _DEVIATIONS * spread + 20 / (named * trials), 1 - 1e-12)
+        return np.asarray(np.log((1 - missed) / missed))
+
+    return goal
+
+
+def _delta(epsilon: float) -> Goal:
+    """The delta at this epsilon."""
+    return lambda right, wrong, share: (right - math.exp(epsilon) * wrong) / share

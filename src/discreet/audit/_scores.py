@@ -1,0 +1,215 @@
+"""Scores that tell outputs of one dataset from those of its neighbour, learned from a few of each.
+
+A score is one number for each output; the larger it is, the more the output looks like one of the
+first dataset. Scores need not be good: bounds are certified on other outputs.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from discreet.audit._outputs import NumberArray, Outputs
+
+Feature = Callable[[Outputs], npt.NDArray[Any]]  # Any: floats, or integers as labels
+
+_CELLS = 64  # of equal frequency, for numbers that do not repeat
+_TAILS = 16  # further cells, each half as frequent as the one before, at both ends
+_REPEATED = 3  # a number that occurs this often has a cell of its own
+_MOST_COLUMNS = 12  # numbers of one output that are looked at one by one
+_MANTISSA = 53
+_MOST_DECIMALS = 9
+
+
+@dataclass(frozen=True, slots=True)
+class OutputScore:
+    """A name, and a function from outputs to one number each.
+
+    If it ``is_reversed``, the number is the negative of what the name says.
+    """
+
+    name: str
+    of: Callable[[Outputs], NumberArray]
+    is_reversed: bool = False
+
+    def words(self, threshold: float, *, is_above: bool) -> str:
+        """That the score is at least, or at most, this threshold."""
+        sign, named = ("<=", -threshold) if self.is_reversed else (">=", threshold)
+        if not is_above:
+            sign = "<=" if sign == ">=" else ">="
+        return f"{self.name} {sign} {named + 0.0:.6g}"
+
+
+def learn_scores(one: Outputs, other: Outputs) -> list[OutputScore]:
+    """Scores learned from outputs of a dataset and of its neighbour."""
+    found: list[OutputScore] = []
+    for name, column in _label_columns():
+        found.append(_likelihood(name, column, one, other))
+    single = [_number(place) for place in _places(one, other)]
+    if len(single) > 1:
+        ratios = [_likelihood(name, column, one, other) for name, column in single]
+        single += [_projection(one, other), ("the largest number", _largest)]
+        found.append(_total(ratios))
+    for name, column in single:
+        found += [_likelihood(name, column, one, other), _by_size(name, column, one, other)]
+        for grain in (_trailing_zeros, _decimals):
+            found.append(_likelihood(*grain(name, column), one, other))
+    return found
+
+
+def quantile_grid(count: int) -> NumberArray:
+    """Shares from 0 to 1: evenly spaced ones, and smaller and smaller ones at both ends."""
+    tails = 0.5 ** np.arange(1, _TAILS + 1)
+    return np.unique(np.concatenate([np.linspace(0, 1, count + 1)[1:-1], tails, 1 - tails]))
+
+
+# Columns
+
+
+def _label_columns() -> Iterator[tuple[str, Feature]]:
+    yield "the output", lambda outputs: outputs.labels
+    yield "the form of the output", lambda outputs: outputs.structures
+
+
+def _places(one: Outputs, other: Outputs) -> list[int]:
+    """The places whose numbers differ most between the datasets, by their ranks' means."""
+    width = min(one.numbers.shape[1], other.numbers.shape[1])
+    if width <= _MOST_COLUMNS:
+        return list(range(width))
+    ranks = np.argsort(np.argsort(np.vstack([one.numbers, other.numbers]), axis=0), axis=0)
+    moved = np.abs(ranks[: len(one)].mean(axis=0) - ranks[len(one) :].mean(axis=0))
+    return sorted(np.argsort(-moved[:width])[:_MOST_COLUMNS].tolist())
+
+
+def _number(place: int) -> tuple[str, Feature]:
+    def column(outputs: Outputs) -> NumberArray:
+        if place >= outputs.numbers.shape[1]:
+            return np.full(len(outputs), np.nan)
+        return outputs.numbers[:, place]
+
+    return f"number {place + 1}", column
+
+
+def _projection(one: Outputs, other: Outputs) -> tuple[str, Feature]:
+    """Fisher's linear discriminant of all numbers."""
+    width = min(one.numbers.shape[1], other.numbers.shape[1])
+    both = [_filled(each.numbers[:, :width]) for each in (one, other)]
+    moved = both[0].mean(axis=0) - both[1].mean(axis=0)
+    spread = sum(np.atleast_2d(np.cov(each, rowvar=False)) for each in both)
+    spread += np.eye(width) * (1e-9 * np.trace(spread) / width + 1e-300)
+    weights = np.linalg.lstsq(spread, moved, rcond=None)[0]
+
+    def column(outputs: Outputs) -> NumberArray:
+        numbers = np.zeros((len(outputs), width))
+        there = min(width, outputs.numbers.shape[1])
+        numbers[:, :there] = _filled(outputs.numbers[:, :there])
+        return np.asarray(numbers @ weights)
+
+    return "a weighted sum of the numbers", column
+
+
+def _largest(outputs: Outputs) -> NumberArray:
+    return np.asarray(_filled(outputs.numbers).max(axis=1))
+
+
+def _filled(numbers: NumberArray) -> NumberArray:
+    """Finite numbers: a missing one is 0, an infinite one is the largest."""
+    return np.nan_to_num(numbers, posinf=1e150, neginf=-1e150).clip(-1e150, 1e150)
+
+
+def _trailing_zeros(name: str, column: Feature) -> tuple[str, Feature]:
+    """The number of trailing zero bits of the mantissa, which shows on which grid of floats noise
+    was added (Mironov 2012)."""
+
+    def zeros(outputs: Outputs) -> NumberArray:
+        mantissa = np.frexp(_filled(column(outputs)))[0]
+        whole = np.abs(np.ldexp(mantissa, _MANTISSA)).astype(np.int64)
+        lowest = (whole & -whole).astype(np.float64)
+        return np.where(whole > 0, np.log2(np.maximum(lowest, 1)), -1)
+
+    return f"the trailing zero bits of {name}", zeros
+
+
+def _decimals(name: str, column: Feature) -> tuple[str, Feature]:
+    """The number of digits after the decimal point, up to a limit."""
+
+    def digits(outputs: Outputs) -> NumberArray:
+        values = _filled(column(outputs))
+        needed = np.full(values.shape, float(_MOST_DECIMALS))
+        for count in reversed(range(_MOST_DECIMALS)):
+            needed[np.round(values, count) == values] = count
+        return needed
+
+    return f"the decimals of {name}", digits
+
+
+# Scores
+
+
+@dataclass(frozen=True, slots=True)
+class _LineCells:
+    """Cells of a line: single points, the intervals between edges, and NaN."""
+
+    points: npt.NDArray[Any]  # Any: floats, or integers as labels
+    edges: npt.NDArray[Any]
+
+    @staticmethod
+    def of(values: npt.NDArray[Any]) -> "_LineCells":
+        """Cells that suit these values: for labels, one for each that occurs twice."""
+        known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
+        distinct, counts = np.unique(known, return_counts=True)
+        if values.dtype.kind != "f":
+            return _LineCells(distinct[counts > 1], distinct[:0])
+        points = distinct[counts >= _REPEATED]
+        rest = known[~np.isin(known, points)]
+        if not rest.size:
+            return _LineCells(points, rest)
+        edges = np.unique(np.quantile(rest, quantile_grid(_CELLS), method="lower"))
+        return _LineCells(points, edges)
+
+    def __len__(self) -> int:
+        return len(self.points) + len(self.edges) + 2
+
+    def cell(self, values: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+        found = np.searchsorted(self.edges, values, side="right")
+        if len(self.points):
+            place = np.searchsorted(self.points, values).clip(0, len(self.points) - 1)
+            at = self.points[place] == values
+            found = np.where(at, len(self.edges) + 1 + place, found)
+        if values.dtype.kind == "f":
+            found = np.where(np.isnan(values), len(self) - 1, found)
+        return np.asarray(found)
+
+
+def _likelihood(name: str, column: Feature, one: Outputs, other: Outputs) -> OutputScore:
+    """The logarithm of the likelihood ratio of the value's cell, by the cells' frequencies."""
+    first, second = column(one), column(other)
+    cells = _LineCells.of(np.concatenate([first, second]))
+    counts = [np.bincount(cells.cell(each), minlength=len(cells)) for each in (first, second)]
+    ratio = np.log((counts[0] + 0.5) / (counts[1] + 0.5))
+    return OutputScore(
+        f"log likelihood ratio of {name}", lambda outputs: ratio[cells.cell(column(outputs))]
+    )
+
+
+def _by_size(name: str, column: Feature, one: Outputs, other: Outputs) -> OutputScore:
+    """The value, or its negative if the first dataset has the smaller values. NaN is smallest."""
+    values = np.concatenate([column(one), column(other)])
+    ranks = np.argsort(np.argsort(values))
+    sign = 1 if ranks[: len(one)].mean() >= ranks[len(one) :].mean() else -1
+
+    def size(outputs: Outputs) -> NumberArray:
+        found = sign * column(outputs)
+        return np.where(np.isnan(found), -np.inf, found)
+
+    return OutputScore(name, size, is_reversed=sign < 0)
+
+
+def _total(ratios: list[OutputScore]) -> OutputScore:
+    """The likelihood ratio of independent numbers."""
+    return OutputScore(
+        "sum of log likelihood ratios",
+        lambda outputs: np.sum([ratio.of(outputs) for ratio in ratios], axis=0),
+    )

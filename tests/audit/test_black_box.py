@@ -1,0 +1,231 @@
+"""Black-box audits of mechanisms whose privacy is known exactly."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+from discreet import Bounded, DiscreteLaplace, Unit
+from discreet import Gaussian as RoundedGaussian
+from discreet.accounting import Gaussian, PrivacyLoss, Pure
+from discreet.audit import black_box
+from discreet.audit._certified import GuessCount, at_least, at_most
+from discreet.errors import InvalidArgument, NoBound
+from tests.audit.laws import gaussian, generator, geometric, laplace, randomized_response
+
+PAIR = [(0, 1)]
+TIGHT = {"randomized response": randomized_response, "laplace": laplace, "geometric": geometric}
+EPSILONS = 0.1, 0.25, 0.5, 1, 2, 4, 8
+
+
+@pytest.mark.parametrize("name", TIGHT)
+@pytest.mark.parametrize("epsilon", [0.5, 1, 4])
+def test_the_bound_is_below_the_claim_and_near_it(name: str, epsilon: float) -> None:
+    """With 1e5 outputs of each dataset; the spread of the bound is below 2 % of epsilon."""
+    audit = black_box(TIGHT[name](epsilon), PAIR, epsilon, samples=100_000)
+    assert not audit.is_refuted
+    assert 0.75 * epsilon < audit.epsilon() <= epsilon
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", TIGHT)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_a_million_outputs_reach_85_percent(name: str, epsilon: float) -> None:
+    """The logarithm of the odds of a right guess has a standard deviation of at most
+    2 / sqrt(1.8e6) = 0.0015, and the bound lies 6.3 of them below: at epsilon 0.1 this is 90.6 %,
+    with a standard deviation of 1.5 %."""
+    audit = black_box(TIGHT[name](epsilon), PAIR, epsilon, samples=1_000_000)
+    assert not audit.is_refuted
+    assert 0.85 * epsilon <= audit.epsilon() <= epsilon
+
+
+@pytest.mark.parametrize("stddev", [0.7, 2])
+def test_a_gaussian_stays_below_its_profile_and_its_curve(stddev: float) -> None:
+    loss = PrivacyLoss.of(Gaussian(stddev))
+    audit = black_box(gaussian(stddev), PAIR, loss, samples=100_000)
+    assert not audit.is_refuted
+    for delta in (1e-6, 1e-3, 0.01, 0.1):
+        assert audit.epsilon(delta) <= loss.epsilon(delta)
+    for epsilon in (0, 0.5, 1):
+        assert audit.delta(epsilon) <= loss.delta(epsilon)
+    assert audit.delta(0) > 0.8 * loss.advantage()
+    for error in (0.05, 0.2, 0.5):
+        exact = norm.cdf(norm.isf(error) - 1 / stddev)
+        assert exact <= audit.type_two(error) <= exact + 0.15
+
+
+@pytest.mark.parametrize("epsilon", [0.25, 1, 4])
+@pytest.mark.parametrize("name", TIGHT)
+def test_a_quarter_less_noise_is_refuted(name: str, epsilon: float) -> None:
+    audit = black_box(TIGHT[name](epsilon * 4 / 3), PAIR, epsilon, samples=200_000)
+    assert audit.is_refuted
+    assert "REFUTED" in repr(audit)
+
+
+def test_less_noise_than_a_gaussian_needs_is_refuted() -> None:
+    audit = black_box(gaussian(0.85), PAIR, Gaussian(1), samples=50_000)
+    assert audit.exceeded_at is not None
+    epsilon, claimed, measured = audit.exceeded_at
+    assert claimed < measured <= norm.cdf(1 / 1.7 - 0.85 * epsilon)
+    assert claimed >= PrivacyLoss.of(Gaussian(1)).delta(epsilon) * 0.999
+
+
+def runs_refuted(runs: int, alarm: float) -> int:
+    return sum(
+        black_box(geometric(1, seed), PAIR, 1, samples=1000, confidence=1 - alarm).is_refuted
+        for seed in range(runs)
+    )
+
+
+def test_false_alarms_are_as_rare_as_stated() -> None:
+    """At an alarm of 1/2, for a claim that holds with equality; honest runs exceed this count with
+    probability 1e-9."""
+    assert runs_refuted(40, 0.5) <= binom.isf(1e-9, 40, 0.5)
+
+
+@pytest.mark.long
+def test_no_false_alarm_in_a_thousand_runs() -> None:
+    """At an alarm of 1e-9 no run of 1000 refutes, but with probability 1e-6; at 0.2 few do."""
+    assert runs_refuted(1000, 1e-9) == 0
+    assert runs_refuted(1000, 0.2) <= binom.isf(1e-9, 1000, 0.2)
+
+
+@pytest.mark.parametrize("trials", [1, 50, 10**6])
+@pytest.mark.parametrize("share", [0, 0.01, 0.5, 0.999, 1])
+def test_bounds_on_a_probability_are_those_of_clopper_and_pearson(
+    trials: int, share: float
+) -> None:
+    count, alarm = round(share * trials), 1e-9
+    low, high = at_least(count, trials, alarm), at_most(count, trials, alarm)
+    assert 0 <= low <= count / trials <= high <= 1
+    assert low == 0 or 0.999 * alarm <= binom.sf(count - 1, trials, low) <= alarm
+    assert high == 1 or 0.999 * alarm <= binom.cdf(count, trials, high) <= alarm
+
+
+def test_a_guess_that_names_one_dataset_counts_half_of_delta() -> None:
+    """Everything is revealed with probability 0.2, of one dataset only: delta is 0.2."""
+    random = generator()
+
+    def reveal(value: int, count: int) -> Any:  # Any: an array
+        return np.where(random.random(count) < 0.2, value, 0)
+
+    audit = black_box(reveal, PAIR, 0, delta=0.2, samples=50_000)
+    assert not audit.is_refuted
+    assert 0.18 < audit.delta(0) <= audit.delta(2) + 0.01 <= 0.21
+    assert black_box(reveal, PAIR, 0, delta=0.17, samples=50_000).is_refuted
+
+
+def outputs_of_kinds() -> dict[str, Any]:
+    """Functions of a bit that reveal it in 3 % of the outputs, each in a form of its own."""
+    random = generator()
+
+    def rarely(bit: int) -> bool:
+        return bool(bit and random.random() < 0.03)
+
+    def raises(bit: int) -> float:
+        if rarely(bit):
+            raise ValueError("secret")
+        return random.normal()
+
+    return {
+        "None": lambda bit: None if rarely(bit) else random.normal(),
+        "text": lambda bit: "b" if rarely(bit) else "a",
+        "type": lambda bit: 1.0 if rarely(bit) else 1,
+        "minus zero": lambda bit: -0.0 if rarely(bit) else 0.0,
+        "nan": lambda bit: math.nan if rarely(bit) else random.normal(),
+        "infinity": lambda bit: math.inf if rarely(bit) else random.normal(),
+        "length": lambda bit: [random.normal()] * (3 if rarely(bit) else 2),
+        "order": lambda bit: {"b": 1, "a": 2} if rarely(bit) else {"a": 2, "b": 1},
+        "key": lambda bit: {"x": random.normal(), **({"y": 0} if rarely(bit) else {})},
+        "error": raises,
+        "one exact value": lambda bit: 7.25 if rarely(bit) else random.normal(),
+        "coarse float": lambda bit: round(random.normal(), 9 - 8 * rarely(bit)),
+        "third number": lambda bit: (
+            random.normal(),
+            random.normal(),
+            9.0 * rarely(bit) + random.normal(),
+        ),
+        "numpy": lambda bit: np.float64(5) if rarely(bit) else np.float64(random.normal()),
+    }
+
+
+@pytest.mark.parametrize("kind", outputs_of_kinds())
+def test_outputs_of_any_kind_are_told_apart(kind: str) -> None:
+    function = outputs_of_kinds()[kind]
+    assert black_box(function, PAIR, 0.5, samples=6000).is_refuted
+    assert not black_box(lambda _: function(1), PAIR, 0, samples=6000).is_refuted
+
+
+def test_the_worst_pair_is_found() -> None:
+    pairs = [(0, 0), (0, 1), (0, 3), (0, 2)]
+    audit = black_box(gaussian(1), pairs, Gaussian(1), samples=20_000)
+    assert audit.pair == 2
+    assert audit.is_refuted
+
+
+def test_a_mechanism_of_the_library_is_compared_with_its_price() -> None:
+    unit = Unit("person")
+
+    def counted(value: int) -> Bounded[int]:
+        return Bounded(lambda: value, sensitivity=1, unit=unit, name="count")
+
+    mechanism = DiscreteLaplace.for_epsilon(1, counted(0))
+    audit = black_box(mechanism, [(counted(5), counted(6))], samples=100_000)
+    assert audit.claim == mechanism.privacy_loss(counted(0))
+    assert 0.9 < audit.epsilon() <= 1
+    assert black_box(mechanism, [(counted(5), counted(7))], samples=20_000).is_refuted
+    noise = RoundedGaussian(3)
+    assert not black_box(noise, [(counted(5), counted(6))], samples=20_000).is_refuted
+    assert black_box(noise, [(counted(5), counted(8))], samples=20_000).is_refuted
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"mechanism": 3}, "mechanism is of type int"),
+        ({"mechanism": lambda value, count: [value]}, "1 items"),
+        ({"mechanism": lambda value, count: "x" * count}, "return a list or an array"),
+        ({"mechanism": lambda value: 1 / 0}, "raised for each"),
+        ({"pairs": []}, "pairs"),
+        ({"pairs": [0, 1]}, "pairs"),
+        ({"claim": None}, "claim"),
+        ({"claim": -1}, "claim"),
+        ({"claim": math.nan}, "claim"),
+        ({"claim": Pure(1), "delta": 0.1}, "delta"),
+        ({"delta": 1}, "delta"),
+        ({"samples": 99}, "samples"),
+        ({"samples": 1.5}, "samples"),
+        ({"confidence": 1}, "confidence"),
+    ],
+)
+def test_wrong_arguments_are_refused(given: dict[str, Any], text: str) -> None:
+    right = {"mechanism": laplace(1), "pairs": PAIR, "claim": 1}
+    with pytest.raises(InvalidArgument, match=text):
+        black_box(**{**right, **given})
+
+
+def test_a_session_is_given_as_a_function() -> None:
+    from discreet.mechanisms.thresholds import SparseVector
+
+    with pytest.raises(InvalidArgument, match="give a function that opens it"):
+        black_box(SparseVector(0, threshold_scale=4, query_scale=8), PAIR)
+
+
+def test_a_claim_without_a_bound_is_refused_before_anything_is_drawn() -> None:
+    def draw(value: int) -> int:
+        raise AssertionError
+
+    with pytest.raises((NoBound, InvalidArgument)):
+        black_box(draw, PAIR, claim="much")  # type: ignore[arg-type]  # on purpose
+
+
+def test_evidence_without_wrong_guesses_has_a_finite_epsilon() -> None:
+    from fractions import Fraction
+
+    found = GuessCount("", 1000, 0, 2000, Fraction(1, 2), 1e-9)
+    assert 3 < found.epsilon() < math.log(1000)
+    assert GuessCount("", 0, 0, 2000, Fraction(1, 2), 1e-9).epsilon() == 0
+    assert found.epsilon(0.9) <= found.epsilon(0.1) <= found.epsilon()
+    assert found.delta(1000) == 0
