@@ -154,8 +154,8 @@ def outputs_of_kinds() -> dict[str, Any]:
 @pytest.mark.parametrize("kind", outputs_of_kinds())
 def test_outputs_of_any_kind_are_told_apart(kind: str) -> None:
     function = outputs_of_kinds()[kind]
-    assert black_box(function, PAIR, 0.5, samples=6000).is_refuted
-    assert not black_box(lambda _: function(1), PAIR, 0, samples=6000).is_refuted
+    assert black_box(function, PAIR, 0.5, samples=4000).is_refuted
+    assert not black_box(lambda _: function(1), PAIR, 0, samples=4000).is_refuted
 
 
 def test_the_worst_pair_is_found() -> None:
@@ -187,7 +187,7 @@ def test_a_mechanism_of_the_library_is_compared_with_its_price() -> None:
         ({"mechanism": 3}, "mechanism is of type int"),
         ({"mechanism": lambda value, count: [value]}, "1 items"),
         ({"mechanism": lambda value, count: "x" * count}, "return a list or an array"),
-        ({"mechanism": lambda value: 1 / 0}, "raised for each"),
+        ({"mechanism": lambda value: 1 / 0}, "raised in each call: ZeroDivisionError"),
         ({"pairs": []}, "pairs"),
         ({"pairs": [0, 1]}, "pairs"),
         ({"claim": None}, "claim"),

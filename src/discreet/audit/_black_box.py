@@ -20,7 +20,7 @@ from discreet._exact import Number
 from discreet.accounting import Approximate, PrivacyLoss, Pure, Term
 from discreet.accounting._profile import Profile
 from discreet.audit._certified import GuessCount
-from discreet.audit._draws import Draw, OutputList, draw_of
+from discreet.audit._draws import Draw, OutputList, draw_of, refuse_failures
 from discreet.audit._guesses import GuessRule, choose_guesses
 from discreet.audit._outputs import Outputs, printed
 from discreet.audit._result import BlackBoxResult
@@ -165,10 +165,12 @@ def _pilot(
 ) -> list[tuple[GuessRule, float]]:
     """Guesses for this pair, each with what it is expected to reach."""
     each = outputs // 4
-    learning, choosing = (
-        (Outputs.of(draw(pair[0], each)), Outputs.of(draw(pair[1], each))) for _ in range(2)
-    )
-    return choose_guesses(learning, choosing, (profile.epsilons, profile.deltas), trials)
+    drawn = [draw(dataset, each) for dataset in (*pair, *pair)]
+    refuse_failures(drawn)
+    first, second, *others = map(Outputs.of, drawn)
+    choosing = others[0], others[1]
+    claimed = profile.epsilons, profile.deltas
+    return choose_guesses((first, second), choosing, claimed, trials)
 
 
 def _by_coin(draw: Draw, pair: Neighbours, trials: int) -> Iterator[tuple[OutputList, bool]]:

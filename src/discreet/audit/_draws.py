@@ -108,9 +108,11 @@ def _one_by_one(
             drawn.append(mechanism(dataset))
         except Exception as error:  # noqa: BLE001  # part of what the analyst sees
             drawn.append((_RAISED, type(error).__name__, str(error)))
-            cause = error
-    if drawn and all(type(one) is tuple and one[:1] == (_RAISED,) for one in drawn):
-        raise InvalidArgument(
-            f"the mechanism raised for each of {count} calls, at last {cause!r}"
-        ) from cause
     return drawn
+
+
+def refuse_failures(drawn: list[OutputList]) -> None:
+    """Refuse a function that raised in each call, for all datasets."""
+    if all(type(one) is tuple and one[:1] == (_RAISED,) for each in drawn for one in each):
+        kind, text = drawn[0][0][1:]
+        raise InvalidArgument(f"the mechanism raised in each call: {kind}: {text}")

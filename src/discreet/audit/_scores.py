@@ -54,7 +54,7 @@ def learn_scores(one: Outputs, other: Outputs) -> list[OutputScore]:
         found.append(_total(ratios))
     for name, column in single:
         found += [_likelihood(name, column, one, other), _by_size(name, column, one, other)]
-        for grain in (_trailing_zeros, _decimals):
+        for grain in (_lowest_bit, _decimals):
             found.append(_likelihood(*grain(name, column), one, other))
     return found
 
@@ -119,17 +119,17 @@ def _filled(numbers: NumberArray) -> NumberArray:
     return np.nan_to_num(numbers, posinf=1e150, neginf=-1e150).clip(-1e150, 1e150)
 
 
-def _trailing_zeros(name: str, column: Feature) -> tuple[str, Feature]:
-    """The number of trailing zero bits of the mantissa, which shows on which grid of floats noise
-    was added (Mironov 2012)."""
+def _lowest_bit(name: str, column: Feature) -> tuple[str, Feature]:
+    """The place of the lowest bit that is set, which shows on which grid of floats noise was added
+    (Mironov 2012)."""
 
-    def zeros(outputs: Outputs) -> NumberArray:
-        mantissa = np.frexp(_filled(column(outputs)))[0]
+    def place(outputs: Outputs) -> NumberArray:
+        mantissa, exponent = np.frexp(_filled(column(outputs)))
         whole = np.abs(np.ldexp(mantissa, _MANTISSA)).astype(np.int64)
-        lowest = (whole & -whole).astype(np.float64)
-        return np.where(whole > 0, np.log2(np.maximum(lowest, 1)), -1)
+        lowest = np.log2(np.maximum(whole & -whole, 1))
+        return np.where(whole > 0, exponent - _MANTISSA + lowest, -np.inf)
 
-    return f"the trailing zero bits of {name}", zeros
+    return f"the place of the lowest bit of {name}", place
 
 
 def _decimals(name: str, column: Feature) -> tuple[str, Feature]:

@@ -1,0 +1,22 @@
+"""Planted faults: the black box finds each of them, and accuses no right version."""
+
+import pytest
+
+from discreet.audit import BlackBoxResult, black_box
+from tests.audit.faults import FAULTS, Fault, Function
+
+
+def audited(fault: Fault, function: Function) -> BlackBoxResult:
+    return black_box(function, [fault.pair], fault.claim, delta=fault.delta, samples=fault.samples)
+
+
+def test_there_are_forty() -> None:
+    assert len(FAULTS) == 40
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_found_and_its_right_version_is_not_accused(name: str) -> None:
+    """A right version is accused with probability 1e-9."""
+    fault = FAULTS[name]
+    assert audited(fault, fault.broken).is_refuted
+    assert not audited(fault, fault.right).is_refuted
