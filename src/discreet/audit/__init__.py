@@ -1,9 +1,9 @@
 """Attacks on mechanisms: on those of this library, and on any others.
 
 `black_box` measures a lower bound on the privacy loss from outputs on neighbouring datasets
-(`_black_box`, with `_draws`, `_outputs`, `_scores`, `_guesses`, `_certified`, `_result`). `exact`
-computes the privacy of a finite mechanism from the probabilities of its outcomes
-(`_exact_privacy`).
+(`_black_box`, with `_draws`, `_outputs`, `_scores`, `_guesses`, `_certified`, `_result`), and
+`report` puts it in words (`_report`). `exact` computes the privacy of a finite mechanism from the
+probabilities of its outcomes (`_exact_privacy`).
 
 Nothing here is for production: bits are not secret, and no ledger is charged.
 `_bits` has sources of random words that can be seeded, scripted, recorded and replayed, or that
@@ -17,6 +17,7 @@ from discreet.audit._black_box import black_box
 from discreet.audit._certified import GuessCount
 from discreet.audit._exact_privacy import ExactPrivacy, WorstEvent, exact
 from discreet.audit._replay import Difference, Run, replay
+from discreet.audit._report import report
 from discreet.audit._result import BlackBoxResult
 
 __all__ = [
@@ -34,4 +35,5 @@ __all__ = [
     "black_box",
     "exact",
     "replay",
+    "report",
 ]

@@ -22,6 +22,7 @@ from discreet.accounting._profile import Profile
 from discreet.audit._certified import GuessCount
 from discreet.audit._draws import Draw, OutputList, draw_of, refuse_failures
 from discreet.audit._guesses import GuessRule, choose_guesses
+from discreet.audit._neighbours import checked_pairs
 from discreet.audit._outputs import Outputs, printed
 from discreet.audit._result import BlackBoxResult
 from discreet.errors import InvalidArgument
@@ -30,7 +31,7 @@ Neighbours = tuple[Any, Any]  # Any: datasets of the caller's own
 Progress = Callable[[int, int], None]
 
 _SAMPLES = 100_000
-_CONFIDENCE = 1 - Fraction(1, 10**9)
+CONFIDENCE = 1 - Fraction(1, 10**9)
 _PILOT = 10  # one output in so many is for the pilot, unless that makes few
 _PILOT_OUTPUTS = 6000
 _LEAST = 100
@@ -45,7 +46,7 @@ def black_box(
     *,
     delta: Number = 0,
     samples: int = _SAMPLES,
-    confidence: Number = _CONFIDENCE,
+    confidence: Number = CONFIDENCE,
 ) -> BlackBoxResult:
     """A certified lower bound on the privacy loss of a mechanism, next to its claim.
 
@@ -90,7 +91,7 @@ def black_box_in_steps(
     """`black_box`, which reports its progress."""
     count = 2 * _checks.size(samples=samples)
     alarm = 1 - _checks.probability(confidence=confidence)
-    known = _checked_pairs(pairs)
+    known = checked_pairs(pairs, "[(people, people[1:])]")
     if samples < _LEAST * len(known):
         raise InvalidArgument(
             f"samples = {samples}: give at least {_LEAST} for each of {len(known)} pairs"
@@ -131,15 +132,6 @@ def black_box_in_steps(
         for guess, found, r, w in zip(guesses, examples, right, wrong, strict=True)
     )
     return BlackBoxResult(claimed, profile, evidence, worst, float(alarm), count)
-
-
-def _checked_pairs(pairs: Sequence[Neighbours]) -> list[Neighbours]:
-    known = list(pairs)
-    if not known or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in known):
-        raise InvalidArgument(
-            "pairs: give a list of pairs of neighbouring datasets, as [(people, people[1:])]"
-        )
-    return [(pair[0], pair[1]) for pair in known]
 
 
 def _claimed(

@@ -26,6 +26,7 @@ from discreet._exact import (
 from discreet.accounting import Interval, PrivacyLoss, Term
 from discreet.accounting._profile import Profile
 from discreet.accounting._trade_off import TradeOff
+from discreet.audit._neighbours import checked_pairs
 from discreet.errors import InvalidArgument
 
 Probabilities = Mapping[Hashable, Number]
@@ -34,6 +35,7 @@ _BITS = 192
 _FARTHEST = Fraction(10_000)  # for a larger epsilon, delta is taken at this one
 _NEXT = 1e-15  # relative distance of neighbouring floats
 _SHOWN = 8
+_EXAMPLE = "[({'yes': 0.75, 'no': 0.25}, {'yes': 0.25, 'no': 0.75})]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,21 +197,12 @@ def exact(pairs: Sequence[tuple[Probabilities, Probabilities]]) -> ExactPrivacy:
     Guarantee: with all pairs of neighbours among ``pairs``, the mechanism is (epsilon, delta)-DP
     for the epsilons and deltas given here, and for no smaller ones apart from the last rounding.
     """
-    known = [(_law(one), _law(other)) for one, other in _checked_pairs(pairs)]
+    known = [(_law(one), _law(other)) for one, other in checked_pairs(pairs, _EXAMPLE)]
     directions = []
     for place, (one, other) in enumerate(known):
         directions += [_direction(one, other, place, is_first=True)]
         directions += [_direction(other, one, place, is_first=False)]
     return ExactPrivacy(tuple(directions))
-
-
-def _checked_pairs(
-    pairs: Sequence[tuple[Probabilities, Probabilities]],
-) -> list[tuple[Probabilities, Probabilities]]:
-    known = list(pairs)
-    if not known or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in known):
-        raise InvalidArgument("pairs: give a list of pairs of laws of neighbouring datasets")
-    return [(one, other) for one, other in known]
 
 
 def _law(law: Probabilities) -> dict[Hashable, Fraction]:
@@ -221,9 +214,9 @@ def _law(law: Probabilities) -> dict[Hashable, Fraction]:
         outcome: _checks.not_negative(probability=probability)
         for outcome, probability in law.items()
     }
-    if (total := sum(found.values())) != 1:
+    if (total := sum(found.values(), Fraction(0))) != 1:
         raise InvalidArgument(
-            f"the probabilities of a law sum to {_checks.quoted(Fraction(total))}: they must sum "
+            f"the probabilities of a law sum to {shown(total)}: they must sum "
             "to 1 exactly; give fractions, such as Fraction(1, 3)"
         )
     return found

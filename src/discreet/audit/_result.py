@@ -1,5 +1,6 @@
 """The result of a black-box audit: claimed and measured, and in words."""
 
+import json
 import math
 from dataclasses import dataclass
 from itertools import combinations
@@ -80,6 +81,33 @@ class BlackBoxResult:
         if self.epsilon() > self.claim.epsilon():
             return self.epsilon(), 0.0, 0.0
         return None
+
+    def to_json(self) -> str:
+        """The claim, the verdict and the evidence as JSON. An infinite number is null."""
+        claimed = self.claim.epsilon()
+        return json.dumps(
+            {
+                "is_refuted": self.is_refuted,
+                "claim": json.loads(self.claim.to_json()),
+                "claimed_epsilon": claimed if math.isfinite(claimed) else None,
+                "measured_epsilon": self.epsilon(),
+                "exceeded_at": self.exceeded_at,
+                "pair": self.pair,
+                "samples": self.samples,
+                "alarm": self.alarm,
+                "evidence": [
+                    {
+                        "guess": one.guess,
+                        "right": one.right,
+                        "wrong": one.wrong,
+                        "trials": one.trials,
+                        "epsilon": one.epsilon(),
+                    }
+                    for one in self.evidence
+                ],
+            },
+            indent=2,
+        )
 
     def _bends(self) -> list[tuple[float, float]]:
         """The epsilons at which the largest of the measured lines bends, with the deltas there."""

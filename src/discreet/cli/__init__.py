@@ -2,11 +2,11 @@
 
 Each command is one function: `_declaring` (declare, tables), `_asking` (ask, explain, check),
 `_pricing` (price), `_training` (train), `_exploring` (explore), `_budgeting` (budget, unlock,
-backup) and `_verifying` (verify). They share their options (`_options`), texts of costs
-(`_format`), output (`_output`) and exit codes (`_exit_codes`, `_failures`).
+backup), `_verifying` (verify) and `_auditing` (audit). They share their options (`_options`), texts
+of costs (`_format`), output (`_output`) and exit codes (`_exit_codes`, `_failures`).
 ``discreet declare`` is the longest: `_facts` reads its options, `_proposal` makes the new file.
 Nothing here decides about privacy: commands call `discreet.query`, `discreet.ledger`,
-`discreet.accounting` and `discreet.train`, each imported when it is needed.
+`discreet.accounting`, `discreet.train` and `discreet.audit`, each imported when it is needed.
 """
 
 import gc
@@ -22,6 +22,7 @@ from typer.main import get_command
 from discreet._version import __version__
 from discreet.cli import (
     _asking,
+    _auditing,
     _budgeting,
     _declaring,
     _exploring,
@@ -65,6 +66,7 @@ for command in (
     _budgeting.unlock,
     _budgeting.backup,
     _verifying.verify,
+    _auditing.audit,
 ):
     app.command(help=_flowing(command.__doc__ or ""))(command)
 

@@ -6,22 +6,31 @@ plain, and its lines are never broken.
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from time import monotonic
 from typing import TextIO
 
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 from rich.measure import Measurement
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 _ANY_WIDTH = 100_000
 _BAR_WIDTH = 40
+_PATIENCE = 2.0  # seconds without a bar
 
 
 def show(data: RenderableType) -> None:
@@ -55,6 +64,25 @@ def busy(what: str) -> Iterator[None]:
     ) as progress:
         progress.add_task(what, total=None)
         yield
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A function of the steps done and of all steps. On a terminal's stderr it shows a bar, from
+    two seconds on; elsewhere nothing."""
+    console = _console(sys.stderr)
+    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as shown:
+        task = shown.add_task(what, total=None, visible=False)
+        start = monotonic()
+
+        def advance(done: int, whole: int) -> None:
+            late = monotonic() - start > _PATIENCE
+            shown.update(task, completed=done, total=whole, visible=late)
+
+        yield advance
 
 
 def write_json(shown: object) -> None:

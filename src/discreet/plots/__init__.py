@@ -2,6 +2,7 @@
 
 `_answers` draws an answer's numbers with their intervals.
 `_losses` draws a privacy loss: its profile, its trade-off curve, its growth under repetition.
+`_audits` draws the result of an audit: claimed and measured.
 `_training` draws the results of an example. `_charts` draws charts that are given as values
 (`_chart_values`), such as those of the explorer's pages. `_style` holds colours, axes and labels.
 
@@ -11,6 +12,7 @@ returns them.
 """
 
 from discreet.plots._answers import answer
+from discreet.plots._audits import audit
 from discreet.plots._chart_values import Axis, Chart, RuleLine, Series
 from discreet.plots._charts import chart, charts
 from discreet.plots._losses import composition, profile, trade_off
@@ -22,6 +24,7 @@ __all__ = [
     "RuleLine",
     "Series",
     "answer",
+    "audit",
     "boundaries",
     "chart",
     "charts",

@@ -1,0 +1,67 @@
+"""``discreet audit`` measures a function from the current folder."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.kit import Run
+
+CODE = """
+import random
+
+def count(people):
+    return round(len(people) + random.expovariate(1) - random.expovariate(1))
+
+pairs = [([1, 2], [1])]
+"""
+
+
+@pytest.fixture
+def place(run: Run, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A module of its own name, so that no earlier one is found."""
+    name = f"audited_{abs(hash(request.node.name))}"
+    Path(f"{name}.py").write_text(CODE, encoding="utf-8")
+    yield name
+    sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    ("claim", "code"), [(("--epsilon", "1"), 0), (("--claim", "Pure(0.2)"), 3)]
+)
+def test_the_exit_code_says_whether_the_claim_is_refuted(
+    run: Run, place: str, claim: tuple[str, str], code: int
+) -> None:
+    ended = run("audit", f"{place}:count", f"{place}:pairs", *claim, "--samples", "5000")
+    assert ended.code == code
+    assert ended.out.startswith("REFUTED" if code else "not refuted")
+    assert ended.err == ""
+    assert str(Path.cwd()) not in sys.path
+
+
+def test_json_and_the_report_say_the_same(run: Run, place: str) -> None:
+    options = ("--epsilon", "0.2", "--samples", "5000", "--json", "--html", "audit.html")
+    ended = run("audit", f"{place}:count", f"{place}:pairs", *options)
+    assert ended.code == 3
+    assert json.loads(ended.out)["is_refuted"]
+    assert "The claim is refuted" in Path("audit.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("count", "{}:pairs", "--epsilon", "1"), "MODULE:NAME"),
+        (("{}:gone", "{}:pairs", "--epsilon", "1"), "has no gone"),
+        (("no_such_module:f", "{}:pairs", "--epsilon", "1"), "no_such_module"),
+        (("{}:count", "{}:pairs"), "either --epsilon or --claim"),
+        (("{}:count", "{}:pairs", "--epsilon", "1", "--claim", "Pure(1)"), "either"),
+        (("{}:count", "{}:pairs", "--delta", "0.1", "--claim", "Pure(1)"), "belongs to --epsilon"),
+        (("{}:count", "{}:count", "--epsilon", "1"), "pairs"),
+    ],
+)
+def test_mistakes_are_usage(run: Run, place: str, arguments: tuple[str, ...], text: str) -> None:
+    ended = run("audit", *(one.format(place) for one in arguments))
+    assert ended.code == 2
+    assert text in ended.message
