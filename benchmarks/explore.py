@@ -32,7 +32,7 @@ _DRAG = """([name, times]) => {
   })();
 }"""
 _DRAGGED = {
-    "budget": "asked",
+    "budget": "epsilon",
     "mechanisms": "epsilon",
     "composition": "noise",
     "training": "rate",

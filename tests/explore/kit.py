@@ -105,9 +105,15 @@ class Visitor:
               const facts = JSON.parse(document.getElementById("facts").textContent);
               const elements = document.getElementById("controls").elements;
               const at = facts.controls.map(one => elements[one.name].value).join("-");
-              return document.documentElement.dataset.at === at;
+              const shown = document.documentElement.dataset.at;
+              return shown === at || facts.history && shown.startsWith(at + "-");
             }"""
         )
+
+    def ask(self) -> None:
+        """Press the first button, and wait for its answer."""
+        self.page.locator(".experiment").first.click()
+        self.page.wait_for_function("() => !document.querySelector('.waits')")
 
     def texts(self, selector: str) -> list[str]:
         """The texts of all elements that the selector finds."""

@@ -8,12 +8,13 @@ from itertools import islice, product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib import pyplot
 
-from discreet import explore, plots
-from discreet.errors import InvalidArgument
+from discreet import Ledger, Limit, Unit, explore, plots
+from discreet.accounting import Pure
+from discreet.errors import BudgetExceeded, InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import ControlPlaces, Page, View, read, shown, to_json, written
 from discreet.explore.pages import _budget, _survey
@@ -170,23 +171,80 @@ def test_experiments_draw_anew_and_name_the_truth(name: str) -> None:
         assert len({tuple(one.points) for one in drawn}) > 1 or not drawn[0].points
 
 
-def test_the_budget_page_ends_with_a_refusal_and_its_table_is_the_charge() -> None:
+prices = st.lists(st.sampled_from(pages.page("budget").prices), max_size=8)
+
+
+@given(prices, st.sampled_from([1, 2, 5]))
+@settings(max_examples=20)
+def test_a_question_costs_its_own_price_and_a_refused_one_nothing(
+    asked: list[float], limit: float
+) -> None:
+    """Beside a ledger that is charged the same questions in the same order."""
+    view = explore.view("budget", {"limit": limit}, asked=asked)
+    ledger = Ledger.in_memory(unit=Unit("person"), limit=Limit(epsilon=limit, delta=1e-6))
+    admitted, is_refused = [], False
+    for price in asked:
+        try:
+            ledger.charge(Pure(price), purpose="a question", by="you")
+            admitted.append(price)
+            is_refused = False
+        except BudgetExceeded:
+            is_refused = True
+    spent = ledger.spent().epsilon
+    assert view.figures["spent"] == float(spent or 0)
+    assert view.is_refused == is_refused
+    rows = [row[1] for row in view.rows[1:]]
+    assert rows == [shown(price) for price in admitted]
+    [dots] = [one for one in view.charts[0].series if one.label == "the ledger"]
+    assert len(dots.points) == len(admitted) + 1
+    assert dots.points[-1] == (len(admitted), float(spent or 0))
+    last = [one for one in view.charts[0].series if one.label == "refused"]
+    assert [[x for x, _ in one.points] for one in last] == [[len(admitted) + 1]] * is_refused
+
+
+@given(prices)
+@settings(max_examples=10)
+def test_the_lines_shown_after_questions_give_the_figures_shown(asked: list[float]) -> None:
+    view = explore.view("budget", {"limit": 2}, asked=asked)
+    found = executed(view.code)
+    assert {figure: found[figure] for figure in view.figures} == dict(view.figures)
+    if view.is_refused:
+        assert str(found["refusal"]) in view.code
+
+
+def test_only_the_page_on_budgets_remembers_questions() -> None:
+    with pytest.raises(InvalidArgument, match="remembers no questions"):
+        explore.view("survey", asked=[1])
+    with pytest.raises(InvalidArgument, match="the prices are"):
+        explore.view("budget", asked=[7])
+
+
+def test_no_view_has_more_questions_than_the_ledger_admits() -> None:
     page = pages.page("budget")
-    after = [page.compute({"epsilon": 0.5, "limit": 5, "asked": asked}) for asked in range(13)]
-    assert [view.is_refused for view in after] == [False] * 11 + [True] * 2
-    assert "Question 11 is refused" in after[-1].says
-    assert after[-1].figures["charged"] == 10
+    ends = [places for places in page.all_places() if places[:3] == (1, 1, 0)]
+    assert len(ends) == len(set(ends)) == 36
+    for places in ends:
+        values = page.values(places)
+        assert float(sum(values["asked"])) <= values["limit"]
+    with pytest.raises(InvalidArgument, match="no such view"):
+        page.view((1, 1, 0, 0, 0, 0, 2))
 
 
 def test_the_notes_on_composition_name_the_librarys_numbers() -> None:
     notes = " ".join(pages.page("budget").notes)
-    advanced = _budget._theorems(0.1, 50)[1]
-    assert f"50 of ε = 0.1 cost {at_most(advanced, 3)} instead of 5" in notes
-    for epsilon in pages.page("budget").controls[0].values:
-        found = [_budget._theorems(float(epsilon), count) for count in range(1, _budget._MOST + 1)]
-        assert all(advanced > basic for basic, advanced, _ in found)
-    admitted = _budget._charged(0.1, 10)[0][3]
-    assert f"{admitted} of ε = 0.1 instead of 100" in notes
+    advanced = [0, *(_budget._theorems((0.5,) * count)[1] for count in (1, 3, 4))]
+    assert f"{at_most(advanced[1])} for ε = 0.5, and {advanced[3] - advanced[2]:.4g} for" in notes
+    assert f"50 of ε = 0.1 cost {at_most(_budget._theorems((0.1,) * 50)[1], 3)} instead" in notes
+    assert f"{_budget._left(10, (), 0.1)} of ε = 0.1 instead of 100" in notes
+    after = explore.view("budget", asked=[0.25] * 20).figures
+    assert f"20 of ε = 0.25 cost {at_most(after['tight'], 3)} instead of 5" in notes
+
+
+def test_the_fourth_question_is_shown_with_what_it_added() -> None:
+    view = explore.view("budget", asked=[0.5, 0.5, 0.5, 1])
+    added = [row[2] for row in view.rows[1:]]
+    assert added == ["+0.5", "+0.5", "+0.5", "+1"]
+    assert view.rows[0][2] == "2.5"
 
 
 @pytest.mark.parametrize("missing", ["pay", "pay_low", "pay_high"])
@@ -299,7 +357,8 @@ def test_a_view_in_python_is_the_pages_and_can_be_drawn(name: str) -> None:
     found = explore.view(name)
     assert found is pages.view(name, page.start)
     last = {one.name: one.values[-1] for one in page.controls}
-    assert explore.view(name, last) is pages.view(name, list(page.all_places())[-1])
+    ends = (len(one.values) - 1 for one in page.controls)
+    assert explore.view(name, last) is pages.view(name, (*ends, *page.none_asked))
     axes = plots.charts(found.charts)
     for ax, chart in zip(axes, found.charts, strict=True):
         assert ax.get_title(loc="left") == chart.title

@@ -12,7 +12,7 @@ from discreet.plots import Chart, Series
 ControlValue = float | int | str
 ControlValues = Mapping[str, Any]  # Any: a number or a text, as the control of that name says
 ControlPlaces = tuple[int, ...]  # for each control the place of its value, from 0
-
+_MOST = 100  # of the questions of one price
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -60,7 +60,7 @@ class View:
 
     ``code`` is Python that gives the same numbers: each name of ``figures`` is one of its
     variables. ``is_refused`` says that a ledger refused the last question. The controls in ``idle``
-    change nothing here.
+    change nothing here. ``step`` is the next question of a page that asks one after another.
     """
 
     says: str
@@ -71,6 +71,7 @@ class View:
     code: str
     is_refused: bool = False
     idle: tuple[str, ...] = ()
+    step: "QuestionStep | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,20 @@ class Overlay:
 
     chart: int
     series: Series
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionStep:
+    """What one more question adds to a view: points on its charts, a row of its table, its price in
+    the list ``asked = []`` of its code. ``refusal`` says why it is refused, in words and in the
+    ledger's own; a question that is refused adds no row.
+    """
+
+    price: str
+    overlays: tuple[Overlay, ...]
+    row: tuple[str, ...] = ()
+    refusal: str = ""
+    ledger_words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +133,8 @@ class ExperimentOutcome:
 class Experiment:
     """A button that draws a random outcome.
 
-    ``controls`` names the controls that the outcome depends on. With ``advances``, the slider of
-    that name moves on by one first. An immediate experiment runs by itself whenever one of its
+    ``controls`` names the controls that the outcome depends on. One that is charged takes the
+    view's step first. An immediate experiment runs by itself whenever one of its
     controls has moved. An export records at most ``recorded`` outcomes. ``unit`` labels the axis of
     the outcome's numbers; ``busy`` stands in the box while the outcome is computed.
     """
@@ -129,11 +144,27 @@ class Experiment:
     label: str
     controls: tuple[str, ...]
     run: Callable[[ControlValues], ExperimentOutcome]
-    advances: str = ""
+    is_charged: bool = False
     is_immediate: bool = False
     recorded: int = 8
     unit: str = "value"
     busy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The questions that were asked on a page, one after another, each at its own price.
+
+    The control ``price`` holds the price of the next one, and the control ``topic`` names it. The
+    controls ``fixed`` rest after the first question. A view depends on how many questions were
+    asked at each price, not on their order: these counts follow the places of the controls, and
+    ``values["asked"]`` lists the prices, lower ones first.
+    """
+
+    price: str
+    topic: str
+    fixed: tuple[str, ...]
+    admits: Callable[[ControlValues], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,23 +179,49 @@ class Page:
     controls: tuple[Control, ...]
     compute: Callable[[ControlValues], View]
     experiments: tuple[Experiment, ...] = ()
+    history: History | None = None
 
     @property
     def start(self) -> ControlPlaces:
         """The places of the first view."""
-        return tuple(control.place for control in self.controls)
+        return (*(control.place for control in self.controls), *self.none_asked)
 
-    def values(self, places: ControlPlaces) -> dict[str, ControlValue]:
+    @property
+    def none_asked(self) -> tuple[int, ...]:
+        """The counts of questions before the first one."""
+        return (0,) * len(self.prices)
+
+    @property
+    def prices(self) -> tuple[ControlValue, ...]:
+        """The prices that a question can have, if the page remembers questions."""
+        if self.history is None:
+            return ()
+        return self.controls[self.place_of(self.history.price)].values
+
+    def place_of(self, name: str) -> int:
+        """The place of the control of this name."""
+        return [control.name for control in self.controls].index(name)
+
+    def values(self, places: ControlPlaces) -> dict[str, Any]:  # Any: as in `ControlValues`
         """The value of each control; `InvalidArgument` for places that no control has."""
-        sizes = [len(control.values) for control in self.controls]
+        sizes = [*(len(control.values) for control in self.controls), *(_MOST for _ in self.prices)]
         if len(places) != len(sizes) or any(
             not 0 <= place < size for place, size in zip(places, sizes, strict=True)
         ):
-            raise InvalidArgument(f"places = {places}: {self.name} has no such view")
-        return {
+            raise self._no_view(places)
+        found: dict[str, Any] = {
             control.name: control.values[place]
-            for control, place in zip(self.controls, places, strict=True)
+            for control, place in zip(self.controls, places, strict=False)
         }
+        if self.history is not None:
+            counts = zip(self.prices, places[len(self.controls) :], strict=True)
+            found["asked"] = tuple(price for price, count in counts for _ in range(count))
+            if not self.history.admits(found):
+                raise self._no_view(places)
+        return found
+
+    def _no_view(self, places: ControlPlaces) -> InvalidArgument:
+        return InvalidArgument(f"places = {places}: {self.name} has no such view")
 
     def view(self, places: ControlPlaces) -> View:
         """The view at these places."""
@@ -172,7 +229,21 @@ class Page:
 
     def all_places(self) -> Iterator[ControlPlaces]:
         """The places of every view, in order."""
-        return product(*(range(len(control.values)) for control in self.controls))
+        for places in product(*(range(len(control.values)) for control in self.controls)):
+            for counts in self._admitted(places, self.none_asked):
+                yield (*places, *counts)
+
+    def _admitted(self, places: ControlPlaces, counts: ControlPlaces) -> Iterator[ControlPlaces]:
+        """These counts, and all that more questions lead to while they are admitted."""
+        yield counts
+        last = max((place for place, count in enumerate(counts) if count), default=0)
+        for place in range(last, len(counts)):
+            more = (*counts[:place], counts[place] + 1, *counts[place + 1 :])
+            try:
+                self.values((*places, *more))
+            except InvalidArgument:
+                continue
+            yield from self._admitted(places, more)
 
     def experiment(self, name: str) -> Experiment:
         """The experiment of this name."""
@@ -187,7 +258,8 @@ class Page:
             *(
                 range(len(control.values)) if control.name in experiment.controls else (0,)
                 for control in self.controls
-            )
+            ),
+            *((0,) for _ in self.prices),
         )
 
 

@@ -83,13 +83,20 @@ def _facts(page: Page, first: str) -> str:
                 "name": one.name,
                 "label": one.label,
                 "own": [control.name in one.controls for control in page.controls],
-                "advances": one.advances,
+                "isCharged": one.is_charged,
                 "isImmediate": one.is_immediate,
                 "unit": one.unit,
                 "busy": one.busy,
             }
             for one in page.experiments
         ],
+        "history": page.history
+        and {
+            "price": page.place_of(page.history.price),
+            "topic": page.place_of(page.history.topic),
+            "fixed": page.history.fixed,
+            "counts": page.none_asked,
+        },
         "view": json.loads(first),
     }
     return json.dumps(facts, separators=(",", ":")).replace("<", "\\u003c")

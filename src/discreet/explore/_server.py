@@ -183,6 +183,8 @@ def _prepare(activity: "_Activity") -> None:
             one.run(page.values(page.start))
     for page in pages.all_pages():
         for places in page.all_places():
+            if any(places[len(page.controls) :]):
+                continue  # questions were asked; there are many such views, and each is quick
             while not activity.is_quiet():
                 time.sleep(_QUIET)
             pages.view(page.name, places)

@@ -1,11 +1,13 @@
 """The pages, in the order in which to read them."""
 
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 
 from discreet.errors import InvalidArgument
-from discreet.explore._page import ControlPlaces, ControlValues, Page, View
+from discreet.explore._history import after_questions
+from discreet.explore._page import ControlPlaces, ControlValue, ControlValues, Page, View
 
 # Each page stands in a file of this name; a file is imported when its page is first shown.
 NAMES = (
@@ -41,16 +43,25 @@ def view(name: str, places: ControlPlaces) -> View:
     return page(name).view(places)
 
 
-def view_of(name: str, controls: ControlValues | None = None) -> View:
+def view_of(
+    name: str, controls: ControlValues | None = None, *, asked: Sequence[ControlValue] = ()
+) -> View:
     """A page's view at these values of its controls; the others stand as on the page.
 
     A value is one of the control's own, as a number or a text. The view holds the page's sentence,
-    charts, table and figures, and the lines of Python that give them.
+    charts, table and figures, and the lines of Python that give them. On the page on budgets,
+    ``asked`` holds the epsilon of each question that was asked before, in order.
 
     >>> view_of("survey", {"people": 100}).figures["epsilon"]
     1.0986122886681098
+    >>> view_of("budget", asked=[0.5, 0.5, 2]).figures["spent"]
+    3.0
     """
-    return view(name, _places(page(name), controls))
+    found = page(name)
+    places = _places(found, controls)
+    if not asked:
+        return view(name, places)
+    return after_questions(found, places, asked, partial(view, name))
 
 
 def outcome_of(name: str, experiment: str, controls: ControlValues | None = None) -> View:
@@ -87,4 +98,4 @@ def _places(found: Page, controls: ControlValues | None) -> ControlPlaces:
         raise InvalidArgument(
             f"controls: {found.name} has {names}; not {', '.join(map(str, given))}"
         )
-    return tuple(places)
+    return (*places, *found.none_asked)

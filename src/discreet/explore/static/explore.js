@@ -17,6 +17,9 @@
   var speaking = 0;
   var running = {};
   var isMoving = false;
+  var asked = []; // the steps that were taken, each with the question's name
+  var counts = facts.history ? facts.history.counts : [];
+  var refused = null; // the step that the ledger refused just now
 
   function input(control) {
     return form.elements[control.name];
@@ -24,6 +27,10 @@
 
   function places() {
     return facts.controls.map(function (control) { return Number(input(control).value); });
+  }
+
+  function viewKey() {
+    return places().concat(counts).join("-");
   }
 
   function get(path) {
@@ -45,7 +52,7 @@
   }
 
   function outcomeOf(experiment) {
-    var own = places().map(function (place, n) { return experiment.own[n] ? place : 0; }).join("-");
+    var own = places().concat(counts).map(function (place, n) { return experiment.own[n] ? place : 0; }).join("-");
     if (!recorded) return get("outcomes/" + facts.name + "/" + experiment.name + "/" + own + ".json");
     var list = recorded.outcomes[experiment.name][own];
     var turn = (turns[experiment.name + own] || 0);
@@ -96,12 +103,18 @@
     view.rows.forEach(function (row, n) { cells(body.rows[n] || body.insertRow(), row, false); });
   }
 
+  function forget() {
+    asked = [];
+    counts = facts.history ? facts.history.counts : [];
+  }
+
   // The charts of the view, with the outcomes that belong on them. The last outcome is strong.
   function showCharts() {
     var room = document.getElementById("charts");
     var charts = shown.charts.map(function (chart) {
       return Object.assign({}, chart, { series: chart.series.slice() });
     });
+    window.discreetHistory.draw(charts, asked.concat(refused || []));
     facts.experiments.forEach(function (experiment) {
       var list = (outcomes[experiment.name] || []).slice(-OVERLAID);
       list.forEach(function (outcome, n) {
@@ -117,14 +130,15 @@
     charts.forEach(function (chart, n) { window.discreetChart.show(room.children[n], chart); });
   }
 
-  function show(view) {
-    shown = view;
+  function show(found, refusal) {
+    refused = refusal || null;
+    var view = shown = facts.history ? window.discreetHistory.after(found, asked, refused) : found;
     say(view.says, view.is_refused);
     showIdle(view);
     showCharts();
     showTable(view);
     document.getElementById("code").textContent = view.code;
-    document.documentElement.dataset.at = places().join("-");
+    document.documentElement.dataset.at = viewKey();
   }
 
   // Controls that change nothing in this view rest.
@@ -160,7 +174,7 @@
       isMoving = false;
       showBusy();
     };
-    return viewAt(places().join("-")).then(function (view) {
+    return viewAt(viewKey()).then(function (view) {
       rest();
       if (turn === latest) show(view);
       return view;
@@ -192,47 +206,25 @@
 
   // Experiments
 
-  function outcomeChart(experiment, list) {
-    var last = list[list.length - 1].points;
-    var isMany = last.length > 1;
-    var points = isMany ? last : list.slice(-20).map(function (one, n) {
-      return Object.assign({}, one.points[0], { label: String(Math.max(list.length - 20, 0) + n + 1) });
-    });
-    var ends = [];
-    points.forEach(function (one) { ends.push(one.low, one.high, one.truth); });
-    var low = Math.min.apply(null, ends), high = Math.max.apply(null, ends);
-    var air = (high - low) * 0.08 || 1;
-    var labels = points.map(function (one) { return one.label; });
-    return {
-      title: isMany ? "The last answer" : "Answers",
-      about: "Dots are noisy answers with their 95 % intervals; short lines are the numbers without noise.",
-      x: { label: isMany ? "" : "answer", categories: labels },
-      y: { label: experiment.unit, low: low - air, high: high + air, categories: [] },
-      series: [
-        { label: "without noise", kind: "ticks", style: 1, points: points.map(function (one) {
-          return [one.label, one.truth];
-        }) },
-        { label: "answer and interval", kind: "errors", style: 0, points: points.map(function (one) {
-          return [one.label, one.value, one.low, one.high];
-        }) }
-      ],
-      rules: []
-    };
+  // Answers to the same question are drawn together.
+  function topicOf() {
+    return facts.history ? places()[facts.history.topic] : 0;
   }
 
   function showOutcomes(experiment) {
     var section = document.getElementById("e-" + experiment.name);
     var list = outcomes[experiment.name] || [];
-    var drawn = list.filter(function (one) { return one.points.length; });
+    var topic = list.length ? list[list.length - 1].topic : 0;
+    var drawn = list.filter(function (one) { return one.points.length && one.topic === topic; });
     section.hidden = !list.length;
     if (!drawn.length) {
       var empty = document.createElement("div");
       empty.className = "chart";
       section.querySelector(".chart").replaceWith(empty);
     } else {
-      window.discreetChart.show(section.querySelector(".chart"), outcomeChart(experiment, drawn));
+      window.discreetChart.show(section.querySelector(".chart"), window.discreetOutcomes.chart(experiment.unit, drawn));
     }
-    section.querySelector(".tally").textContent = tally(list);
+    section.querySelector(".tally").textContent = window.discreetOutcomes.tally(list);
     var lines = section.querySelector("ol");
     if (!list.length) {
       lines.replaceChildren();
@@ -243,72 +235,56 @@
     lines.prepend(line);
   }
 
-  // How many guesses of each kind were right, with Wilson's interval of their share at 95 %.
-  function tally(list) {
-    var right = {}, all = {}, bounds = {};
-    list.forEach(function (outcome) {
-      outcome.guesses.forEach(function (one) {
-        all[one.label] = (all[one.label] || 0) + 1;
-        right[one.label] = (right[one.label] || 0) + Number(one.is_right);
-        bounds[one.label] = one.bound;
-      });
-    });
-    return Object.keys(all).map(function (label) {
-      var ends = shareInterval(right[label], all[label]);
-      return label + ": right " + right[label] + " of " + all[label] + " times, so its share is " +
-        ends.join(" to ") + " %" + (bounds[label] ? " (" + bounds[label] + ")" : "");
-    }).join("; ");
-  }
-
-  function shareInterval(right, all) {
-    var z = 1.96, share = right / all, under = 1 + z * z / all;
-    var middle = (share + z * z / (2 * all)) / under;
-    var half = z * Math.sqrt(share * (1 - share) / all + z * z / (4 * all * all)) / under;
-    return [middle - half, middle + half].map(function (end) {
-      return String(Math.round(100 * Math.min(Math.max(end, 0), 1)));
-    });
-  }
-
-  function same(list, outcome) {
-    var drawn = list.filter(function (one) { return one.points.length; });
-    var size = outcome.points.length;
-    return !drawn.length || !size || drawn[0].points.length === size;
-  }
-
   function run(experiment) {
-    var before = Promise.resolve(shown);
     var ticket = tickets[experiment.name] = {};
-    var undo = function () {};
-    if (experiment.advances) {
-      var slider = form.elements[experiment.advances];
-      if (shown.is_refused) return;
-      var standing = slider.value;
+    var undo = function () { return Promise.resolve(); };
+    var topic = topicOf(), paid = Promise.resolve(true);
+    if (experiment.isCharged) {
+      var before = asked, counted = counts;
       undo = function () {
-        slider.value = standing; // what was not answered does not count
+        asked = before; // a question that was not answered does not count
+        counts = counted;
         return move();
       };
-      slider.value = String(Math.min(Number(slider.value) + 1, Number(slider.max)));
-      before = move();
+      paid = charge(topic);
     }
     wait(experiment, true);
-    before.then(function (view) {
-      if (!view) throw new Error("the question was not sent");
-      if (view.is_refused) return null;
+    paid.then(function (isPaid) {
+      if (!isPaid) return null;
       return outcomeOf(experiment).then(function (outcome) {
         if (tickets[experiment.name] !== ticket) return; // its controls have moved since
-        var list = outcomes[experiment.name] || [];
-        if (!same(list, outcome)) clear(experiment);
+        outcome = Object.assign({ topic: topic }, outcome);
         (outcomes[experiment.name] = outcomes[experiment.name] || []).push(outcome);
         showOutcomes(experiment);
         sayNewest(outcome.says + (outcome.says.slice(-1) === "." ? "" : "."));
         if (outcome.overlays.length) showCharts();
       });
     }).catch(function (error) {
+      if (tickets[experiment.name] !== ticket) return null;
       return undo().then(function () {
         say("No answer came: " + error.message + ". Is discreet explore still running?", true);
       });
     }).then(function () {
       if (tickets[experiment.name] === ticket) wait(experiment, false);
+    });
+  }
+
+  // Takes the view's step: the question is counted, or the ledger refuses it.
+  function charge(topic) {
+    var price = places()[facts.history.price];
+    return viewAt(viewKey()).then(function (view) {
+      if (view.step.refusal) {
+        sayNewest("");
+        show(view, view.step);
+        return false;
+      }
+      var name = facts.controls[facts.history.topic].texts[topic];
+      asked = asked.concat(Object.assign({ topic: name }, view.step));
+      counts = counts.map(function (count, n) { return count + Number(n === price); });
+      return move().then(function (found) {
+        if (!found) throw new Error("the question was not sent");
+        return true;
+      });
     });
   }
 
@@ -350,7 +326,7 @@
     facts.controls.forEach(function (control, n) {
       if (control.name !== name) return;
       facts.experiments.forEach(function (experiment) {
-        if (!experiment.own[n]) return;
+        if (!experiment.own[n] || experiment.isCharged) return;
         clear(experiment);
         begin(experiment);
       });
@@ -364,8 +340,10 @@
   form.addEventListener("submit", function (event) { event.preventDefault(); });
   form.addEventListener("reset", function (event) {
     event.preventDefault();
-    facts.start.split("-").forEach(function (place, n) { input(facts.controls[n]).value = place; });
+    var start = facts.start.split("-");
+    facts.controls.forEach(function (control, n) { input(control).value = start[n]; });
     facts.experiments.forEach(clear);
+    forget();
     move();
     facts.experiments.forEach(begin);
   });
@@ -393,9 +371,19 @@
     Array.prototype.forEach.call(document.querySelectorAll("figure, .chart"), window.discreetChart.fit);
   }).observe(document.getElementById("charts"));
 
+  function sameFixed(before) {
+    return facts.controls.every(function (control, n) {
+      return facts.history.fixed.indexOf(control.name) < 0 || before[n] === places()[n];
+    });
+  }
+
   addEventListener("hashchange", function () {
     var before = places();
     recall();
+    if (facts.history && !sameFixed(before)) {
+      forget();
+      facts.experiments.forEach(clear);
+    }
     move();
     places().forEach(function (place, n) {
       if (place !== before[n]) clearAfter(facts.controls[n].name);
