@@ -124,6 +124,7 @@ class Visitor:
         found: dict[str, object] = self.page.evaluate(
             """() => ({
               says: document.getElementById("says").innerText,
+              meaning: document.getElementById("meaning").innerText,
               rows: [...document.querySelectorAll("#table tbody tr")].map(
                 row => [...row.cells].map(cell => cell.innerText)),
               code: document.getElementById("code").textContent,

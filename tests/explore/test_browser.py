@@ -49,6 +49,7 @@ def check_shown(visitor: Visitor, view: View) -> None:
     )
     assert found == {
         "says": view.says,
+        "meaning": view.meaning,
         "rows": [list(row) for row in view.rows],
         "code": view.code,
         "titles": [chart.title for chart in view.charts],

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from matplotlib import pyplot
 
 from discreet import Ledger, Limit, Unit, explore, plots
-from discreet.accounting import Pure
+from discreet.accounting import PrivacyLoss, Pure
 from discreet.errors import BudgetExceeded, InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import ControlPlaces, Page, View, read, shown, to_json, written
 from discreet.explore.pages import _budget, _survey
 from discreet.explore.pages._budget import outcome_of
-from discreet.explore.pages._texts import at_most
+from discreet.explore.pages._texts import at_most, meaning
 
 SOME = 7
 
@@ -70,6 +70,41 @@ def check_form(view: View) -> None:
                 else:
                     assert isinstance(x, int | float)
                     assert chart.x.low <= x <= chart.x.high
+
+
+@pytest.mark.parametrize(("name", "places"), list(several()))
+def test_each_view_says_in_the_same_words_what_its_epsilon_means(
+    name: str, places: ControlPlaces
+) -> None:
+    said = pages.view(name, places).meaning
+    if said.startswith("Exact answers have no ε"):
+        assert name in {"attacks", "linking"}
+        return
+    found = re.fullmatch(
+        r"ε = ([\d.]+) means: your data change the probability of any outcome by at most a factor "
+        r"of e\^ε (?:= ([\d.]+)|≤ [\d,]+|≤ 10[⁰¹²³⁴⁵⁶⁷⁸⁹]+)(, except with probability δ = \S+)?\. "
+        r"A guess [a-z ]+ is right at most ([\d.]+) % of the time, instead of 50 %\.",
+        said,
+    )
+    assert found
+    epsilon, factor, rare, right = found.groups()
+    if factor is not None:
+        assert float(factor) == pytest.approx(math.exp(float(epsilon)), rel=0.02)
+    # (e^epsilon + delta) / (1 + e^epsilon) bounds each guess; the loss itself may say less
+    assert 50 <= float(right) <= 100 / (1 + math.exp(-float(epsilon))) * 1.01 + 0.1
+    assert rare is not None or float(epsilon) > 0 or right == "50"
+
+
+def test_the_meaning_is_rounded_against_us() -> None:
+    assert meaning(PrivacyLoss.of(Pure(1))).startswith("ε = 1 means")
+    for epsilon in (0.01, 0.5, math.log(3), 9, 40):
+        said = meaning(PrivacyLoss.of(Pure(epsilon)))
+        right = float(said.partition("right at most ")[2].partition(" %")[0])
+        assert right >= 100 / (1 + math.exp(-epsilon)) - 1e-9
+        factor = re.search(r"e\^ε (?:=|≤) ([\d.,]+)\.", said)
+        assert factor or epsilon > 30
+        if factor:
+            assert float(factor[1].replace(",", "")) >= math.exp(epsilon) * (1 - 1e-12)
 
 
 def test_a_wrong_figure_would_be_found() -> None:

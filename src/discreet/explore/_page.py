@@ -17,13 +17,18 @@ _MOST = 100  # of the questions of one price
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
+def power_of_ten(power: int) -> str:
+    """The power as text, such as 10⁻⁶."""
+    return f"10{str(power).translate(_SUPERSCRIPTS)}"
+
+
 def shown(value: ControlValue) -> str:
     """The value of a control as text: 0.5, 10,000, or a power such as 10⁻⁶."""
     if isinstance(value, str):
         return value
     if 0 < value < 0.001:
         digits, _, power = f"{value:.0e}".partition("e")
-        raised = f"10{str(int(power)).translate(_SUPERSCRIPTS)}"
+        raised = power_of_ten(int(power))
         return raised if digits == "1" else f"{digits} · {raised}"
     return f"{value:,}" if value >= 1000 else f"{value:g}"
 
@@ -58,12 +63,14 @@ class Control:
 class View:
     """The page at one value of each control.
 
-    ``code`` is Python that gives the same numbers: each name of ``figures`` is one of its
-    variables. ``is_refused`` says that a ledger refused the last question. The controls in ``idle``
-    change nothing here. ``step`` is the next question of a page that asks one after another.
+    ``meaning`` says what the epsilon of this view means. ``code`` is Python that gives the same
+    numbers: each name of ``figures`` is one of its variables. ``is_refused`` says that a ledger
+    refused the last question. The controls in ``idle`` change nothing here. ``step`` is the next
+    question of a page that asks one after another.
     """
 
     says: str
+    meaning: str
     charts: tuple[Chart, ...]
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]

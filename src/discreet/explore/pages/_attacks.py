@@ -18,7 +18,14 @@ from discreet.explore._page import (
     Page,
     View,
 )
-from discreet.explore.pages._texts import at_most, at_most_percent, program
+from discreet.explore.pages._texts import (
+    WHICH_VALUE,
+    at_most,
+    at_most_percent,
+    meaning,
+    no_meaning,
+    program,
+)
 from discreet.mechanisms import Bounded, DiscreteLaplace, IntegerArray, release
 from discreet.plots import Axis, Chart, RuleLine, Series
 
@@ -61,6 +68,7 @@ def view(values: ControlValues) -> View:
         figures |= {"epsilon": _cost(each, count), "advantage": _advantage(each, count)}
     return View(
         says=_says(is_noisy=is_noisy, is_difference=is_difference, count=count, bound=bound),
+        meaning=_meaning(each, count) if is_noisy else no_meaning(WHICH_VALUE),
         charts=(_chart(each, count),),
         heads=("questions", "ε of all, by adding up", "right with noise", "with exact answers"),
         rows=tuple(
@@ -129,6 +137,11 @@ def _total(total: int) -> Bounded[int]:
 def _loss(each: float, count: int) -> tuple[float, float]:
     asked = count * DiscreteLaplaceTerm(scale=_scale(each))
     return asked.epsilon(), asked.advantage()
+
+
+@cache
+def _meaning(each: float, count: int) -> str:
+    return meaning(count * DiscreteLaplaceTerm(scale=_scale(each)), guess=WHICH_VALUE)
 
 
 def _cost(each: float, count: int) -> float:

@@ -25,7 +25,7 @@ from discreet.explore._page import (
     View,
     shown,
 )
-from discreet.explore.pages._texts import about, at_most, program
+from discreet.explore.pages._texts import about, at_most, meaning, meaning_of_both, program
 from discreet.plots import Axis, Chart, RuleLine, Series
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def view(values: ControlValues) -> View:
     figures = {"spent": spent, "left": left, "basic": basic, "advanced": advanced, "tight": tight}
     return View(
         says=f"{_history(limit, asked)} {_offer(limit, asked, price)}",
+        meaning=meaning_of_both(spent, _DELTA) if asked else meaning(PrivacyLoss()),
         charts=(_chart(limit),),
         heads=("question", "price ε", "by the ledger", "basic", "advanced", "tight"),
         rows=(("all together", "", *map(at_most, totals)),),

@@ -18,7 +18,7 @@ from discreet.explore._page import (
     View,
     shown,
 )
-from discreet.explore.pages._texts import about, at_most, program
+from discreet.explore.pages._texts import about, at_most, meaning_of_both, program
 from discreet.plots import Axis, Chart, RuleLine, Series
 
 _DELTA = 1e-6
@@ -69,6 +69,7 @@ def view(values: ControlValues) -> View:
             f"With noise multiplier {noise:g} at sampling rate {rate:g}, {fits} into ε = "
             f"{target:g}. For 1,000 steps the noise multiplier must be {about(multiplier, 6)}."
         ),
+        meaning=meaning_of_both(target, _DELTA),
         charts=(_chart(curve, target),),
         heads=("steps", "certified: at least", "at most", "by Renyi alone"),
         rows=tuple((f"{count:,}", *map(at_most, _cost(noise, rate, count))) for count in _SHOWN),

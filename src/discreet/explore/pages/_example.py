@@ -24,7 +24,7 @@ from discreet.explore.pages._clusters import (
     ClusterSides,
     SeparatingLine,
 )
-from discreet.explore.pages._texts import at_most, at_most_percent, program
+from discreet.explore.pages._texts import at_most, at_most_percent, meaning, program
 from discreet.plots import Chart, Series
 
 _RECORDS, _STEPS, _SEED, _RATE, _REACH = 100, 15, 1, 3, 8.8
@@ -89,6 +89,7 @@ def view(values: ControlValues) -> View:
             "and noise hides the rest: however clever, a guess whether the example was there is "
             f"right at most {at_most_percent(bound)} of the time."
         ),
+        meaning=meaning(_clusters.run_loss(noise, 1, _STEPS), DELTA),
         charts=(
             _map(
                 "Plain training",

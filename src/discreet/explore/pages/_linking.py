@@ -17,7 +17,7 @@ from discreet.explore._page import (
     Page,
     View,
 )
-from discreet.explore.pages._texts import at_most_percent, percent, program
+from discreet.explore.pages._texts import at_most_percent, meaning, no_meaning, percent, program
 from discreet.mechanisms import Bounded, DiscreteLaplace, IntegerArray, release
 from discreet.plots import Axis, Chart, RuleLine, Series
 
@@ -27,6 +27,7 @@ _PERSON = Unit("person")
 _PEOPLE, _EACH, _FILMS = 500, 8, 20
 _KNOWN = (0, 1, 2, 3, 4, 5, 6)
 
+_ABOUT = "about the secret rating"
 ROWS, COUNTS = "rows without names", "noisy counts"
 
 _CODE_ROWS = """
@@ -91,6 +92,7 @@ def view(values: ControlValues) -> View:
         figures, code = {"bound": bound, "error": error}, program(_CODE_COUNTS, epsilon=epsilon)
     return View(
         says=says,
+        meaning=_meaning(epsilon) if values["publish"] == COUNTS else no_meaning(_ABOUT),
         charts=(_chart(known, bound),),
         heads=("ratings known", "found alone", "right with rows", "right with noisy counts"),
         rows=tuple(
@@ -164,6 +166,12 @@ def _counted(epsilon: float) -> tuple[float, int]:
     asked = _counts(np.zeros(_FILMS + 1, np.int64))
     mechanism = DiscreteLaplace.for_epsilon(epsilon, asked)
     return (1 + mechanism.privacy_loss(asked).advantage()) / 2, mechanism.error(0.95)
+
+
+@lru_cache(maxsize=16)
+def _meaning(epsilon: float) -> str:
+    asked = _counts(np.zeros(_FILMS + 1, np.int64))
+    return meaning(DiscreteLaplace.for_epsilon(epsilon, asked).privacy_loss(asked), guess=_ABOUT)
 
 
 def _counts(true: IntegerArray) -> Bounded[IntegerArray]:

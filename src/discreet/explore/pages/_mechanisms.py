@@ -16,7 +16,15 @@ from discreet.explore._page import (
     View,
     shown,
 )
-from discreet.explore.pages._texts import about, at_most, at_most_percent, percent, program
+from discreet.explore.pages._texts import (
+    WHICH_VALUE,
+    about,
+    at_most,
+    at_most_percent,
+    meaning,
+    percent,
+    program,
+)
 from discreet.local import RandomizedResponse
 from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, IntegerArray, Sensitivity
 from discreet.mechanisms.selection import ExponentialMechanism
@@ -118,6 +126,7 @@ def _noise(values: ControlValues) -> View:
         tail = "Beyond the two true answers the ratio is e^ε exactly: there the bound is tight."
     return View(
         says=f"You change the true answer by up to {sensitivity}. {tail}",
+        meaning=meaning(loss, delta if is_gaussian else 0),
         charts=charts,
         heads=("fact", "value"),
         rows=(
@@ -146,6 +155,7 @@ def _response(values: ControlValues) -> View:
             f"Who means yes says yes with probability {percent(truth)}; who means no says it, too, "
             f"with probability {percent(1 - truth)}. A yes proves nothing about you."
         ),
+        meaning=meaning(loss, guess=WHICH_VALUE),
         charts=_choice_charts(("yes", "no"), yours, other, values["epsilon"], labels=("yes", "no")),
         heads=("fact", "value"),
         rows=(
@@ -188,6 +198,7 @@ def _exponential(values: ControlValues) -> View:
             f"{sensitivity} from one and give {sensitivity} to another; no probability changes by "
             "more than a factor of e^ε."
         ),
+        meaning=meaning(mechanism.privacy_loss(scores)),
         charts=_choice_charts(
             names, first, second, values["epsilon"], labels=("as is", "your votes moved")
         ),

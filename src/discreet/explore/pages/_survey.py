@@ -13,7 +13,14 @@ from discreet.explore._page import (
     Page,
     View,
 )
-from discreet.explore.pages._texts import at_most, at_most_percent, percent, program
+from discreet.explore.pages._texts import (
+    WHICH_VALUE,
+    at_most,
+    at_most_percent,
+    meaning,
+    percent,
+    program,
+)
 from discreet.local import RandomizedResponse
 from discreet.plots import Axis, Chart, RuleLine, Series
 
@@ -50,6 +57,7 @@ def view(values: ControlValues) -> View:
             f"A yes is {odds:g} times as likely from one who means it as from one who does not. "
             f"{can_tell}"
         ),
+        meaning=meaning(survey.privacy_loss(), guess=WHICH_VALUE),
         charts=(_chart(odds, people),),
         heads=("people", "error at 95 %", "what a person loses"),
         rows=tuple(

@@ -18,7 +18,7 @@ from discreet.explore._page import (
 )
 from discreet.explore.pages import _clusters
 from discreet.explore.pages._clusters import DELTA, PLAIN, PRIVATE, ClusterPoints, SeparatingLine
-from discreet.explore.pages._texts import about, at_most, program
+from discreet.explore.pages._texts import about, at_most, meaning, program
 from discreet.mechanisms import Bounded, IntegerArray, Sensitivity, release
 from discreet.mechanisms.selection import ExponentialMechanism, Moves
 from discreet.plots import Axis, Chart, Series
@@ -61,6 +61,7 @@ def view(values: ControlValues) -> View:
             f"Training cost ε = {at_most(epsilon)}. A temperature above 1 makes the model less "
             f"sure of itself, one below 1 surer. {then}."
         ),
+        meaning=_meaning(noise, 0 if is_public else choice),
         charts=(
             Chart(
                 "How wrong the model’s probabilities are",
@@ -104,8 +105,17 @@ def view(values: ControlValues) -> View:
 
 @lru_cache(maxsize=64)
 def _epsilon(noise: float, choice: float) -> float:
-    run: PrivacyLoss = _clusters.run_loss(noise, 1, _STEPS)
-    return (run + BoundedRange(choice) if choice else run).epsilon(DELTA)
+    return _loss(noise, choice).epsilon(DELTA)
+
+
+@lru_cache(maxsize=64)
+def _meaning(noise: float, choice: float) -> str:
+    return meaning(_loss(noise, choice), DELTA)
+
+
+def _loss(noise: float, choice: float) -> PrivacyLoss:
+    run = _clusters.run_loss(noise, 1, _STEPS)
+    return run + BoundedRange(choice) if choice else run
 
 
 @lru_cache(maxsize=1)

@@ -3,6 +3,12 @@
 import math
 
 from discreet._html import up
+from discreet.accounting import Approximate, PrivacyLoss
+from discreet.explore._page import power_of_ten, shown
+
+WHETHER_IN = "whether you are in the data"
+WHICH_VALUE = "which of two values is yours"
+_MOST_DIGITS = 4
 
 
 def at_most(bound: float, digits: int = 4) -> str:
@@ -28,3 +34,39 @@ def percent(share: float) -> str:
 def at_most_percent(bound: float) -> str:
     """The upper bound of a share in percent, rounded up."""
     return f"{up(100 * bound, 3)} %"
+
+
+def meaning(loss: PrivacyLoss, delta: float = 0, *, guess: str = WHETHER_IN) -> str:
+    """What the epsilon of this privacy loss means: a factor of odds, and a bound of any guess.
+
+    A best guess at even odds is right (1 + advantage) / 2 of the time.
+    """
+    epsilon, right = loss.epsilon(delta), (1 + loss.advantage()) / 2
+    rare = f", except with probability δ = {shown(delta)}" if delta else ""
+    return (
+        f"ε = {at_most(epsilon)} means: your data change the probability of any outcome by at "
+        f"most a factor of e^ε {_factor(epsilon)}{rare}. A guess {guess} is right at most "
+        f"{at_most_percent(min(right, 1))} of the time, instead of 50 %."
+    )
+
+
+def meaning_of_both(epsilon: float, delta: float, *, guess: str = WHETHER_IN) -> str:
+    """What this epsilon at this delta means, for all privacy losses that have them."""
+    return meaning(PrivacyLoss.of(Approximate(epsilon, delta)), delta, guess=guess)
+
+
+def no_meaning(guess: str = WHETHER_IN) -> str:
+    """There is no epsilon."""
+    return (
+        "Exact answers have no ε: nothing bounds how much your data change what is published. A "
+        f"guess {guess} can be right every time."
+    )
+
+
+def _factor(epsilon: float) -> str:
+    """The factor as text, rounded up."""
+    power = math.ceil(epsilon / math.log(10))
+    if power > _MOST_DIGITS:
+        return f"≤ {power_of_ten(power)}"
+    factor = math.exp(epsilon)
+    return f"= {at_most(factor, 3)}" if factor < 100 else f"≤ {math.ceil(factor):,}"

@@ -13,7 +13,7 @@ from discreet.explore._page import (
 )
 from discreet.explore.pages import _clusters
 from discreet.explore.pages._clusters import DELTA, PLAIN, PRIVATE, SeparatingLine
-from discreet.explore.pages._texts import about, at_most, percent, program
+from discreet.explore.pages._texts import about, at_most, meaning, percent, program
 from discreet.plots import Axis, Chart, Series
 
 _RECORDS, _STEPS, _SEED, _REACH = 200, 30, 1, 4.2
@@ -66,6 +66,7 @@ def view(values: ControlValues) -> View:
             f"to length {clip:g}, and adds noise of standard deviation {about(scale)} to their "
             f"sum. {_STEPS} steps cost ε = {at_most(epsilon)} at δ = 10⁻⁵."
         ),
+        meaning=_meaning(noise, batch),
         charts=(
             _map("Plain training", "It settles at the same line every time.", lines[-1]),
             _map("Private training", "Each run ends at another line: the noise moves it.", None),
@@ -131,6 +132,11 @@ def _plain(rate: float) -> tuple[SeparatingLine, ...]:
 @lru_cache(maxsize=512)
 def _epsilon(noise: float, batch: int, steps: int) -> float:
     return _clusters.run_loss(noise, batch / _RECORDS, steps).epsilon(DELTA)
+
+
+@lru_cache(maxsize=64)
+def _meaning(noise: float, batch: int) -> str:
+    return meaning(_clusters.run_loss(noise, batch / _RECORDS, _STEPS), DELTA)
 
 
 def train(values: ControlValues) -> ExperimentOutcome:

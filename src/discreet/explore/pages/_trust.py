@@ -17,7 +17,7 @@ from discreet.explore._page import (
     Page,
     View,
 )
-from discreet.explore.pages._texts import about, at_most, program
+from discreet.explore.pages._texts import WHICH_VALUE, about, at_most, meaning_of_both, program
 from discreet.local import RandomizedResponse
 from discreet.mechanisms import Bounded, DiscreteLaplace, IntegerArray, release
 from discreet.plots import Axis, Chart, Series
@@ -75,6 +75,9 @@ def view(values: ControlValues) -> View:
             f"{about(errors['central'])} if one collector is trusted, by "
             f"{about(errors['shuffled'])} with a shuffler, and by {about(errors['local'])} if "
             f"nobody is trusted: {about(worst)} times as much."
+        ),
+        meaning=meaning_of_both(
+            epsilon, _DELTA if values["model"] == "shuffled" else 0, guess=WHICH_VALUE
         ),
         charts=(_chart(errors, people),),
         heads=("who is trusted", "error of a count, at 95 %", "ε of one report"),

@@ -134,6 +134,7 @@
     refused = refusal || null;
     var view = shown = facts.history ? window.discreetHistory.after(found, asked, refused) : found;
     say(view.says, view.is_refused);
+    document.getElementById("meaning").textContent = view.meaning;
     showIdle(view);
     showCharts();
     showTable(view);
