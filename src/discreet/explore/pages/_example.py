@@ -27,7 +27,7 @@ from discreet.explore.pages._clusters import (
 from discreet.explore.pages._texts import at_most, at_most_percent, meaning, program
 from discreet.plots import Chart, Series
 
-_RECORDS, _STEPS, _SEED, _RATE, _REACH = 100, 15, 1, 3, 8.8
+_RECORDS, _STEPS, _SEED, _RATE, _REACH = 100, 10, 1, 3, 8.8
 _POINTS, _LABELS = _clusters.clusters(_RECORDS, _SEED)
 _DIRECTION = (-0.2, -1.0)  # across the circles
 _EXAMPLE, _WITHOUT = _clusters.RIGHT, 4  # styles; the example is one of the triangles
@@ -202,8 +202,8 @@ def guess(values: ControlValues) -> ExperimentOutcome:
 def guess_often(values: ControlValues) -> ExperimentOutcome:
     """A hundred guesses, each on a model of its own.
 
-    A real run takes half a second. So these are simulated: the same steps for all models at once,
-    with ordinary random numbers.
+    A hundred real runs take too long. So these are simulated: the same steps for all models at
+    once, with ordinary random numbers.
     """
     distance, clip, noise = values["distance"], values["clip"], values["noise"]
     chance = np.random.default_rng()
@@ -283,8 +283,8 @@ PAGE = Page(
             "answer away each time, since he can train both and compare. From a private model he "
             "guesses by the score it gives to the example; the bound holds for every attack. "
             "A few guesses may all be right by chance; a hundred show the share. Their models are "
-            "simulated by the same steps, without `discreet.train`, since a hundred runs take a "
-            "minute."
+            "simulated by the same steps, without `discreet.train`, since a hundred real runs "
+            "take too long."
         ),
         (
             "The two private lines differ even if the example makes no difference: each run has "

@@ -23,7 +23,7 @@ from discreet.mechanisms import Bounded, IntegerArray, Sensitivity, release
 from discreet.mechanisms.selection import ExponentialMechanism, Moves
 from discreet.plots import Axis, Chart, Series
 
-_RECORDS, _STEPS, _CLIP, _RATE = 200, 30, 0.1, 0.5
+_RECORDS, _STEPS, _CLIP, _RATE = 200, 20, 0.1, 0.75
 _LOWEST, _HIGHEST = 0.03, 2.0
 _PRIVATE_POINTS = _clusters.clusters(_RECORDS, 1)
 _PUBLIC_POINTS = _clusters.clusters(100, 9)

@@ -16,8 +16,8 @@ from discreet.explore.pages._clusters import DELTA, PLAIN, PRIVATE, SeparatingLi
 from discreet.explore.pages._texts import about, at_most, meaning, percent, program
 from discreet.plots import Axis, Chart, Series
 
-_RECORDS, _STEPS, _SEED, _REACH = 200, 30, 1, 4.2
-_SOME_STEPS = (1, 2, 5, 10, 15, 20, 25, 30)
+_RECORDS, _STEPS, _SEED, _REACH = 200, 20, 1, 4.2
+_SOME_STEPS = (1, 2, 5, 10, 15, 20)
 _POINTS, _LABELS = _clusters.clusters(_RECORDS, _SEED)
 _PRIVATE_MAP, _ACCURACY = 1, 3  # places of the charts
 

@@ -3,7 +3,7 @@
 Each boundary is the result of private steps, so it may be shown at the price of the whole run.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from discreet._budget import Limit
+from discreet._budget import Limit, Receipt
 from discreet._exact import Number
 from discreet._unit import Unit
 from discreet.ledger import Ledger
@@ -52,6 +52,18 @@ class Watched:
         return "\n".join(["step    epsilon    right", *lines])
 
 
+@dataclass(frozen=True, slots=True)
+class ChargesOnly:
+    """A payer that charges, and leaves the count of steps to the run.
+
+    The ledger ends with the process, as the run does, so that a count in it protects nothing more.
+    """
+
+    charge: Callable[..., Receipt]
+    keep: Callable[..., None]
+    lock: Callable[..., None]
+
+
 def main(*, multiplier: Number = 2, clip: Number = 1, batch: int = 50, rate: float = 2) -> Watched:
     """One run on made-up points."""
     points, labels = made_up(RECORDS)
@@ -78,7 +90,8 @@ def private_steps(
         """The losses of the model in training."""
         return losses(model, part)
 
-    payer = Ledger.in_memory(unit=Unit.ROW, limit=limit)
+    ledger = Ledger.in_memory(unit=Unit.ROW, limit=limit)
+    payer = ChargesOnly(ledger.charge, ledger.keep, ledger.lock)
     with run(model, optimizer, data, made, losses=of_part, payer=payer) as training:
         for ticket in training.batches():
             training.step(ticket)
