@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         mean,
         median,
         min,  # noqa: A004
+        mode,
         open,  # noqa: A004
         quantile,
         share,
@@ -106,6 +107,7 @@ __all__ = [
     "mean",
     "median",
     "min",
+    "mode",
     "open",
     "quantile",
     "release",

@@ -217,7 +217,14 @@ def _aggregates(number: int) -> st.SearchStrategy[Aggregate]:
             name,
             st.sampled_from([Fraction(1, 1000), Fraction(1, 3), Fraction(9, 10)]),
         ),
+        st.builds(
+            Aggregate, st.just(AggregateFunction.MODE), st.sampled_from(_KEYS).map(_value_of), name
+        ),
     )
+
+
+def _value_of(key: str | GroupKey) -> Scalar:
+    return ColumnRef(key) if isinstance(key, str) else key.value
 
 
 _OF_TWO = [one for one in AggregateFunction if ESTIMATORS[one].takes_two]
@@ -225,6 +232,7 @@ _OF_OTHER_FORMS = {
     AggregateFunction.COUNT,
     AggregateFunction.COUNT_UNITS,
     AggregateFunction.QUANTILE,
+    AggregateFunction.MODE,
     *_OF_TWO,
 }
 

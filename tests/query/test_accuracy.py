@@ -37,6 +37,7 @@ TABLE = Table.declared(arrow([]), DECLARATION)
 ARGUMENTS = ["wage", "age", "wage * 2 - age", "age / 7"]
 KINDS = [function.value for function, one in ESTIMATORS.items() if not one.is_in_ranks]
 KINDS.remove("COUNT_UNITS")  # it takes no argument
+KINDS.remove("MODE")  # it takes keys
 LEAST = Fraction(1, 10**6)
 
 

@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 import statistics
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -52,6 +53,7 @@ PLAIN: dict[AggregateFunction, Callable[[Sequence[float]], float | None]] = {
     AggregateFunction.STDDEV_POP: lambda x: statistics.pstdev(x) if x else None,
 }
 PAIRS = [one for one in EVERY if ESTIMATORS[one].takes_two]  # see test_second_moments
+OTHERS = AggregateFunction.COUNT_UNITS, AggregateFunction.MODE  # see test_modes
 COLUMNS = {
     "g": Column.integer(keys=range(4)),
     "x": Column.number(-20, 80),
@@ -113,23 +115,23 @@ def test_without_noise_it_is_what_its_name_says(number: int, unit: Unit) -> None
 def test_each_function_has_a_row_and_names_of_its_own() -> None:
     names = [name for f in EVERY for name in (f.value, *ESTIMATORS[f].other_spellings)]
     assert sorted(names) == sorted(SPELLINGS)
-    assert set(ESTIMATORS) == set(EVERY) == {AggregateFunction.COUNT_UNITS, *PLAIN, *LEVELS, *PAIRS}
+    assert set(ESTIMATORS) == set(EVERY) == {*OTHERS, *PLAIN, *LEVELS, *PAIRS}
 
 
 @pytest.mark.parametrize("name", SPELLINGS)
 def test_each_spelling_is_read_in_any_case(name: str) -> None:
     argument = {AggregateFunction.QUANTILE: "wage, 0.9", AggregateFunction.COUNT_UNITS: "*"}
-    argument |= dict.fromkeys(PAIRS, "wage, wage")
+    argument |= dict.fromkeys(PAIRS, "wage, wage") | {AggregateFunction.MODE: "in_union"}
     given = argument.get(SPELLINGS[name], "wage")
     (asked,) = parse(f"SELECT {name.title()}({given}) FROM wages", WAGES).aggregates
-    ending = "" if given == "*" else "_wage" * (2 if SPELLINGS[name] in PAIRS else 1)
+    ending = "".join(f"_{one}" for one in re.findall(r"[a-z_]+", given))
     assert (asked.function, asked.name) == (
         SPELLINGS[name],
         f"{asked.function.value.lower()}{ending}",
     )
 
 
-_OF_ANYTHING = ("COUNT", "COUNT_DISTINCT", "COUNT_UNITS")
+_OF_ANYTHING = ("COUNT", "COUNT_DISTINCT", "COUNT_UNITS", "MODE")
 
 
 @pytest.mark.parametrize("name", [name for name in SPELLINGS if name not in _OF_ANYTHING])

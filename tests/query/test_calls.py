@@ -265,7 +265,6 @@ def test_a_request_is_answered_again(kind: str) -> None:
 @pytest.mark.parametrize(
     ("call", "advice"),
     [
-        ("MODE(wage)", r"table\.mode"),
         ("HISTOGRAM(wage)", "WIDTH_BUCKET"),
         ("COVAR(wage, educ)", "COVAR_SAMP"),
         ("REGR_SLOPE(wage, educ)", r"table\.regression"),

@@ -197,8 +197,8 @@ def test_the_cases_split_rows() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("wage", "group by bins"),
-        ("wage + 1", "group by bins"),
+        ("wage", "take bins"),
+        ("wage + 1", "take bins"),
         ("note", "--key note="),
         ("LOWER(note)", "don't follow from declared facts"),
         ("far", "--key far="),
@@ -206,7 +206,7 @@ def test_the_cases_split_rows() -> None:
         ("DATE_TRUNC('month', far)", "don't follow from declared facts"),
         ("LENGTH(note) * 100 + MONTH(day) * 2 + age", "more than 1,000,000 groups"),
         ("1 + 1", "the same for all rows"),
-        ("CASE WHEN flag THEN 0.5 ELSE 1 END", "group by bins"),
+        ("CASE WHEN flag THEN 0.5 ELSE 1 END", "take bins"),
         ("CASE WHEN flag THEN note ELSE 'a' END", "don't follow from declared facts"),
     ],
 )

@@ -88,7 +88,11 @@ def test_nothing_known_is_the_whole_range() -> None:
 GROUPS = 20_000
 FEW_GROUPS = 2_000  # whose variances take time
 SIMPLE = [AggregateFunction.COUNT, AggregateFunction.SUM, AggregateFunction.AVG]
-OF_OTHER_FORMS = [AggregateFunction.COUNT_UNITS, AggregateFunction.QUANTILE]  # as COUNT and MEDIAN
+OF_OTHER_FORMS = [  # as COUNT and MEDIAN, and one without intervals
+    AggregateFunction.COUNT_UNITS,
+    AggregateFunction.QUANTILE,
+    AggregateFunction.MODE,
+]
 OTHERS = [  # those of two values: test_second_moments
     one
     for one in AggregateFunction

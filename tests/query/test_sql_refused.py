@@ -127,8 +127,8 @@ SELECT SUM(wage::INT) FROM wages  | `::` (line 1, column 16): columns have their
 SELECT * FROM wages  | `*` (line 1, column 8): SELECT takes keys and aggregates
 SELECT wages.* FROM wages  | table.column
 SELECT SUM(*) FROM wages  | `*` (line 1, column 12): this is no value
-SELECT COUNT() FROM wages  | `COUNT()` (line 1, column 8): COUNT takes one value, or COUNT a *
-SELECT COUNT(wage, year) FROM wages  | COUNT takes one value, or COUNT a *
+SELECT COUNT() FROM wages  | `COUNT()` (line 1, column 8): COUNT takes one value, or a *
+SELECT COUNT(wage, year) FROM wages  | COUNT takes one value, or a *
 SELECT SUM(wage, year) FROM wages  | `SUM(wage, year)` (line 1, column 8): SUM takes one value
 SELECT SUM(wage) FILTER (WHERE in_union) FROM wages  | write SUM(CASE WHEN x > 1 THEN y END)
 SELECT COUNT(*) FILTER (WHERE in_union) FROM wages  | COUNT(CASE WHEN x > 1 THEN 1 END)
@@ -150,7 +150,7 @@ SELECT wage + 1, COUNT(*) FROM wages GROUP BY year  | `wage + 1` (line 1, column
 SELECT COUNT(*) FROM wages GROUP BY 1  | `1` (line 1, column 37): GROUP BY takes columns and
 SELECT COUNT(*) FROM wages GROUP BY ALL  | name the keys
 SELECT COUNT(*) FROM wages GROUP BY year, year  | two columns 'year'
-SELECT COUNT(*) FROM wages GROUP BY wage  | group by bins, such as FLOOR(x / 10)
+SELECT COUNT(*) FROM wages GROUP BY wage  | take bins, such as FLOOR(x / 10)
 SELECT COUNT(*) FROM wages GROUP BY 2  | GROUP BY takes the places 1 to 1 of SELECT
 SELECT COUNT(*) FROM wages GROUP BY 'a'  | it is the same for all rows
 SELECT year AS y, year AS z, COUNT(*) FROM wages GROUP BY year  | is called 'y' already

@@ -43,6 +43,7 @@ from discreet.query._aggregate_functions import (
     mean,
     median,
     min,  # noqa: A004  # read as dp.min
+    mode,
     quantile,
     share,
     stddev,
@@ -112,6 +113,7 @@ __all__ = [
     "mean",
     "median",
     "min",
+    "mode",
     "open",
     "plan_workload",
     "quantile",

@@ -71,6 +71,11 @@ def quantile(value: ColumnExpression | str, level: Number) -> UnnamedAggregate:
     return UnnamedAggregate(AggregateFunction.QUANTILE, expression_of(value).scalar, exact)
 
 
+def mode(value: ColumnExpression | str) -> UnnamedAggregate:
+    """The key of a column or expression that most rows have, or nearly so, NULL skipped."""
+    return aggregate(AggregateFunction.MODE, value)
+
+
 def covar(one: ColumnExpression | str, other: ColumnExpression | str) -> UnnamedAggregate:
     """The covariance of two values as of a sample, divided by n - 1, of the rows where neither is
     NULL."""

@@ -11,6 +11,7 @@ from enum import Enum
 from fractions import Fraction
 
 from discreet.mechanisms.quantiles import QuantileIntervals
+from discreet.mechanisms.selection import BestOfEachGroup, PermuteAndFlip
 from discreet.query._correlation import CorrelationEstimator
 from discreet.query._estimates import (
     Estimates,
@@ -49,6 +50,7 @@ class AggregateFunction(Enum):
     QUANTILE = "QUANTILE"
     MIN = "MIN"
     MAX = "MAX"
+    MODE = "MODE"
 
 
 # --- counts and sums ---
@@ -169,6 +171,26 @@ _EXTREME = Fraction(1, 100)
 _NO_MEAN = "a quantile is drawn among the values within bounds, not interpolated between rows"
 
 
+# --- modes ---
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyMode:
+    """The mechanism of a mode."""
+
+    mechanism: PermuteAndFlip | BestOfEachGroup
+
+
+def _mode(law: NoisyMode, noisy: Noisy, confidence: Fraction) -> Estimates:
+    (numbers,) = noisy
+    unknown, error = [None] * len(numbers), law.mechanism.error(confidence)
+    return Estimates(numbers, unknown, unknown, [error] * len(numbers))
+
+
+def _mode_half_width(law: NoisyMode, _: int, confidence: Fraction) -> HalfWidth:
+    return HalfWidth(float(law.mechanism.error(confidence)))
+
+
 # --- the table ---
 
 ESTIMATORS: dict[AggregateFunction, Estimator] = {
@@ -199,6 +221,14 @@ ESTIMATORS: dict[AggregateFunction, Estimator] = {
     ),
     AggregateFunction.MAX: _at_level(
         1 - _EXTREME, note="MAX is the 0.99 quantile: one row in a hundred lies above it"
+    ),
+    AggregateFunction.MODE: Estimator(
+        (),
+        _mode,
+        _mode_half_width,
+        is_key=True,
+        note="a mode is a key; its error is the number of rows by which the most frequent key may "
+        "have more, so in a group of fewer rows it is any key",
     ),
 }
 

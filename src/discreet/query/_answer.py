@@ -45,7 +45,8 @@ class Answer:
     counts and sums, half the interval's width for others. A mean or variance whose noisy count is
     too small is NULL, its interval all that the declared range allows. A column that is computed
     from aggregates has the same four columns; an end of its interval that the noise leaves open is
-    NULL. The key of a total is NULL. Everything here may be shown to anyone.
+    NULL. A mode is a key without an interval; its error is in rows. The key of a total is NULL.
+    Everything here may be shown to anyone.
     """
 
     table: pa.Table
@@ -252,7 +253,9 @@ def table_of(
 
 
 def _number(row: dict[str, object], name: str) -> tuple[str, str]:
-    value, low, high, _ = (row[column] for column in column_names(name))
+    value, low, high, error = (row[column] for column in column_names(name))
+    if low is None and high is None:
+        return (_figure(value), "–") if error is None else (_key(value), f"within {error:,} rows")
     return _figure(value), f"{_figure(low)} .. {_figure(high)}"
 
 

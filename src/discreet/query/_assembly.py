@@ -1,7 +1,7 @@
 """Assembles an answer's columns from noisy sums: estimates, totals, outputs, chosen rows."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -14,6 +14,7 @@ from discreet._arrays import FloatArray
 from discreet.query._aggregates import ESTIMATORS
 from discreet.query._chosen_rows import AnswerRows, chosen_places
 from discreet.query._columns import ColumnType, KeyValue
+from discreet.query._declaration import Declaration
 from discreet.query._empty_groups import can_be_null
 from discreet.query._enclosed import Enclosed, enclosed, points
 from discreet.query._estimates import Estimates, Numbers
@@ -21,6 +22,7 @@ from discreet.query._evaluation import evaluate
 from discreet.query._expressions import Aggregate, Measure, Scalar
 from discreet.query._forecast import law, level_noise, linear_sources
 from discreet.query._inference import infer
+from discreet.query._keys import keys_of
 from discreet.query._output_types import OutputTypes
 from discreet.query._outputs import (
     linear_form,
@@ -73,17 +75,16 @@ def columns(
     outputs = {one.name: one.value for one in query.after.outputs}
     types = OutputTypes(declaration, keys)
     for name in query.columns:
-        if name in outputs and (kind := types.of(outputs[name])) is not ColumnType.NUMBER:
-            found_values = pa.array(every.values(outputs[name]), _ARROW[kind]).take(taken)
-            arrays |= zip(column_names(name), _without_interval(found_values), strict=True)
-            continue
         if name in aggregates:
-            found = _joined([level.estimates(aggregates[name], confidence) for level in levels])
+            one = aggregates[name]
+            found = _joined([level.estimates(one, confidence) for level in levels])
+            is_key = ESTIMATORS[one.function].is_key
+            made = _of_mode(one, declaration, found) if is_key else _of_numbers(found)
+        elif (kind := types.of(outputs[name])) is not ColumnType.NUMBER:
+            made = _without_interval(pa.array(every.values(outputs[name]), _ARROW[kind]))
         else:
-            found = _joined([_plain(level.output(outputs[name])) for level in levels])
-        made = (found.values, found.low, found.high, found.errors)
-        shown = (_arrow(one).take(taken) for one in made)
-        arrays |= zip(column_names(name), shown, strict=True)
+            made = _of_numbers(_joined([_plain(level.output(outputs[name])) for level in levels]))
+        arrays |= zip(column_names(name), (array.take(taken) for array in made), strict=True)
     return arrays
 
 
@@ -114,7 +115,11 @@ class _NumbersOfLevel:
         """The estimates from the aggregate's own noisy numbers."""
         sources, estimator = self._sources[measure(aggregate)], ESTIMATORS[aggregate.function]
         numbers = [self.level.noisy[one] for one in sources]
-        steps = numbers[0].tolist() if estimator.is_in_ranks else _whole(numbers)
+        steps: Any  # as the estimator has them
+        if estimator.is_in_ranks:
+            steps = numbers[0].tolist()
+        else:
+            steps = _whole(map(_by_group, numbers) if estimator.is_key else numbers)
         noise = law(self.priced, sources, self.level.summed)
         return estimator.estimate(noise, steps, confidence)
 
@@ -239,7 +244,12 @@ def _joined(found: Sequence[Estimates]) -> Estimates:
     )
 
 
-def _whole(numbers: Sequence[Any]) -> list[list[int]]:  # Any: arrays of integers
+def _by_group(chosen: Any) -> list[Any]:  # Any: the number of a key, or of one for each group
+    """The choice in each group."""
+    return list(chosen.values()) if isinstance(chosen, Mapping) else [chosen]
+
+
+def _whole(numbers: Iterable[Any]) -> list[list[int]]:  # Any: arrays or lists of integers
     return [[int(step) for step in steps] for steps in numbers]
 
 
@@ -253,6 +263,18 @@ def _ends(numbers: Numbers) -> Enclosed:
     is_whole = all(isinstance(number, int) for number in numbers)
     is_exact = is_whole and bool(np.all(np.abs(found) < _EXACT))
     return points(found, is_exact=is_exact)
+
+
+def _of_numbers(found: Estimates) -> tuple[pa.Array, ...]:
+    return tuple(_arrow(one) for one in (found.values, found.low, found.high, found.errors))
+
+
+def _of_mode(aggregate: Aggregate, facts: Declaration, found: Estimates) -> tuple[pa.Array, ...]:
+    """The key, no interval, and the error in rows."""
+    (argument,) = aggregate.arguments
+    kind, keys = infer(argument, facts).type, keys_of(argument, facts)
+    chosen = pa.array([keys[int(number or 0)] for number in found.values], _ARROW[kind])
+    return *_without_interval(chosen)[:3], pa.array(found.errors, pa.int64())
 
 
 def _without_interval(values: pa.Array) -> tuple[pa.Array, ...]:

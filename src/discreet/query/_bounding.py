@@ -24,7 +24,7 @@ from discreet.query._compiling import Compiler
 from discreet.query._conversion import clamped, id_of
 from discreet.query._engine import as_bytes, quotient
 from discreet.query._keys import keys_of
-from discreet.query._numbering import comparable, in_memory, placed
+from discreet.query._numbering import comparable, in_memory, placed, with_numbers
 from discreet.query._plan import Plan
 from discreet.query._private_keys import most_of_one_unit, with_private_keys
 from discreet.query._stages import StagedValue, combined
@@ -58,11 +58,17 @@ def bounded_sums(plan: Plan, table: ir.Table) -> ir.Table:
     return _of_several_units(plan, _per_group(plan, rows))
 
 
-def bounded_rows(plan: Plan, table: ir.Table, values: Mapping[str, RowValue]) -> ir.Table:
+def bounded_rows(
+    plan: Plan,
+    table: ir.Table,
+    values: Mapping[str, RowValue],
+    keys: Mapping[str, Sequence[KeyValue]] | None = None,
+) -> ir.Table:
     """The expression of these values in the rows themselves: (place, values..., times).
 
-    Rows without one of the values are left out. A unit's groups, and the number of rows allotted to
-    each, are chosen as for sums. Of the n rows in a group, in the order of their values, about
+    A value that has ``keys`` is the number of its key. Rows without one of the values, or with one
+    that is no key, are left out. A unit's groups, and the number of rows allotted to each, are
+    chosen as for sums. Of the n rows in a group, in the order of their values, about
     every (n / allotted)th is taken: if C rows come up to and including some values, and C' before
     them, then
 
@@ -75,6 +81,8 @@ def bounded_rows(plan: Plan, table: ir.Table, values: Mapping[str, RowValue]) ->
     expressions = {name: combined(comparable, value(compiler)) for name, value in values.items()}
     rows = _rows(plan, table, compiler, expressions)
     rows = rows.filter(*[rows[name].notnull() for name in names])
+    for name, listed in (keys or {}).items():
+        rows = with_numbers(rows, name, listed, name)
     if plan.declaration.unit.column is None:
         return _summed(rows.mutate(**{TIMES: ibis.literal(1, "int64")}), names)
     # 1. the rows allotted in each group of a unit
@@ -99,6 +107,13 @@ def counted_values(plan: Plan, table: ir.Table, value: RowValue) -> ir.Table:
     """The expression of the number of different values in each group: (place, times)."""
     found = bounded_rows(plan, table, {VALUE: value})
     return found.group_by(PLACE).aggregate(**{TIMES: found.count()})
+
+
+def counted_keys(
+    plan: Plan, table: ir.Table, value: RowValue, keys: Sequence[KeyValue]
+) -> ir.Table:
+    """The expression of the number of rows in each group with each key: (place, value, times)."""
+    return bounded_rows(plan, table, {VALUE: value}, {VALUE: keys})
 
 
 def cut_rows(plan: Plan, table: ir.Table) -> ir.Table:

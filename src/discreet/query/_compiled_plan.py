@@ -20,6 +20,7 @@ from discreet.query._bounding import (
     RowValue,
     bounded_rows,
     bounded_sums,
+    counted_keys,
     counted_values,
     cut_rows,
     sum_name,
@@ -28,6 +29,7 @@ from discreet.query._bounding import (
 from discreet.query._compiling import Compiler
 from discreet.query._engine import Engine
 from discreet.query._engine_statement import EngineStatement
+from discreet.query._key_counts import KeyCountsOf
 from discreet.query._plan import Plan, RowsOf
 from discreet.query._private_keys import (
     keys_of_places,
@@ -71,8 +73,8 @@ class CompiledStatements:
 
 @dataclass(frozen=True, slots=True)
 class CompiledPlan:
-    """A plan with its statements: one for all sums, one for each count of different values, and one
-    for the rows of each argument."""
+    """A plan with its statements: one for all sums, one for each count of different values, one for
+    the rows by the keys of each mode, and one for the rows of each argument."""
 
     plan: Plan
     compiled: CompiledStatements
@@ -172,6 +174,9 @@ def _expressions(plan: Plan, table: ir.Table) -> Iterator[ir.Table]:
     for count in plan.counts_of_values:
         assert not isinstance(count.argument, ColumnOutcome | None)  # as `_plan` makes them
         yield counted_values(plan, table, partial(Compiler.scalar, scalar=count.argument))
+    for mode in plan.key_counts:
+        key = partial(Compiler.scalar, scalar=mode.argument)
+        yield counted_keys(plan, table, key, mode.keys)
     for one in _arguments(plan):
         value = partial(Compiler.point, argument=one.argument, grid=one.grid)
         yield bounded_rows(plan, table, {VALUE: value})
@@ -190,6 +195,8 @@ def _parts(plan: Plan, answers: list[pa.Table]) -> Mapping[str, Value | FloatArr
         parts |= _totals(plan, left.pop(0))
     for count in plan.counts_of_values:
         parts[count.name] = _by_place(plan, left.pop(0), TIMES)
+    for mode in plan.key_counts:
+        parts[mode.name] = _by_key(plan, mode, left.pop(0))
     rows = {
         (one.argument, one.grid): _rows(one, answer)
         for one, answer in zip(_arguments(plan), left, strict=True)
@@ -236,6 +243,14 @@ def _by_place(plan: Plan, answer: pa.Table, name: str) -> Value:
     numbers = np.full(len(plan.groups), 0, dtype=object)
     numbers[answer[PLACE].to_numpy()] = [int(value) for value in answer[name].to_pylist()]
     return numbers
+
+
+def _by_key(plan: Plan, mode: KeyCountsOf, answer: pa.Table) -> Value:
+    """The number of rows with each key in each group."""
+    numbers = np.full((len(plan.groups), len(mode.keys)), 0, dtype=np.int64)
+    times = answer[TIMES].cast(pa.int64()).to_numpy()
+    numbers[answer[PLACE].to_numpy(), answer[VALUE].to_numpy()] = times
+    return numbers.reshape(mode.shape(len(plan.groups)))
 
 
 def _rows(one: RowsOf, answer: pa.Table) -> FloatArray:

@@ -71,10 +71,12 @@ class Estimator:
     """One row: the sums that a function needs, or the level of the quantile that it is, and what
     follows from the noisy numbers.
 
-    ``estimate`` and ``half_width`` get `NoisySums`, or the `NoisyQuantile`. ``half_width``
-    forecasts for a group of this many rows. With ``has_stddev`` it doesn't depend on them, and the
-    error is the noise's standard deviation. With ``is_in_ranks`` it is a share of the group's rows,
-    since the values that lie there are private.
+    ``estimate`` and ``half_width`` get `NoisySums`, the `NoisyQuantile` or the `NoisyMode`.
+    ``half_width`` forecasts for a group of this many rows. With ``has_stddev`` it doesn't depend on
+    them, and the error is the noise's standard deviation. With ``is_in_ranks`` it is a share of the
+    group's rows, since the values that lie there are private. With ``is_key`` it chooses one of its
+    argument's keys: the estimate is the number of the key, without an interval, and its error is in
+    rows.
     """
 
     needs: tuple[SumKind, ...]
@@ -82,6 +84,7 @@ class Estimator:
     half_width: Callable[[Any, int, Fraction], HalfWidth]  # Any: the same
     has_stddev: bool = False
     is_in_ranks: bool = False
+    is_key: bool = False
     level: Fraction | None = None
     takes_level: bool = False
     takes_two: bool = False

@@ -7,9 +7,9 @@ from fractions import Fraction
 from discreet import _checks, _html
 from discreet._exact import Number, shown
 from discreet.accounting import PrivacyLoss
-from discreet.mechanisms import DiscreteLaplace
+from discreet.mechanisms import DiscreteLaplace, Gaussian
 from discreet.mechanisms.quantiles import QuantileIntervals
-from discreet.query._aggregates import ESTIMATORS, NoisyQuantile
+from discreet.query._aggregates import ESTIMATORS, NoisyMode, NoisyQuantile
 from discreet.query._columns import Column, written
 from discreet.query._estimates import NoisySum, NoisySums
 from discreet.query._expression_text import condition_text
@@ -17,13 +17,15 @@ from discreet.query._expressions import Aggregate, Measure
 from discreet.query._outputs import linear_form, linear_half_width, linear_stddev
 from discreet.query._plan import Plan
 from discreet.query._post_processing import after_in_words, measure
-from discreet.query._price import Noise, PricedPlan
+from discreet.query._price import ChoiceOfKeys, Noise, PricedPlan
 from discreet.query._private_keys import hidden_in_words
 from discreet.query._query import columns_used
 from discreet.query._ranges import answer_range, is_useless
 from discreet.query._summed_noise import AdditiveNoise, summed
 from discreet.query._sums import SumOf
 from discreet.query._totals import groups_in_each, sets_in_words
+
+PartNoise = NoisySums | NoisyQuantile | NoisyMode
 
 _SIZES = (100, 1_000, 10_000)
 _TYPICAL = (
@@ -37,7 +39,8 @@ _USELESS = " (as wide as the range)"
 class ForecastLine:
     """The expected error of one aggregate: half the interval's width and, for counts and sums, the
     noise's standard deviation. Other errors depend on the number of rows in the group. A quantile's
-    half-width ``is_in_ranks``: a share of the rows, counted from the level.
+    half-width ``is_in_ranks``: a share of the rows, counted from the level. That of a mode
+    ``is_in_rows``: the number by which the most frequent key may have more rows.
 
     The half-width of a variance, covariance or correlation depends on the values. It
     ``is_typical``: for a mean half-way between the middle and an end of the declared range, and a
@@ -54,6 +57,7 @@ class ForecastLine:
     half_width: float
     stddev: float | None
     is_in_ranks: bool = False
+    is_in_rows: bool = False
     is_useless: bool = False
     judged_size: int = field(default=0, repr=False)
     is_typical: bool = False
@@ -70,6 +74,8 @@ class ForecastLine:
         """Half of the interval's width as text."""
         if self.is_in_ranks:
             return f"± {100 * self.half_width:.3g} % of the rows"
+        if self.is_in_rows:
+            return f"at most {self.half_width:,.0f} rows fewer than the most frequent key"
         most = "" if self.worst is None else f" (at most ± {self.worst:,.4g})"
         return f"± {self.half_width:,.4g}{most}"
 
@@ -167,9 +173,12 @@ def forecast(priced: PricedPlan, confidence: Number, group_size: int | None) -> 
 
 
 def _of_aggregate(
-    aggregate: Aggregate, noise: NoisySums | NoisyQuantile, level: Fraction, sizes: Sequence[int]
+    aggregate: Aggregate, noise: PartNoise, level: Fraction, sizes: Sequence[int]
 ) -> list[ForecastLine]:
     name, estimator = aggregate.name, ESTIMATORS[aggregate.function]
+    if isinstance(noise, NoisyMode):
+        error = estimator.half_width(noise, 1, level).size
+        return [ForecastLine(name, None, error, None, is_in_rows=True)]
     if estimator.has_stddev and not isinstance(noise, NoisyQuantile):
         (one,) = noise
         step = 1.0 if one.grid is None else float(one.grid.step)
@@ -219,20 +228,22 @@ def level_noise(
     found: dict[str, AdditiveNoise] = {}
     for source in sources:
         mechanism = priced.mechanisms[source]
-        assert not isinstance(mechanism, QuantileIntervals)  # which no sum has
+        assert isinstance(mechanism, DiscreteLaplace | Gaussian)  # as every sum has
         found[source] = summed(mechanism, groups)
     return found
 
 
-def law(priced: PricedPlan, sources: tuple[str, ...], groups: int = 1) -> NoisySums | NoisyQuantile:
+def law(priced: PricedPlan, sources: tuple[str, ...], groups: int = 1) -> PartNoise:
     """The noise of these sums, each added up over this many groups, and their grids; or the
-    mechanism of the quantile."""
+    mechanism of the quantile or mode."""
     made = []
     for source in sources:
         mechanism = priced.mechanisms[source]
         if isinstance(mechanism, QuantileIntervals):
             rows = priced.plan.rows_named(source)
             return NoisyQuantile(mechanism, rows.is_whole, rows.rounded_within)
+        if isinstance(mechanism, ChoiceOfKeys):
+            return NoisyMode(mechanism)
         one = priced.plan.sum_named(source)
         made.append(NoisySum(summed(mechanism, groups), one.grid, one.shift))
     return tuple(made)
@@ -343,13 +354,23 @@ def _costs(priced: PricedPlan, epsilon: Fraction, delta: Fraction) -> tuple[str,
         f"{float(priced.shares[one.name]):.3g} of the price"
         for one in priced.plan.rows
     )
-    return (f"{price}, charged before any row is read: {priced.privacy_loss}", *drawn, *chosen)
+    modes = (
+        f"{one.name}: one of {len(one.keys):,} keys in each group by the exponential mechanism, "
+        f"{float(priced.shares[one.name]):.3g} of the price"
+        for one in priced.plan.key_counts
+    )
+    return (
+        f"{price}, charged before any row is read: {priced.privacy_loss}",
+        *drawn,
+        *chosen,
+        *modes,
+    )
 
 
 def _noise(priced: PricedPlan, one: SumOf) -> str:
     step = float(one.step)
     mechanism, bounds = priced.mechanisms[one.name], one.sensitivity
-    assert not isinstance(mechanism, QuantileIntervals)  # which no sum has
+    assert isinstance(mechanism, DiscreteLaplace | Gaussian)  # as every sum has
     if isinstance(mechanism, DiscreteLaplace):
         noise = f"discrete Laplace noise of scale {float(mechanism.scale) * step:.6g}"
         return f"L1 sensitivity {bounds.l1 * step:.6g}, {noise}"

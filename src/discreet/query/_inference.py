@@ -345,18 +345,25 @@ def _check_names(query: Query) -> None:
         )
 
 
+_OF_ANYTHING = {
+    AggregateFunction.COUNT,
+    AggregateFunction.COUNT_DISTINCT,
+    AggregateFunction.MODE,  # of which the plan wants keys
+}
+
+
 def _check_argument(
     function: AggregateFunction, argument: Scalar, declaration: Declaration
 ) -> None:
     fact = infer(argument, declaration)
-    if function in (AggregateFunction.COUNT, AggregateFunction.COUNT_DISTINCT):
+    if function in _OF_ANYTHING:
         return
     if not fact.type.is_numeric:
         is_truth = fact.type is ColumnType.BOOLEAN
         hint = ", such as CASE WHEN ... THEN 1 ELSE 0 END" if is_truth else ""
         raise QueryRefused(
-            f"{function.value}({scalar_text(argument)}): it is {fact.type.value}; only COUNT takes "
-            f"values that are not numbers{hint}"
+            f"{function.value}({scalar_text(argument)}): it is {fact.type.value}; only COUNT "
+            f"and MODE take values that are not numbers{hint}"
         )
     lower, upper = _bounds(argument, fact)
     if lower == upper:

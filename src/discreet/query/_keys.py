@@ -22,6 +22,7 @@ from discreet.query._integer_images import integer_image
 from discreet.query._scalar_rules import ScalarFacts, ScalarFunction
 
 MOST_KEYS = 1_000_000
+_GROUP_BY = "GROUP BY"
 
 
 def keys_of(scalar: Scalar, declaration: Declaration) -> Sequence[KeyValue]:
@@ -32,12 +33,14 @@ def keys_of(scalar: Scalar, declaration: Declaration) -> Sequence[KeyValue]:
     return keys
 
 
-def without_keys(scalar: Scalar, declaration: Declaration) -> str:
+def without_keys(scalar: Scalar, declaration: Declaration, use: str = _GROUP_BY) -> str:
     """In words: why the keys of an expression are private, and how its owner can change that."""
-    return f"GROUP BY {scalar_text(scalar)}: {_advice(scalar, infer(scalar, declaration))}"
+    return f"{use} {scalar_text(scalar)}: {_advice(scalar, infer(scalar, declaration))}"
 
 
-def public_keys(scalar: Scalar, declaration: Declaration) -> Sequence[KeyValue] | None:
+def public_keys(
+    scalar: Scalar, declaration: Declaration, use: str = _GROUP_BY
+) -> Sequence[KeyValue] | None:
     """The keys of an expression in order; None if they don't follow from public facts, or are too
     many. `QueryRefused` for expressions that have no keys at all."""
     fact = infer(scalar, declaration)
@@ -46,9 +49,9 @@ def public_keys(scalar: Scalar, declaration: Declaration) -> Sequence[KeyValue] 
         if keys is not None:
             return keys
     if not columns_in(scalar):
-        raise QueryRefused(f"GROUP BY {scalar_text(scalar)}: it is the same for all rows")
+        raise QueryRefused(f"{use} {scalar_text(scalar)}: it is the same for all rows")
     if fact.type is ColumnType.NUMBER:
-        raise QueryRefused(f"GROUP BY {scalar_text(scalar)}: {_advice(scalar, fact)}")
+        raise QueryRefused(f"{use} {scalar_text(scalar)}: {_advice(scalar, fact)}")
     found = _keys(scalar, fact, declaration)
     return None if found is None else tuple(sorted(set(found)))
 
@@ -145,7 +148,7 @@ def _advice(scalar: Scalar, fact: ScalarFacts) -> str:
         )
     if fact.type is ColumnType.NUMBER:
         return (
-            "its values are no whole numbers, so they can't be listed; group by bins, such as "
+            "its values are no whole numbers, so they can't be listed; take bins, such as "
             "FLOOR(x / 10) or WIDTH_BUCKET(x, 0, 100, 10)"
         )
     return (

@@ -9,18 +9,19 @@ import numpy as np
 
 from discreet._budget import Receipt
 from discreet._exact import Number
-from discreet._unit import Change
 from discreet.accounting import PrivacyLoss
 from discreet.errors import QueryRefused
 from discreet.mechanisms import (
     Release,
     rehearse,
 )
-from discreet.mechanisms.selection import BestOfEachGroup, Moves, PermuteAndFlip, TopK
+from discreet.mechanisms.selection import TopK
 from discreet.query._columns import KeyValue
 from discreet.query._forecast import limits_in_words
 from discreet.query._hand_over import TableRows
+from discreet.query._key_counts import moves_of_counts
 from discreet.query._plan import Plan
+from discreet.query._price import ChoiceOfKeys, choice_of_keys
 from discreet.query._private_keys import refuse_private_keys
 from discreet.query._statistic import Asking, Offer, StatisticForecast
 from discreet.query._statistics import Counts, released_by
@@ -102,7 +103,7 @@ def _choice_of_top(table: TableRows, k: int, epsilon: Number) -> tuple[Counts, T
     plan, counts = table.plan, table.counts()
     if len(plan.groups) < 2:
         raise QueryRefused("top_k chooses among groups: name columns with keys in group_by")
-    moves = Moves.TOGETHER if _is_added(plan) else Moves.ANYHOW
+    moves = moves_of_counts(plan.declaration)
     return counts, TopK.for_epsilon(epsilon, counts, range(len(plan.groups)), k=k, moves=moves)
 
 
@@ -179,22 +180,15 @@ def expected_modes(table: TableRows, offer: Offer) -> StatisticForecast:
     )
 
 
-def _choice_of_modes(
-    table: TableRows, epsilon: Number
-) -> tuple[Counts, PermuteAndFlip | BestOfEachGroup]:
+def _choice_of_modes(table: TableRows, epsilon: Number) -> tuple[Counts, ChoiceOfKeys]:
     plan = table.plan
     refuse_private_keys(plan, "mode")
     groups, candidates = _groups_and_candidates(plan)
     if len(candidates) < 2:
         raise QueryRefused(f"mode chooses among values: {plan.query.key_names[-1]} has one key")
-    moves = Moves.TOGETHER if _is_added(plan) else Moves.ANYHOW
-    places = range(len(candidates))
+    moves = moves_of_counts(plan.declaration)
     counts = table.counts(_shape(groups, candidates))
-    if len(groups) == 1:
-        return counts, PermuteAndFlip.for_epsilon(epsilon, counts, places, moves=moves)
-    return counts, BestOfEachGroup.for_epsilon(
-        epsilon, counts, groups=range(len(groups)), candidates=places, moves=moves
-    )
+    return counts, choice_of_keys(epsilon, counts, len(groups), len(candidates), moves=moves)
 
 
 def _shape(groups: Sized, candidates: Sized) -> tuple[int, ...]:
@@ -208,10 +202,3 @@ def _groups_and_candidates(
     """The groups by the other keys, and the values of the last one."""
     groups = tuple(dict.fromkeys(group[:-1] for group in plan.groups))
     return groups, tuple(dict.fromkeys(group[-1] for group in plan.groups))
-
-
-def _is_added(plan: Plan) -> bool:
-    """Whether no count falls when a unit comes. Through another table, a key that two units count
-    for is in no group."""
-    facts = plan.declaration
-    return facts.unit.change is Change.ADD_REMOVE and facts.through is None

@@ -39,11 +39,18 @@ def placed(rows: ir.Table, columns: Sequence[str], keys: Sequence[Sequence[KeyVa
     group instead of them: groups are in the order of `itertools.product` over the keys."""
     rows = rows.mutate(place=ibis.literal(0, "int64"))
     for index, (column, values) in enumerate(zip(columns, keys, strict=True)):
-        table = in_memory(f"keys{index}", _key_table(index, values))
-        rows = rows.inner_join(table, comparable(rows[column]) == table[f"value{index}"])
-        rows = rows.mutate(place=rows.place * len(values) + rows[f"number{index}"])
-        rows = rows.drop(column, f"value{index}", f"number{index}")
+        rows = with_numbers(rows, column, values, str(index))
+        rows = rows.mutate(place=rows.place * len(values) + rows[column]).drop(column)
     return rows
+
+
+def with_numbers(rows: ir.Table, column: str, keys: Sequence[KeyValue], label: str) -> ir.Table:
+    """The rows whose value in this column is among the keys, with the number of the key instead of
+    it. The label is that of the keys' table, and of no other one in the expression."""
+    value, number = f"value_{label}", f"number_{label}"
+    table = in_memory(f"keys{label}", _key_table(value, number, keys))
+    rows = rows.inner_join(table, comparable(rows[column]) == table[value])
+    return rows.mutate(**{column: rows[number]}).drop(value, number)
 
 
 def in_memory(name: str, rows: pa.Table) -> ir.Table:
@@ -52,11 +59,11 @@ def in_memory(name: str, rows: pa.Table) -> ir.Table:
     return ibis.memtable(rows).op().copy(name=f"discreet_{name}").to_expr()
 
 
-def _key_table(index: int, keys: Sequence[KeyValue]) -> pa.Table:
+def _key_table(value: str, number: str, keys: Sequence[KeyValue]) -> pa.Table:
     values = [utf8(key) if isinstance(key, str) else key for key in keys]
     return pa.table(
         {
-            f"value{index}": pa.array(values, _ARROW_TYPES[type(keys[0])]),
-            f"number{index}": pa.array(range(len(keys)), pa.int64()),
+            value: pa.array(values, _ARROW_TYPES[type(keys[0])]),
+            number: pa.array(range(len(keys)), pa.int64()),
         }
     )

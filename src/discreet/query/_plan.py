@@ -24,7 +24,8 @@ from discreet.query._expression_text import scalar_text
 from discreet.query._expressions import Aggregate, Scalar
 from discreet.query._grid import SumGrid
 from discreet.query._inference import check, infer
-from discreet.query._keys import MOST_KEYS, public_keys
+from discreet.query._key_counts import KeyCountsOf, key_counts_of
+from discreet.query._keys import MOST_KEYS, public_keys, without_keys
 from discreet.query._post_processing import check_post_processing
 from discreet.query._public_facts import facts_text
 from discreet.query._query import Query, columns_used
@@ -62,8 +63,9 @@ class RowsOf:
 class Plan:
     """A checked query, with all public facts that its answer depends on.
 
-    ``groups`` are all combinations of the declared keys, in order. The engine computes ``sums`` and
-    ``rows`` for each of them. ``sources`` names, for each aggregate, the parts it is made from.
+    ``groups`` are all combinations of the declared keys, in order. The engine computes ``sums``,
+    ``rows`` and ``key_counts`` for each of them. ``sources`` names, for each aggregate, the parts
+    that it is made from.
 
     Keys at the places ``private`` come from the rows. Then the groups are unknown, and there are
     none here, until a release finds those whose count passes a threshold (`_private_keys`).
@@ -76,6 +78,7 @@ class Plan:
     sources: tuple[tuple[str, ...], ...]
     rows: tuple[RowsOf, ...] = ()
     private: tuple[int, ...] = ()
+    key_counts: tuple[KeyCountsOf, ...] = ()
 
     @property
     def most_groups(self) -> int:
@@ -90,12 +93,13 @@ class Plan:
 
     @property
     def parts(self) -> tuple[AnyPart, ...]:
-        """The sums and rows as parts of one computation."""
+        """The sums, rows and counts of keys as parts of one computation."""
         if self.private:
             return self._parts_under_keys
-        shape = (len(self.groups),)
-        sums = (Part(one.name, shape, one.sensitivity, is_wide=True) for one in self.sums)
-        return (*sums, *(self._rows_part(one) for one in self.rows))
+        groups = len(self.groups)
+        sums = (Part(one.name, (groups,), one.sensitivity, is_wide=True) for one in self.sums)
+        keys = (Part(one.name, one.shape(groups), one.sensitivity) for one in self.key_counts)
+        return (*sums, *(self._rows_part(one) for one in self.rows), *keys)
 
     @property
     def _parts_under_keys(self) -> tuple[AnyPart, ...]:
@@ -149,6 +153,11 @@ class Plan:
         (found,) = (one for one in self.sums if one.name == name)
         return found
 
+    def key_counts_named(self, name: str) -> KeyCountsOf:
+        """The counts of keys of this name."""
+        (found,) = (one for one in self.key_counts if one.name == name)
+        return found
+
     def rows_named(self, name: str) -> RowsOf:
         """The rows of this name."""
         (found,) = (one for one in self.rows if one.name == name)
@@ -174,10 +183,19 @@ def _plan(query: Query, declaration: Declaration) -> Plan:
     there = _UNBOUNDED if private else len(groups)
     sums: dict[str, SumOf] = {}
     rows: dict[str, RowsOf] = {}
+    key_counts: dict[str, KeyCountsOf] = {}
     sources: list[tuple[str, ...]] = []
     for aggregate in query.aggregates:
         _check_count(aggregate)
         level = _level(aggregate)
+        if ESTIMATORS[aggregate.function].is_key:
+            if private:
+                why = without_keys(query.named_keys[private[0]].value, declaration)
+                raise QueryRefused(f"MODE needs groups with declared keys. {why}")
+            counted = key_counts_of(aggregate.argument, declaration, there)
+            key_counts[counted.name] = counted
+            sources.append((counted.name,))
+            continue
         if level is not None:
             wanted = _rows_of(aggregate.argument, level, declaration)
             rows[wanted.name] = wanted
@@ -191,7 +209,8 @@ def _plan(query: Query, declaration: Declaration) -> Plan:
         made_first = sum_of(SumKind.ROWS if is_by_row else SumKind.UNITS, None, declaration, there)
         sums[made_first.name] = made_first
     plain, listed = tuple(sums.values()), tuple(rows.values())
-    return Plan(declaration, query, groups, plain, tuple(sources), listed, private)
+    counts = tuple(key_counts.values())
+    return Plan(declaration, query, groups, plain, tuple(sources), listed, private, counts)
 
 
 def _check_count(aggregate: Aggregate) -> None:

@@ -237,6 +237,11 @@ class _Check:
         aggregate = value.aggregate
         if all(measure(one) != Measure(aggregate) for one in self.query.aggregates):
             raise QueryRefused(f"{scalar_text(value)}: the question doesn't ask for it")
+        if ESTIMATORS[aggregate.function].is_key:
+            raise QueryRefused(
+                f"{aggregate_text(aggregate)} is a key, not a number: it is a column of SELECT by "
+                "itself, and is not in HAVING, ORDER BY or a computed column"
+            )
         if not value.is_share:
             return
         function = aggregate.function

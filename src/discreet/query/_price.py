@@ -18,10 +18,12 @@ from discreet.accounting._analytic import gaussian_multiplier
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, Together
 from discreet.mechanisms.quantiles import QuantileIntervals
+from discreet.mechanisms.selection import BestOfEachGroup, Moves, PermuteAndFlip
 from discreet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold
 from discreet.mechanisms.thresholds._keys import FOR_KEYS
 from discreet.mechanisms.thresholds._keys_first import KeysFirst, alone
 from discreet.mechanisms.thresholds._noisy_counts import threshold_for
+from discreet.query._key_counts import moves_of_counts
 from discreet.query._plan import Plan
 from discreet.query._post_processing import measure, most_parts
 from discreet.query._private_keys import most_of_one_unit, refuse_without_delta
@@ -76,7 +78,8 @@ class QuestionPrice:
             )
 
 
-PartMechanism = DiscreteLaplace | Gaussian | QuantileIntervals
+ChoiceOfKeys = PermuteAndFlip | BestOfEachGroup
+PartMechanism = DiscreteLaplace | Gaussian | QuantileIntervals | ChoiceOfKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,9 @@ class PricedPlan:
         """The mechanisms as one."""
         if not self.plan.private:
             return Together(self.mechanisms)
-        others = dict(self.mechanisms)
+        others = {
+            name: one for name, one in self.mechanisms.items() if not isinstance(one, ChoiceOfKeys)
+        }
         noise = others.pop(first := self.plan.deciding.name)
         assert not isinstance(noise, QuantileIntervals)  # which no sum has
         return KeysFirst(
@@ -128,21 +133,21 @@ class PricedPlan:
 
 def price_plan(plan: Plan, price: QuestionPrice, confidence: Number) -> PricedPlan:
     """The plan with the mechanisms for this price. Where both kinds of noise are possible, it takes
-    the one whose half-widths at this confidence have the smaller product. Quantiles take their
-    share of epsilon without a delta."""
+    the one whose half-widths at this confidence have the smaller product. Quantiles and modes take
+    their share of epsilon without a delta."""
     if plan.private and price.delta == 0:
         refuse_without_delta(plan)
     shares, level = _shares(plan, price), _checks.probability(confidence=confidence)
-    quantiles = _quantiles(plan, price, shares, level)
+    drawn = _quantiles(plan, price, shares, level) | _choices(plan, price, shares)
     offers = []
     if price.noise is not Noise.GAUSSIAN or not plan.sums:
-        noise = quantiles | _laplace(plan, price, shares)
+        noise = drawn | _laplace(plan, price, shares)
         offers.append(_with_threshold(PricedPlan(plan, noise, shares), price.delta))
     if price.noise is not Noise.LAPLACE and price.delta > 0 and plan.sums:
         # with private keys, half of delta is for the noise, nearly half for the keys
         half = price.delta / 2 if plan.private else price.delta
         with suppress(ArithmeticError):  # of a price that is too large for any such noise
-            noise = quantiles | _gaussian(plan, replace(price, delta=half), shares)
+            noise = drawn | _gaussian(plan, replace(price, delta=half), shares)
             offers.append(_with_threshold(PricedPlan(plan, noise, shares), half * FOR_KEYS))
     if not offers:
         raise InvalidArgument(
@@ -161,7 +166,7 @@ def _with_threshold(priced: PricedPlan, delta: Fraction) -> PricedPlan:
         return priced
     check_scale(priced.mechanisms.values())
     noise = priced.mechanisms[first := priced.plan.deciding.name]
-    assert not isinstance(noise, QuantileIntervals)  # which no sum has
+    assert isinstance(noise, DiscreteLaplace | Gaussian)  # as every sum has
     threshold = threshold_for(delta, noise.law, priced.plan.bounded().only(first))
     return replace(priced, threshold=threshold)
 
@@ -170,8 +175,7 @@ def check_scale(mechanisms: Iterable[PartMechanism]) -> None:
     """Refuse noise that could leave the range of floats, in which intervals are computed. At the
     largest standard deviation allowed, 1e308 is more than 1e100 of them away."""
     try:
-        additive = (m for m in mechanisms if not isinstance(m, QuantileIntervals))
-        widest = max((mechanism.stddev_of_noise() for mechanism in additive), default=0)
+        widest = max((one.stddev_of_noise() for one in _additive(mechanisms)), default=0)
     except ArithmeticError:
         widest = math.inf
     if not widest < _WIDEST:
@@ -220,6 +224,44 @@ def _quantiles(
     }
 
 
+def _choices(
+    plan: Plan, price: QuestionPrice, shares: Mapping[str, Fraction]
+) -> dict[str, PartMechanism]:
+    """The choice of a key in each group: one price for all groups."""
+    moves, groups = moves_of_counts(plan.declaration), len(plan.groups)
+    return {
+        one.name: choice_of_keys(
+            shares[one.name] * price.epsilon,
+            _part(plan, one.name),
+            groups,
+            len(one.keys),
+            moves=moves,
+        )
+        for one in plan.key_counts
+    }
+
+
+def choice_of_keys(
+    epsilon: Number, counts: Bounded[Any], groups: int, keys: int, *, moves: Moves
+) -> ChoiceOfKeys:
+    """The mechanism that chooses, by the counts of this many keys, the number of one in each group,
+    and costs exactly this epsilon."""
+    if groups == 1:
+        return PermuteAndFlip.for_epsilon(epsilon, counts, range(keys), moves=moves)
+    return BestOfEachGroup.for_epsilon(
+        epsilon, counts, groups=range(groups), candidates=range(keys), moves=moves
+    )
+
+
+def of_one_group(mechanism: PartMechanism) -> PartMechanism:
+    """The same noise for one group."""
+    if isinstance(mechanism, QuantileIntervals):
+        return replace(mechanism, groups=1)
+    if isinstance(mechanism, BestOfEachGroup):
+        return PermuteAndFlip(mechanism.candidates, mechanism.rate, moves=mechanism.moves)
+    return mechanism
+
+
 def _of_quantile(plan: Plan, name: str, confidence: Fraction) -> Fraction:
     """The confidence of a quantile's interval, of which outputs may need a higher one."""
     pairs = zip(plan.query.aggregates, plan.sources, strict=True)
@@ -260,5 +302,9 @@ def _gaussian(
 
 
 def _size(one: PricedPlan, confidence: Number) -> float:
-    additive = (m for m in one.mechanisms.values() if not isinstance(m, QuantileIntervals))
+    additive = _additive(one.mechanisms.values())
     return math.fsum(math.log(max(m.error(confidence), 0.5)) for m in additive)
+
+
+def _additive(mechanisms: Iterable[PartMechanism]) -> list[DiscreteLaplace | Gaussian]:
+    return [one for one in mechanisms if isinstance(one, DiscreteLaplace | Gaussian)]

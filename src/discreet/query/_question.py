@@ -13,7 +13,6 @@ from discreet._exact import Number
 from discreet.accounting import PrivacyLoss
 from discreet.errors import QueryRefused
 from discreet.mechanisms import Door, RowsPart, rehearse, release_through
-from discreet.mechanisms.quantiles import QuantileIntervals
 from discreet.query import _compiled_plan, _engine, _forecast, _price
 from discreet.query._accuracy import Within, named_price, price_for_error
 from discreet.query._answer import Answer, assemble, table_of
@@ -261,10 +260,9 @@ def _rehearse(offered: _price.PricedPlan, confidence: Number) -> None:
     for part in few.plan.parts:
         if isinstance(part, RowsPart):
             nothing[part.name] = part.checked([])
-    of_one = {
-        name: replace(m, groups=1) if isinstance(m, QuantileIntervals) else m
-        for name, m in few.mechanisms.items()
-    }
+    for one in few.plan.key_counts:
+        nothing[one.name] = np.zeros(one.shape(1), dtype=np.int64)
+    of_one = {name: _price.of_one_group(m) for name, m in few.mechanisms.items()}
     _rehearsed(replace(few, mechanisms=of_one), nothing, confidence)
 
 

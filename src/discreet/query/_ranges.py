@@ -14,6 +14,7 @@ _COUNTS = {
     AggregateFunction.COUNT,
     AggregateFunction.COUNT_DISTINCT,
     AggregateFunction.COUNT_UNITS,
+    AggregateFunction.MODE,
 }
 
 # for each function, the width of its range from the widths of its arguments' and the group's rows
@@ -30,13 +31,14 @@ _WIDTHS: dict[AggregateFunction, Callable[[Sequence[float], int], float]] = {
     AggregateFunction.COVAR_SAMP: lambda widths, _: widths[0] * widths[1],
     AggregateFunction.COVAR_POP: lambda widths, _: widths[0] * widths[1] / 2,
     AggregateFunction.CORR: lambda *_: 2,
+    AggregateFunction.MODE: lambda _, rows: 2 * rows,
 }
 
 
 def answer_range(aggregate: Aggregate, declaration: Declaration, rows: int) -> float | None:
     """The width of the range of an aggregate over a group of this many rows, by the declared bounds
     alone; None if it is not known. Of a quantile, in
-    shares of the rows, on both sides of its level."""
+    shares of the rows, on both sides of its level; of a mode, in rows."""
     width = _WIDTHS.get(aggregate.function)
     level = aggregate.level or ESTIMATORS[aggregate.function].level
     if level is not None:

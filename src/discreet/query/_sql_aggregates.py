@@ -90,8 +90,11 @@ def _asked(node: exp.Expr, reader: TreeReader) -> list[AskedAggregate]:
 
 
 def _within_group(node: exp.Expr, reader: TreeReader) -> list[AskedAggregate]:
-    """PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x): the quantile, from the other end for DESC."""
+    """PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x): the quantile, from the other end for DESC.
+    MODE() has no level."""
     call, keys = node.this, node.expression.expressions
+    if call.name.upper() == "MODE" and not call.expressions and len(keys) == 1:
+        return [AskedAggregate(AggregateFunction.MODE, (read_scalar(bare(keys[0].this), reader),))]
     levels = _levels(call.expressions[0], reader) if len(call.expressions) == 1 else None
     if call.name.upper() not in _IN_ORDER or levels is None or len(keys) != 1:
         raise reader.refused(node, _ORDERED)
@@ -125,7 +128,8 @@ def _arguments(
         return node.expressions, [None]
     if not estimator.takes_level:
         if len(node.expressions) != 1:
-            raise reader.refused(node, f"{name} takes one value, or COUNT a *")
+            example = "or a *" if name.startswith("COUNT") else f"as in {name}(wage)"
+            raise reader.refused(node, f"{name} takes one value, {example}")
         return node.expressions, [None]
     if len(node.expressions) == 1 and node.name.upper() in _IN_ORDER:
         raise reader.refused(node, _ORDERED)

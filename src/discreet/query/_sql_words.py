@@ -109,7 +109,6 @@ REFUSED_WORDS = _table(
 # names before a parenthesis that get their own advice
 REFUSED_CALLS = _table(
     ("FILTER", "write SUM(CASE WHEN x > 1 THEN y END), or COUNT(CASE WHEN x > 1 THEN 1 END)"),
-    ("MODE", 'there is table.mode("x", by="g", epsilon=1) in Python'),
     ("HISTOGRAM", _BINS),
     ("APPROX_TOP_K TOPK TOP_K", _LARGEST),
     ("CORRELATION COVAR COVARIANCE", "write CORR(x, y), COVAR_SAMP(x, y) or COVAR_POP(x, y)"),

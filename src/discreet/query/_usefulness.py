@@ -52,6 +52,11 @@ def _said(line: ForecastLine, counts: Collection[str]) -> str:
             f"{line.name}: in a group of {line.judged_size:,} rows the interval may hold any value "
             f"of the declared range, since it reaches over {line.width[2:]}"
         )
+    if line.is_in_rows:
+        return (
+            f"{line.name}: in a group of {line.judged_size:,} rows it may be any key, since the "
+            f"most frequent one may have {line.half_width:,.0f} rows more"
+        )
     whole = "group itself" if line.name in counts else "declared range"
     return (
         f"{line.name}: in a group of {line.judged_size:,} rows the interval is as wide as the "

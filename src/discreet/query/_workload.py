@@ -21,7 +21,7 @@ from discreet.query._admission import admits_all, count_together
 from discreet.query._answer import Answer
 from discreet.query._expressions import Aggregate
 from discreet.query._forecast import Forecast
-from discreet.query._price import Noise, PartMechanism, QuestionPrice
+from discreet.query._price import ChoiceOfKeys, Noise, PartMechanism, QuestionPrice
 from discreet.query._private_keys import refuse_private_keys
 from discreet.query._query import PostProcessing, Query
 from discreet.query._question import Question
@@ -183,6 +183,8 @@ def _noise_of(questions: Sequence[PlannedQuestion]) -> float:
 def _width(mechanism: PartMechanism) -> float:
     if isinstance(mechanism, QuantileIntervals):
         return mechanism.padding
+    if isinstance(mechanism, ChoiceOfKeys):
+        return max(mechanism.error(_CONFIDENCE), 0.5)
     return mechanism.stddev_of_noise()
 
 
