@@ -33,7 +33,7 @@ from discreet.query._outputs import (
 )
 from discreet.query._post_processing import is_positive, measure, measures_in
 from discreet.query._price import PricedPlan
-from discreet.query._quantile_order import in_order, of_one_value
+from discreet.query._quantile_order import in_order, level_of, of_one_value
 from discreet.query._query import column_names
 from discreet.query._totals import GroupingLevel, TotalKey, grouping_levels, groups_of_keys
 
@@ -108,7 +108,7 @@ class _NumbersOfLevel:
         if not ESTIMATORS[aggregate.function].is_in_ranks:
             return self._alone(aggregate, confidence)
         levels = of_one_value(aggregate, self.priced.plan.query.aggregates)
-        place = [measure(one) for one in levels].index(measure(aggregate))
+        place = [level_of(one) for one in levels].index(level_of(aggregate))
         return in_order([self._alone(one, confidence) for one in levels], place)
 
     def _alone(self, aggregate: Aggregate, confidence: Fraction) -> Estimates:

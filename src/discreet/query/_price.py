@@ -187,26 +187,27 @@ def check_scale(mechanisms: Iterable[PartMechanism]) -> None:
 
 def _shares(plan: Plan, price: QuestionPrice) -> dict[str, Fraction]:
     """Each part's share of the price. An aggregate gets a share by its weight, and divides it
-    equally among its parts; a part that is an aggregate by itself is paid there already."""
+    equally among its parts; a part that is an aggregate by itself is paid there already. Aggregates
+    of the same parts get one share together, by the largest of their weights."""
     names = [aggregate.name for aggregate in plan.query.aggregates]
     unknown = set(price.weights) - set(names)
     if unknown:
         raise InvalidArgument(
             f"weights: {min(unknown)!r} is no aggregate here; there are {', '.join(names)}"
         )
+    weights: dict[tuple[str, ...], Fraction] = {}
+    for name, sources in zip(names, plan.sources, strict=True):
+        weight = price.weights.get(name, Fraction(1))
+        weights[sources] = max(weight, weights.get(sources, weight))
     named = {source for sources in plan.sources for source in sources}
     unnamed = [(part.name,) for part in plan.parts if part.name not in named]  # it finds keys
-    weights = [
-        *(price.weights.get(name, Fraction(1)) for name in names),
-        *(Fraction(1),) * len(unnamed),
-    ]
-    sources_of_all = (*plan.sources, *unnamed)
+    weights |= dict.fromkeys(unnamed, Fraction(1))
     shares = dict.fromkeys((part.name for part in plan.parts), Fraction(0))
-    paid_alone = {sources[0] for sources in sources_of_all if len(sources) == 1}
-    for weight, sources in zip(weights, sources_of_all, strict=True):
+    paid_alone = {sources[0] for sources in weights if len(sources) == 1}
+    for sources, weight in weights.items():
         to_pay = [source for source in sources if source not in paid_alone] or sources
         for source in to_pay:
-            shares[source] += weight / sum(weights) / len(to_pay)
+            shares[source] += weight / sum(weights.values()) / len(to_pay)
     return shares
 
 

@@ -15,15 +15,14 @@ from discreet.query._expressions import Aggregate
 
 
 def of_one_value(aggregate: Aggregate, others: Sequence[Aggregate]) -> list[Aggregate]:
-    """The quantiles among these aggregates of the same value as this one, by their levels."""
-    return sorted(
-        (
-            one
-            for one in others
-            if ESTIMATORS[one.function].is_in_ranks and one.argument == aggregate.argument
-        ),
-        key=_level,
-    )
+    """The quantiles among these aggregates of the same value as this one, one for each level, by
+    their levels."""
+    found = {
+        level_of(one): one
+        for one in others
+        if ESTIMATORS[one.function].is_in_ranks and one.argument == aggregate.argument
+    }
+    return [found[level] for level in sorted(found)]
 
 
 def in_order(found: Sequence[Estimates], place: int) -> Estimates:
@@ -35,7 +34,8 @@ def in_order(found: Sequence[Estimates], place: int) -> Estimates:
     return Estimates(values, low, high, half_of(low, high))
 
 
-def _level(one: Aggregate) -> Fraction:
+def level_of(one: Aggregate) -> Fraction:
+    """The level of the quantile that an aggregate is."""
     level = ESTIMATORS[one.function].level if one.level is None else one.level
     assert level is not None  # a quantile has one
     return level

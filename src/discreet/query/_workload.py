@@ -155,10 +155,10 @@ def _at(
     factor: Fraction,
 ) -> tuple[PlannedQuestion, ...]:
     """The questions by this kind of noise, each at its share of the epsilon times the factor."""
-    aggregates = sum(len(question.query.aggregates) for question, _ in merged)
+    asked = [len(set(question.plan.sources)) for question, _ in merged]
     planned = []
-    for question, serves in merged:
-        share = Fraction(len(question.query.aggregates), aggregates)
+    for (question, serves), aggregates in zip(merged, asked, strict=True):
+        share = Fraction(aggregates, sum(asked))
         epsilon = decimal_down(whole.epsilon * share * factor, digits=12)
         delta = whole.delta if kind is Noise.GAUSSIAN else 0
         price = QuestionPrice(epsilon, delta, noise=kind)
