@@ -23,6 +23,7 @@ STATED: dict[str, Call] = {
             "shape": (),
             "is_wide": False,
             "basis": "b",
+            "facts": "f",
         },
     ),
     "Bounded.real": (
@@ -38,6 +39,7 @@ STATED: dict[str, Call] = {
             "per_unit": 1,
             "unit": PERSON,
             "name": "n",
+            "facts": "f",
         },
     ),
     "Bounded.keys": (

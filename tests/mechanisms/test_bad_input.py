@@ -18,6 +18,7 @@ from tests.mechanisms.statements import STATED
 FINE: dict[str, list[str]] = {
     "name": ["text"],
     "basis": ["text"],
+    "facts": ["text", "empty text"],
     "deciding": ["text"],
     "others": ["empty mapping"],  # of a question that only counts
     "shape": ["empty list"],

@@ -38,6 +38,12 @@ def _run_later(compute: Callable[[], V]) -> Callable[[], V]:
     return compute
 
 
+def _public_facts(facts: str) -> str:
+    if not (isinstance(facts, str) and _checks.is_unicode(facts)):
+        raise InvalidArgument(f"facts = {_checks.quoted(facts)}: give a text, which may be empty")
+    return facts
+
+
 def _a_unit(unit: Unit) -> Unit:
     change_of(unit)
     return unit
@@ -69,7 +75,7 @@ class Bounded(Generic[V]):
     shape: InitVar[tuple[int, ...]] = ()
     is_wide: InitVar[bool] = False
     basis: Text = ASSERTED
-    facts: str = ""
+    facts: Annotated[str, _public_facts] = ""
     parts: tuple[AnyPart, ...] = field(init=False, compare=True)
     is_joint: bool = field(init=False, compare=True)  # whether the parts come as a mapping
 
