@@ -141,6 +141,9 @@ def test_what_can_be_refused_is_refused_before_the_charge() -> None:
     by_row = Table(frame_of(40), unit=dp.Unit.ROW, columns=COLUMNS)
     with pytest.raises(QueryRefused, match="nothing is cut"):
         by_row.agg(n=dp.count()).diagnose(epsilon=1)
+    towns = dp.PublicTable(pd.DataFrame({"town": ["a"], "size": [9]}), name="towns")
+    with pytest.raises(QueryRefused, match="were clamped in the tables: diagnose table"):
+        by_row.join(towns, on="town").agg(age=dp.mean("age")).diagnose(epsilon=1)
     assert len(ledger.history()) == 1
 
 

@@ -113,12 +113,14 @@ class DiagnosisOf:
         if isinstance(source, ComputedSource) and source.is_cut:
             raise QueryRefused(
                 "a join takes each table's rows within its caps, so what they cut can't be seen "
-                "here: diagnose each table by itself"
+                f"here: diagnose each table by itself ({', '.join(source.private_tables)})"
             )
         if asked.declaration.unit.column is None and not _bounded_columns(asked):
-            raise QueryRefused(
-                "nothing is cut: each row is a unit here, and the question uses no bounded column"
-            )
+            why = "the question uses no bounded column"
+            if isinstance(source, ComputedSource):
+                tables = ", ".join(source.private_tables)
+                why = f"columns were clamped in the tables: diagnose {tables}"
+            raise QueryRefused(f"nothing is cut here: each row is a unit, and {why}")
         return DiagnosisOf(source, asked)
 
 

@@ -55,6 +55,11 @@ class LinkedSource(ComputedSource):
         return json.dumps(facts)
 
     @property
+    def private_tables(self) -> tuple[str, ...]:
+        """The table that has the keys."""
+        return (self.through.table,)
+
+    @property
     def is_cut(self) -> bool:
         """Rows beyond the caps are left out."""
         return True

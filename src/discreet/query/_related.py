@@ -94,6 +94,11 @@ class RelationSource(ComputedSource):
         return " ".join(labels)
 
     @property
+    def private_tables(self) -> tuple[str, ...]:
+        """The names of its tables of units."""
+        return tuple(sorted(set(tables_of(self.relation)) - self.catalog.public))
+
+    @property
     def is_cut(self) -> bool:
         """Whether anywhere tables with a unit are joined with one another, or one is reached
         through another."""

@@ -57,6 +57,11 @@ class ComputedSource(ABC):
 
     @property
     @abstractmethod
+    def private_tables(self) -> tuple[str, ...]:
+        """The names of the tables of units from which the rows are made."""
+
+    @property
+    @abstractmethod
     def is_cut(self) -> bool:
         """Whether a unit's rows beyond the caps of tables are left out before these are made."""
 

@@ -133,7 +133,7 @@ def price_suggestion(
     if isinstance(asked.source, ComputedSource):
         raise QueryRefused(
             "caps, bounds and keys are suggested for the rows of a file or frame with ids; these "
-            "are computed from others"
+            f"are computed from others: ask for {', '.join(asked.source.private_tables)}"
         )
     check_schema(asked.source, asked.types, asked.unit)
     needs_cap = asked.unit.column is not None and asked.rows is None
