@@ -209,8 +209,8 @@ class Selection:
         )
 
     def bounds(self, column: str) -> Statistic[Release[tuple[float, float] | None]]:
-        """Tighter bounds that hold most of a column's values; ``None`` if no bin of values seems to
-        hold enough rows."""
+        """Tighter bounds that hold most of a column's values, round numbers; ``None`` if no bin of
+        values seems to hold enough rows."""
         released = partial(released_bounds, self.rows(column))
         return self._statistic("bounds", released, expected_bounds, is_pure=True)
 

@@ -31,6 +31,7 @@ from discreet.mechanisms.statistics import (
 )
 from discreet.query._diagnosis import LEAST_RISK
 from discreet.query._price import check_scale
+from discreet.query._round_numbers import round_ends
 from discreet.query._statistic import Asking, Offer, StatisticForecast
 
 Counts = Bounded[IntegerArray]
@@ -111,8 +112,14 @@ def released_regression(
 
 
 def released_bounds(rows: Bounded[Rows], asking: Asking) -> Release[tuple[float, float] | None]:
-    """The release of bounds that hold most values."""
-    return released_by(rows, ApproximateBounds.for_epsilon(asking.epsilon, rows), asking, "BOUNDS")
+    """The release of bounds that hold most values, rounded outwards to 1, 2 or 5 times a power of
+    ten, as far as the declared bounds reach."""
+    search = ApproximateBounds.for_epsilon(asking.epsilon, rows)
+    found = released_by(rows, search, asking, "BOUNDS")
+    grid = search.grid
+    return found.processed(
+        lambda ends: None if ends is None else round_ends(ends, within=grid), by="round ends"
+    )
 
 
 def released_by(

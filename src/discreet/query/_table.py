@@ -351,8 +351,8 @@ class Table:
         return Selection(self).moments(*columns).release(epsilon=epsilon, delta=delta)
 
     def bounds(self, column: str, *, epsilon: Number) -> Release[tuple[float, float] | None]:
-        """Tighter bounds that hold most of a column's values; ``None`` if no bin of values seems to
-        hold enough rows."""
+        """Tighter bounds that hold most of a column's values, round numbers; ``None`` if no bin of
+        values seems to hold enough rows."""
         return Selection(self).bounds(column).release(epsilon=epsilon)
 
     def rows(self, *columns: str) -> Bounded[Rows]:
@@ -420,7 +420,7 @@ class Table:
                 )
             raise QueryRefused(
                 f"the rows of FROM {self.declaration.name} are computed from declared columns; ask "
-                "this of the tables themselves"
+                f"this of the tables themselves ({', '.join(self.source.private_tables)})"
             )
 
     def __repr__(self) -> str:
