@@ -40,6 +40,8 @@ def is_even(call: Call, drawn: Tensor, rows: ExampleRows, *, was_alike: bool) ->
     name = _name(call.function)
     if rows.dim not in _DIMS[name](call, drawn):
         return False
+    if _is_pick(name, drawn, rows):
+        return not any(map(call.tags.depends, tensors_in((call.args, call.keywords))))
     given = call.args[:3] if name == _ATTENTION else (call.args, call.keywords)
     for one in tensors_in(given):
         if one is drawn:
@@ -103,10 +105,16 @@ def _but_last(number: int) -> _Dims:
     return lambda _, drawn: range(drawn.dim() - number)
 
 
-def _picks(call: Call, _: Tensor) -> Container[int]:
+def _picks(call: Call, drawn: Tensor) -> Container[int]:
     """`multinomial`: each row by itself; the picks of one row without replacement differ."""
     given = call.named("input num_samples replacement")
-    return _FIRST if given["input"].dim() == 2 or given.get("replacement") else _NONE
+    rows = range(drawn.dim() - 1)
+    return range(drawn.dim()) if given.get("replacement") else rows
+
+
+def _is_pick(name: str, drawn: Tensor, rows: ExampleRows) -> bool:
+    """Whether rows are picks by the same weights, of which the last dimension has other places."""
+    return name == "multinomial" and rows.dim == drawn.dim() - 1
 
 
 def _gumbel(call: Call, drawn: Tensor) -> Container[int]:
