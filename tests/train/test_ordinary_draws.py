@@ -84,13 +84,56 @@ def coins(number: int) -> Tensor:
     return found
 
 
+def shifted(m: Queries, x: Tensor, drawn: Tensor) -> Tensor:
+    found: Tensor = m.layer(x) * (drawn * drawn.flip(0))[:, None]
+    return found
+
+
 def hidden(m: Queries, x: Tensor) -> Tensor:
     """Some steps are replaced by a learned one."""
     drawn = torch.rand(len(x), 3, 1) < 0.5
     return torch.where(drawn, m.query, m.layer(x)[:, None].expand(-1, 3, -1))
 
 
+def masked(share: float, *, hides: bool = True) -> Use:
+    """Masked modelling: some steps are hidden, and only these are predicted."""
+
+    def use(m: Queries, x: Tensor) -> Tensor:
+        steps = x[:, None] * torch.arange(1, 4, dtype=x.dtype)[:, None]
+        mask = torch.rand(steps.shape[:2]) < share
+        if hides:
+            found = m.layer(steps.masked_fill(mask[..., None], 0.0))
+        else:
+            found = torch.where(mask[..., None], m.query, m.layer(steps))
+        wrong: Tensor = (found - steps) * mask[..., None]
+        return wrong
+
+    return use
+
+
+def chosen(number: int) -> Tensor:
+    """Classes of a public law that is not even."""
+    chances = torch.arange(1.0, 1 + WIDTH)
+    return torch.multinomial(chances, number, replacement=True)
+
+
+def classes(logits: Tensor, number: int) -> Tensor:
+    law_of: Any = law.Categorical(logits=logits)  # Any: it has no types
+    found: Tensor = law_of.sample((number,))
+    return found
+
+
 RIGHT: dict[str, Use] = {
+    "masked": masked(0.15),
+    "masked by a weight": masked(0.15, hides=False),
+    "masked, mostly": masked(0.85),
+    "classes": lambda m, x: m.layer(x) * classes(torch.zeros(3), len(x))[:, None],
+    "classes by weights": lambda m, x: m.layer(x) * classes(m.norm.weight, len(x))[:, None],
+    "picks": lambda m, x: m.layer(x) * chosen(len(x))[:, None],
+    "as many picks as classes": lambda m, x: (
+        m.layer(x) * torch.multinomial(torch.arange(1.0, 6.0), len(x), replacement=True)[:, None]
+    ),
+    "picks of weights": lambda m, x: m.layer(x) + m.place[chosen(len(x))][:, 0],
     "a normal law of data": lambda m, x: law.Normal(m.layer(x), 1.0).rsample(),
     "a normal law of two": lambda m, x: law.Normal(m.layer(x), F.softplus(m.layer(x))).rsample(),
     "several at once": lambda m, x: (
@@ -128,7 +171,16 @@ ADMITTED: dict[str, Use] = {
         torch.tensor(0.5), logits=m.layer(x)
     ).rsample(),
 }
+ADMISSIBLE = (
+    *("slots", "a diffusion", "a generator", "masked", "masked by a weight", "masked, mostly"),
+    *("classes", "classes by weights", "picks", "as many picks as classes", "picks of weights"),
+)
 WRONG: dict[str, Use] = {
+    "picks, shifted": lambda m, x: shifted(m, x, chosen(len(x))),
+    "classes, shifted": lambda m, x: shifted(m, x, classes(torch.zeros(3), len(x))),
+    "picks of data": lambda m, x: (
+        m.layer(x) * torch.multinomial(x.exp(), len(x), replacement=True)[0][:, None]
+    ),
     "mixup": lambda m, x: m.layer(0.7 * x + 0.3 * x[torch.randperm(len(x))]),
     "exactly half": lambda m, x: x.index_add(
         0, torch.randperm(len(x))[:2], m.layer(x[torch.randperm(len(x))[:2]])
@@ -149,7 +201,7 @@ def test_ordinary_draws_agree_with_a_loop(name: str) -> None:
     agrees(Queries(RIGHT[name]))
 
 
-@pytest.mark.parametrize("name", ["slots", "a diffusion", "a generator", *ADMITTED])
+@pytest.mark.parametrize("name", [*ADMISSIBLE, *ADMITTED])
 def test_ordinary_draws_are_admitted(name: str) -> None:
     assert is_admitted(Queries((RIGHT | ADMITTED)[name]))
 

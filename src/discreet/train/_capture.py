@@ -27,6 +27,7 @@ from discreet.train._arguments import Args, Function, Keywords, tensors_in
 from discreet.train._backward import Backward
 from discreet.train._graph import nodes
 from discreet.train._in_place import changed_by
+from discreet.train._initializers import as_method
 from discreet.train._layouts import RowLayout
 from discreet.train._shared import Shared
 from discreet.train._tag import ExampleRows, OneExample, UntrackedRows
@@ -34,7 +35,7 @@ from discreet.train._tagging import Tagging
 from discreet.train._tags import Tags
 from discreet.train._unseen import WATCHED, Unseen
 from discreet.train._uses import KEEP_FIRST, PerExampleGradients, Use
-from discreet.train._values import CONDITIONS, called
+from discreet.train._values import CONDITIONS, called, refuse_truncation
 
 __all__ = ["Capture", "PerExampleGradients", "Rule", "Rules", "ancestors"]
 
@@ -133,7 +134,7 @@ class Capture(TorchFunctionMode):
         args: Args = (),
         kwargs: Keywords | None = None,
     ) -> Any:
-        keywords = kwargs or {}
+        func, args, keywords = as_method(func, args, kwargs or {})
         if func in _METADATA:
             self.pauses |= func is _SET_GRADIENTS and not args[0]
             return func(*args, **keywords)
@@ -174,6 +175,7 @@ class Capture(TorchFunctionMode):
         if self.replaying:
             self._backward.refuse_draws(func, args, keywords)
         if func in CONDITIONS and self.tags.draws.has(args[0]):
+            refuse_truncation()
             self.has_tossed = True
             return bool(self.answers)
         is_broadcast = func is torch.broadcast_tensors

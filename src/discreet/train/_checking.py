@@ -44,11 +44,11 @@ def check(
     (whole numbers are 0 and 1, which are valid indices of any table). With ``uses_values`` its
     values are used: give public examples, if a loss is defined for few values.
 
-    During the check nothing is random, and parameters are moved a little, since a comparison at
-    parameters of 0 would show nothing. For the same reason gradients that are all 0 or not finite
-    are refused. Afterwards parameters, buffers and random generators are as before. With
-    ``by_unit`` a sum is also compared in which some examples belong to one unit and are clipped as
-    one. With ``hides_shapes`` no error states the shapes of ``like``.
+    During the check random numbers are held at low, middle and high values. Parameters are moved a
+    little, since a comparison at parameters of 0 would show nothing. For the same reason gradients
+    that are all 0 or not finite are refused. Afterwards parameters, buffers and random generators
+    are as before. With ``by_unit`` a sum is also compared in which some examples belong to one unit
+    and are clipped as one. With ``hides_shapes`` no error states the shapes of ``like``.
     """
     values = Values.GIVEN if uses_values else Values.MADE_UP
     compare(
@@ -70,16 +70,23 @@ def compare(
     examples, microbatch = examples_in(like), _microbatch(like, values)
     number = max(1, min(COMPARED, examples - 2))
     start = (examples - number) // 2
-    among = partial(
-        ModelComparison, model, losses, examples, hides_shapes=hides_shapes, values=values
-    )
     with undisturbed(model) as chance, eager():
+        among = partial(
+            ModelComparison,
+            model,
+            losses,
+            examples,
+            chance=chance,
+            hides_shapes=hides_shapes,
+            values=values,
+        )
         middle = among(range(start, start + number))
-        limit = middle.compare(microbatch, clipping, chance)
+        limit = middle.compare(microbatch, clipping)
         if by_unit:
-            middle.compare_as_unit(microbatch, limit)
+            middle.at_each_level(lambda: middle.compare_as_unit(microbatch, limit))
         if examples > number + 2:
-            among(_spread(examples)).compare_once(microbatch, limit)
+            spread = among(_spread(examples))
+            spread.at_each_level(lambda: spread.compare_once(microbatch, limit))
 
 
 def check_among_many(
@@ -96,17 +103,22 @@ def check_among_many(
     The first, a middle and the last example are compared, once.
     """
     examples, microbatch = examples_in(like), _microbatch(like, values)
-    with undisturbed(model), eager():
+    with undisturbed(model) as chance, eager():
         comparison = ModelComparison(
             model,
             losses,
             examples,
             _spread(examples),
+            chance=chance,
             hides_shapes=hides_shapes,
             values=values,
         )
-        comparison.refuse_written(microbatch)
-        comparison.compare_once(microbatch, clipping)
+
+        def compared() -> bool:
+            comparison.refuse_written(microbatch)
+            return comparison.compare_once(microbatch, clipping)
+
+        comparison.at_each_level(compared)
 
 
 def check_drawn(
@@ -152,19 +164,29 @@ def check_padding(
     gradients. ``shortened`` makes two microbatches, padded and not, whose gradients must agree.
     """
     examples = examples_in(like)
-    comparison = ModelComparison(
-        model, losses, examples, range(examples), hides_shapes=hides_shapes, values=values
-    )
-    with undisturbed(model), eager():
-        padded, plain = (
-            comparison.alone(microbatch) for microbatch in shortened(_microbatch(like, values))
+    both = shortened(_microbatch(like, values))
+    with undisturbed(model) as chance, eager():
+        comparison = ModelComparison(
+            model,
+            losses,
+            examples,
+            range(examples),
+            chance=chance,
+            hides_shapes=hides_shapes,
+            values=values,
         )
-        if (name := comparison.differs(padded, plain)) is not None:
-            raise Refused(
-                f"{name}: an example's gradient depends on how far it is padded, and so on the "
-                "longest example beside it; mask padding, in the model and in the loss, or give "
-                "all examples one length"
-            )
+
+        def compared() -> bool:
+            padded, plain = (comparison.alone(microbatch) for microbatch in both)
+            if (name := comparison.differs(padded, plain)) is not None:
+                raise Refused(
+                    f"{name}: an example's gradient depends on how far it is padded, and so on "
+                    "the longest example beside it; mask padding, in the model and in the loss, "
+                    "or give all examples one length"
+                )
+            return True
+
+        comparison.at_each_level(compared)
 
 
 def check_alone(

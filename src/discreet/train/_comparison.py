@@ -16,6 +16,7 @@ from discreet.train._collated import Microbatch
 from discreet.train._deterministic import DeterministicMode
 from discreet.train._engine import Contribution, clipped_sum
 from discreet.train._graph import by_custom_functions
+from discreet.train._held_draws import LEVELS
 from discreet.train._made_up import Values, each, is_same, neighbours
 from discreet.train._microbatch import is_out_of_memory
 from discreet.train._plain_loop import one_by_one
@@ -42,30 +43,40 @@ class ModelComparison:
         examples: int,
         compared: Sequence[int],
         *,
+        chance: DeterministicMode | None = None,
         hides_shapes: bool = False,
         values: Values = Values.MADE_UP,
     ) -> None:
-        self.hides_shapes, self.values = hides_shapes, values
+        """Random numbers are those of ``chance``, or real ones without it."""
+        self.hides_shapes, self.values, self._chance = hides_shapes, values, chance
         self.has_values = values is not Values.MADE_UP
+        repeated = losses if chance is None else chance.repeating(losses)
         self.model, self.losses = (
             model,
-            self._naming_failures(refuse_known_draws(refuse_unintercepted(losses))),
+            self._naming_failures(refuse_known_draws(refuse_unintercepted(repeated))),
         )
+        self._failure: Refused | None = None  # of the losses themselves
         self.examples, self.compared = examples, compared
         device = next((one.device for one in model.parameters()), torch.device("cpu"))
         self._precision = AutocastNotice(device)
 
     # Comparisons
 
-    def compare(
-        self, microbatch: Microbatch, clipping: Clipping | None, chance: DeterministicMode
-    ) -> Clipping:
+    def compare(self, microbatch: Microbatch, clipping: Clipping | None) -> Clipping:
         """Compare, also with other random numbers; returns the clipping that was used."""
-        neighbour = next(self._neighbours(microbatch))
-        self._together(microbatch, Flat(1.0))  # what the engine refuses, it explains best
-        limit = clipping or Flat(self._middle_norm(microbatch))
-        self.refuse_written(microbatch)
-        self.compare_once(microbatch, limit)
+        chance = self._held_draws
+        neighbour, limits = next(self._neighbours(microbatch)), list[Clipping]()
+
+        def compared() -> bool:
+            self._together(microbatch, Flat(1.0))  # what the engine refuses, it explains best
+            limit = clipping or Flat(self._middle_norm(microbatch))
+            self.refuse_written(microbatch)
+            has_compared = self.compare_once(microbatch, limit)
+            limits.extend([limit] * has_compared)
+            return has_compared
+
+        self.at_each_level(compared)
+        limit = limits[0]
         for seed in range(_SHUFFLES if chance.has_drawn else 0):
             with chance.seeded(seed):
                 drawn = self._together(microbatch, limit)
@@ -75,8 +86,36 @@ class ModelComparison:
                 raise self._mixing(microbatch, neighbour)
         return limit
 
-    def compare_once(self, microbatch: Microbatch, limit: Clipping) -> None:
-        """Compare, without random numbers."""
+    def at_each_level(self, compared: Callable[[], bool]) -> None:
+        """Compare with random numbers held at each level, so that both branches of a condition on
+        one are computed. At some level, something must have been compared: a mask, say, may hide
+        all or nothing at others, or so much that the losses fail.
+        """
+        failures, has_compared, chance = list[Refused](), False, self._held_draws
+        for level in LEVELS:
+            self._failure = None
+            try:
+                with chance.held(level):
+                    has_compared |= compared()
+            except Refused as refusal:
+                if refusal is not self._failure:
+                    raise
+                failures.append(refusal)
+            if not chance.has_drawn:
+                break
+        if has_compared:
+            return
+        raise (
+            failures[0]
+            if failures
+            else Refused(
+                f"on {self.values.value} all gradients are 0 or not finite, so that nothing can be "
+                f"compared; {self.values.advice}"
+            )
+        )
+
+    def compare_once(self, microbatch: Microbatch, limit: Clipping) -> bool:
+        """Compare, without random numbers; whether some gradient is neither 0 nor infinite."""
         wanted = self._one_by_one(microbatch, limit)
         found = self._together(microbatch, limit)
         # 1. other examples must not change these
@@ -98,17 +137,12 @@ class ModelComparison:
                 "the first dimension, and without reentrant checkpoints; no loss may depend on the "
                 "number of examples"
             )
-        # 3. something must have been compared
         squares = wanted.squared_norms.sum(0)
-        if not bool((squares.isfinite() & (squares > 0)).any()):
-            raise Refused(
-                f"on {self.values.value} all gradients are 0 or not finite, so that nothing can be "
-                f"compared; {self.values.advice}"
-            )
+        return bool((squares.isfinite() & (squares > 0)).any())
 
-    def compare_as_unit(self, microbatch: Microbatch, clipping: Clipping) -> None:
+    def compare_as_unit(self, microbatch: Microbatch, clipping: Clipping) -> bool:
         """Compare the examples as those of one unit with the sum of their losses alone. They must
-        be next to one another."""
+        be next to one another. Returns True."""
         before, after = self.compared[0], self.examples - self.compared[-1] - 1
         units = UnitOfExample.of([1] * before + [len(self.compared)] + [1] * after)
         wanted = one_by_one(self.model, lambda _: self._sum_of_losses(microbatch), 1, clipping)
@@ -117,6 +151,7 @@ class ModelComparison:
                 f"{name}: gradients of one unit's examples together differ from the sum of those "
                 "that each has alone; give rows as units, or leave this parameter untrained"
             )
+        return True
 
     def differs(self, one: Contribution, other: Contribution) -> str | None:
         """The first parameter whose sums differ by more than a small part of all sums."""
@@ -220,14 +255,20 @@ class ModelComparison:
                 if is_out_of_memory(error):
                     raise
                 text = type(error).__name__ if self.hides_shapes else repr(error)
-                raise Refused(
+                self._failure = Refused(
                     f"the loss can't be computed on {self.values.value}: {text}; "
                     f"{self.values.advice}"
-                ) from (None if self.hides_shapes else error)
+                )
+                raise self._failure from (None if self.hides_shapes else error)
 
         return tried
 
     # Norms
+
+    @property
+    def _held_draws(self) -> DeterministicMode:
+        assert self._chance is not None
+        return self._chance
 
     @property
     def _within(self) -> float:
@@ -260,8 +301,8 @@ class ModelComparison:
         where = self._first_that_differs(microbatch, microbatch) or "the loss"
         raise Refused(
             f"{where} gives something else for the same examples each time, and can't be compared; "
-            "draw random numbers by torch.rand, torch.randn, torch.bernoulli and their like, which "
-            "are held still, and keep nothing from one call to the next"
+            "draw random numbers by the functions of torch, random and numpy.random, which are "
+            "held still, and keep nothing from one call to the next"
         )
 
     def _mixing(self, microbatch: Microbatch, neighbour: Microbatch) -> Refused:

@@ -1,4 +1,4 @@
-"""The state in which a model is checked: parameters moved a little, and no random numbers."""
+"""The state in which a model is checked: parameters moved a little, and random numbers held."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -10,7 +10,7 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from discreet.errors import Refused
 from discreet.train._arguments import Args, Function, Keywords
@@ -40,6 +40,7 @@ _ANSWERS = {
 }
 CONDITIONS = frozenset({Tensor.__bool__, Tensor.is_nonzero, torch.is_nonzero})
 _CHECK = torch._check_tensor_all_with.__code__  # noqa: SLF001  it raises unless all entries are true
+_TRUNCATED = nn.init._no_grad_trunc_normal_.__code__
 _BETWEEN = ("discreet.train.", "torch._tensor", "torch.overrides")  # a caller and the answer
 
 _UNINITIALISED = frozenset(
@@ -54,6 +55,7 @@ def answer(function: Function) -> bool:
     """The answer to a question about values of data, the same for all data: a check passes, and a
     library gets its usual answer. Raises `Refused` for all others."""
     caller = _caller()
+    refuse_truncation(caller)
     known = _ANSWERS.get((function, str(caller.f_globals.get("__name__", ""))))
     if known is None and function in CONDITIONS:
         known = passes(caller)
@@ -67,6 +69,16 @@ def answer(function: Function) -> bool:
         f"Python read values of data, by {word}: what it does with them can't be credited to "
         f"examples; {instead}"
     )
+
+
+def refuse_truncation(caller: FrameType | None = None) -> None:
+    """Refuse by name PyTorch's truncated normal numbers: it draws until all of them fit, and so
+    reads them in Python."""
+    if (caller or _caller()).f_code is _TRUNCATED:
+        raise Refused(
+            "torch.nn.init.trunc_normal_ draws until all numbers fit, for all examples together; "
+            "use torch.randn(...).clamp(-2, 2) in a forward pass"
+        )
 
 
 def called(function: Function, args: Args, keywords: Keywords) -> Any:  # Any: as PyTorch has it
