@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from numpy.random import mtrand
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from discreet._unit import Unit
 from discreet.errors import Refused
@@ -197,6 +199,56 @@ def test_all_of_pytorchs_state_is_secret() -> None:
     assert torch.default_generator.initial_seed() != found[0][0]
 
 
+class Calls(TorchFunctionMode):
+    """Counts calls of PyTorch's functions."""
+
+    number = 0
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # Any: PyTorch's functions and what they take
+        self.number += 1
+        return func(*args, **(kwargs or {}))
+
+
+def test_new_seeds_are_no_calls_of_the_losses() -> None:
+    """A step must see the same calls as the check: numbers of the seeds looked like data's."""
+    with secret_draws(SecureBits()) as draws, Calls() as calls:
+        draws.renew()
+        draws.secret(lambda _: 0)(None)
+        assert calls.number == 0
+
+
+def listed(*numbers: float) -> Tensor:
+    return torch.tensor([*numbers])
+
+
+FROM_LISTS: dict[str, Callable[[nn.Linear, Tensor], Tensor]] = {
+    "times a list": lambda m, x: m(x * listed(1, 2, 3)),
+    "weights times a list": lambda m, x: x @ (m.weight[0] * listed(1, 2, 3))[:, None],
+    "weights by indices": lambda m, x: x @ m.weight[:, torch.tensor([2, 1, 0])].t(),
+    "draws times a list": lambda m, x: m(x * torch.randn(len(x), 3) * listed(1, 2, 3)),
+    "chances": lambda m, x: m(x * (torch.rand(len(x), 3) < listed(0.2, 0.5, 0.7))),
+    "classes": lambda m, x: (
+        m(x) * torch.multinomial(listed(0.1, 0.9), len(x), replacement=True)[:, None]
+    ),
+    "a law": lambda m, x: m(x) * torch.distributions.Beta(2.0, 2.0).sample((len(x), 1)),
+    "a generator": lambda m, x: m(torch.randn(len(x), 3) + listed(1, 2, 3)) * x[:, :1],
+    "an embedding": lambda m, x: m(x) * F.embedding(torch.tensor([0]), m.weight).sum(),
+}
+
+
+@pytest.mark.parametrize("name", FROM_LISTS)
+def test_steps_take_numbers_from_lists_as_checks_do(name: str) -> None:
+    model = linear()
+
+    def losses(model: Any, part: Any) -> Tensor:
+        return (FROM_LISTS[name](model, part.x)[:, 0] - part.y) ** 2
+
+    report = fit(model, sgd(model), data(), short(), losses=losses, payer=FakePayer())
+    assert report.taken == short().steps
+
+
 def own_generator(x: Tensor) -> Tensor:
     return x * torch.rand(x.shape, generator=torch.Generator().manual_seed(42))
 
@@ -227,7 +279,26 @@ def seeds_numpy(x: Tensor) -> Tensor:
     return x * (1 + float(np.random.random()))
 
 
-KNOWN = [own_generator, seeds, seeds_for_a_while, seeds_at_the_end, draws_in_place, seeds_numpy]
+def by_place_in_call(x: Tensor) -> Tensor:
+    return x * torch.poisson(torch.ones_like(x), torch.Generator().manual_seed(42))
+
+
+def shares_by_place(x: Tensor) -> Tensor:
+    own = torch.Generator().manual_seed(42)
+    found: Tensor = torch._sample_dirichlet(torch.ones(len(x), 3), own)
+    return x * found
+
+
+KNOWN = [
+    by_place_in_call,
+    shares_by_place,
+    own_generator,
+    seeds,
+    seeds_for_a_while,
+    seeds_at_the_end,
+    draws_in_place,
+    seeds_numpy,
+]
 
 
 @pytest.mark.parametrize("known", KNOWN)

@@ -39,13 +39,15 @@ class SecretDraws:
         self._key, self._seeded = bits.words(_WORDS).tobytes(), 0
 
     def renew(self) -> None:
-        """Seed all global generators anew."""
+        """Seed all global generators anew, unseen by modes that follow the losses."""
         self._seeded += 1
-        for generator in _generators():
-            if generator.device.type == "cpu":
-                generator.set_state(_twister_state(generator, self._stream(str(generator.device))))
-            else:
-                generator.manual_seed(int.from_bytes(self._stream(str(generator.device))[:8]))
+        with torch._C.DisableTorchFunction():  # noqa: SLF001  has no public name
+            for generator in _generators():
+                secret = self._stream(str(generator.device))
+                if generator.device.type == "cpu":
+                    generator.set_state(_twister_state(generator, secret))
+                else:
+                    generator.manual_seed(int.from_bytes(secret[:8]))
         numbers = np.random.MT19937(int.from_bytes(self._stream("numpy")[:32]))
         mtrand.set_bit_generator(numbers)
         random.seed(self._stream("python")[:64])
@@ -110,10 +112,9 @@ class RefuseGenerators(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:  # Any: PyTorch's functions and what they take
         keywords = kwargs or {}
-        if keywords.get("generator") is not None:
+        if any(isinstance(one, torch.Generator) for one in (*args, *keywords.values())):
             raise Refused(
-                f"{getattr(func, '__name__', 'a function')} draws from a generator of its own, by "
-                f"generator=; {_MEND}"
+                f"{getattr(func, '__name__', 'a function')} draws from a generator of its own; {_MEND}"
             )
         return func(*args, **keywords)
 
