@@ -67,7 +67,15 @@ IMPORTED_IN = {
 
 # Private modules that the parts above may import too. All others are their part's own.
 SHARED = {
-    "accounting": {"_analytic", "_bounds", "_filter_sums", "_run_counts", "_shares"},
+    "accounting": {
+        "_analytic",
+        "_bounds",
+        "_filter_sums",
+        "_profile",
+        "_run_counts",
+        "_shares",
+        "_trade_off",
+    },
     "noise": {
         "_affine_quantile",
         "_flipped_pieces",
@@ -78,6 +86,7 @@ SHARED = {
         "_sums",
     },
     "mechanisms": {
+        "_additive",
         "_attempts",
         "_bounded",
         "_statement",
@@ -102,6 +111,7 @@ SHARED = {
         "_suggestion_search",
     },
     "train": {"examples._watched"},  # for the explorer
+    "audit": {"_black_box"},  # for the command, which shows progress
 }
 
 # The package's own module: it exports names of every part, each imported on first use.

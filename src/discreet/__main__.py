@@ -34,7 +34,8 @@ class _LessToLoad:
 
 def main() -> None:
     """Run the command line in a process that is its own."""
-    sys.meta_path.insert(0, _LessToLoad)
+    if sys.argv[1:2] != ["audit"]:  # it imports a user's modules, which may need anything
+        sys.meta_path.insert(0, _LessToLoad)
     from discreet.cli import main as command
 
     command()
