@@ -1,6 +1,8 @@
-"""One class name means one thing in the whole package: public or private, class or type alias."""
+"""One class name means one thing in the whole package; names and docstrings use the field's
+words."""
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -34,23 +36,69 @@ ALLOWED = {
     "Words": _ALONE,
 }
 
-# Names that still mean several things. Never add one.
-STILL_TO_BE_MENDED: frozenset[str] = frozenset()
+# Participles that are no nouns, and no names: say what was kept or found.
+PARTICIPLES = ("found", "given", "had", "kept", "made", "said", "seen", "told", "wanted")
+NOUN = re.compile(rf"(?<!is)(?<!has)(?<!not)(?:^|_)(?:{'|'.join(PARTICIPLES)})$")
+
+# Words with which sentences start to sound like a translation.
+DIALECT = re.compile(
+    r"(?:^|[.:;]\s+|\n\n)What\b[^?]*(?:$|[.;])|(?i:\b(?:kept|told|so many|be it)\b)", re.DOTALL
+)
 
 
 def test_each_name_is_defined_in_one_file() -> None:
     twice = homonyms(SOURCE)
-    unexpected = {
-        name: files
-        for name, files in twice.items()
-        if name not in ALLOWED and name not in STILL_TO_BE_MENDED
-    }
+    unexpected = {name: files for name, files in twice.items() if name not in ALLOWED}
     assert unexpected == {}
 
 
 def test_no_listed_name_is_mended_already() -> None:
     """A name that means one thing leaves its list."""
-    assert sorted({*ALLOWED, *STILL_TO_BE_MENDED} - homonyms(SOURCE).keys()) == []
+    assert sorted(ALLOWED.keys() - homonyms(SOURCE).keys()) == []
+
+
+def test_no_function_is_named_by_a_participle() -> None:
+    assert [*participles(SOURCE)] == []
+
+
+def test_docstrings_use_plain_words() -> None:
+    """docs, errors and comments are for reviewers; docstrings make the reference."""
+    assert [*dialect(SOURCE)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "is_bad"),
+    [
+        ("found", True),
+        ("_made", True),
+        ("groups_seen", True),
+        ("is_found", False),
+        ("has_kept", False),
+        ("_not_found", False),
+        ("made_up", False),
+        ("foundation", False),
+    ],
+)
+def test_a_planted_participle_is_found(tmp_path: Path, name: str, *, is_bad: bool) -> None:
+    (tmp_path / "_one.py").write_text(f"def f():\n    def {name}(): ...")
+    assert [*participles(tmp_path)] == ([f"_one.py:2: {name}"] if is_bad else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "is_bad"),
+    [
+        ("What the run costs.", True),
+        ("The rows. What is left is a sum.", True),
+        ("The rows that are kept.", True),
+        ("As many as are\ntold.", True),
+        ("So many rows as there are units.", True),
+        ("Whatever the rows are.", False),
+        ("The rows, what they cost, and a stored sum.", False),
+    ],
+)
+def test_a_planted_word_is_found(tmp_path: Path, text: str, *, is_bad: bool) -> None:
+    (tmp_path / "_one.py").write_text(f'class A:\n    """{text}"""')
+    assert len([*dialect(tmp_path)]) == is_bad
 
 
 @pytest.mark.parametrize(
@@ -76,6 +124,31 @@ def test_uses_and_constants_are_no_homonyms(tmp_path: Path, code: str) -> None:
     (tmp_path / "_one.py").write_text(f"class Unit: ...\nUNIT = 2\n{code}")
     (tmp_path / "_other.py").write_text(code)
     assert homonyms(tmp_path) == {}
+
+
+def functions(source: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Each function and method below this folder, with its file."""
+    for file in sorted(source.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield file.relative_to(source).as_posix(), node
+
+
+def participles(source: Path) -> Iterator[str]:
+    """The functions whose names end with a participle as a noun."""
+    for file, node in functions(source):
+        if NOUN.search(node.name):
+            yield f"{file}:{node.lineno}: {node.name}"
+
+
+def dialect(source: Path) -> Iterator[str]:
+    """The words of the dialect in docstrings of modules, classes and functions."""
+    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    for file in sorted(source.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            text = ast.get_docstring(node) if isinstance(node, kinds) else None
+            for bad in DIALECT.finditer(text or ""):
+                yield f"{file.relative_to(source)}: {bad.group()!r}"
 
 
 def homonyms(source: Path) -> Mapping[str, list[str]]:

@@ -63,7 +63,7 @@ def calibrate(
     10 * accounting.Pure(epsilon=0.3)
     """
     search = _Search(family, *_target(epsilon, delta), name, is_whole=False)
-    probe, is_least = search.found(_DECADES)
+    probe, is_least = search.closest(_DECADES)
     return Calibration(probe.value, probe.loss, probe.epsilon, search.delta, is_least)
 
 
@@ -83,7 +83,7 @@ def calibrate_count(
     33
     """
     search = _Search(lambda n: family(int(n)), *_target(epsilon, delta), name, is_whole=True)
-    probe, is_least = search.found([decade for decade in _DECADES if 0 <= decade <= 16])
+    probe, is_least = search.closest([decade for decade in _DECADES if 0 <= decade <= 16])
     return Calibration(int(probe.value), probe.loss, probe.epsilon, search.delta, is_least)
 
 
@@ -112,7 +112,7 @@ class _Search:
     name: str
     is_whole: bool
 
-    def found(self, decades: Sequence[int]) -> tuple[_Probe, bool]:
+    def closest(self, decades: Sequence[int]) -> tuple[_Probe, bool]:
         """The value nearest to the target that fits, and whether it is the least such value."""
         # 1. Bracket the limit.
         probes, rises = self._surroundings(decades)

@@ -37,7 +37,9 @@ def cloned(epsilon: Fraction, reports: int) -> Pair:
     """A pair that dominates this number of shuffled reports, for both directions."""
     if not epsilon:
         return nothing()
-    parts = [_given(epsilon, count, weight) for count, weight in _clones(epsilon, reports)]
+    parts = [
+        _positive_losses(epsilon, count, weight) for count, weight in _clones(epsilon, reports)
+    ]
     loss, p = (np.concatenate(column) for column in zip(*parts, strict=True))
     return symmetric(Pair(Atoms(loss, p, p * np.exp(-loss))))
 
@@ -75,7 +77,9 @@ def _clones(epsilon: Fraction, reports: int) -> Iterator[tuple[int, float]]:
     yield from zip(starts, weights.tolist(), strict=True)
 
 
-def _given(epsilon: Fraction, clones: int, weight: float) -> tuple[FloatArray, FloatArray]:
+def _positive_losses(
+    epsilon: Fraction, clones: int, weight: float
+) -> tuple[FloatArray, FloatArray]:
     """The losses above 0 and their probabilities, rounded up, given this number of clones."""
     if clones < 0:
         return np.array([np.inf]), np.array([weight])

@@ -278,16 +278,16 @@ def _tree(loss: PrivacyLoss, events: Any) -> Any:
     parts = []
     for term, count in loss.terms:
         one = _event(term, events)
-        parts.append(_made(events, "SelfComposedDpEvent", one, count) if count > 1 else one)
+        parts.append(_new_event(events, "SelfComposedDpEvent", one, count) if count > 1 else one)
     match parts:
         case []:
-            return _made(events, "NoOpDpEvent")
+            return _new_event(events, "NoOpDpEvent")
         case [only]:
             return only
-    return _made(events, "ComposedDpEvent", parts)
+    return _new_event(events, "ComposedDpEvent", parts)
 
 
-def _made(events: Any, name: str, *values: object) -> Any:
+def _new_event(events: Any, name: str, *values: object) -> Any:
     """An event of this class, which is found in ``events`` or in its module ``dp_event``."""
     for place in (events, getattr(events, "dp_event", None)):
         if kind := getattr(place, name, None):
@@ -299,22 +299,22 @@ def _event(term: Term, events: Any) -> Any:
     """The event of one term, with its numbers rounded against us."""
     if name_and_values := _noise_event(term) or _promise_event(term):
         name, *values = name_and_values
-        return _made(events, name, *values)
+        return _new_event(events, name, *values)
     match term:
         case terms.PoissonSampled(privacy_loss=loss, rate=rate):
             inner = _tree(loss, events)
-            return _made(events, "PoissonSampledDpEvent", float_up(rate), inner)
+            return _new_event(events, "PoissonSampledDpEvent", float_up(rate), inner)
         case terms.SampledWithoutReplacement() | terms.SampledWithReplacement():
             sizes = int(term.population), int(term.sample)
             inner = _tree(term.privacy_loss, events)
-            return _made(events, f"{type(term).__name__}DpEvent", *sizes, inner)
+            return _new_event(events, f"{type(term).__name__}DpEvent", *sizes, inner)
         case terms.TunedPoisson(privacy_loss=loss, mean=mean, most=0):
             inner = _tree(loss, events)
-            return _made(events, "RepeatAndSelectDpEvent", inner, float_up(mean), math.inf)
+            return _new_event(events, "RepeatAndSelectDpEvent", inner, float_up(mean), math.inf)
         case terms.TunedNegativeBinomial(privacy_loss=loss, eta=eta, gamma=gamma, most=0):
             if eta >= 0 and fraction(float(eta)) == eta:
                 inner, runs = _tree(loss, events), _mean(eta, gamma)
-                return _made(events, "RepeatAndSelectDpEvent", inner, runs, float(eta))
+                return _new_event(events, "RepeatAndSelectDpEvent", inner, runs, float(eta))
     raise NoBound(f"there is no event for {term!r}")
 
 

@@ -21,7 +21,7 @@ def plain_terms(terms: Iterable[tuple[Bounds, int]]) -> list[object]:
         {
             "count": count,
             "term": type(term).__name__,
-            **{name: _plain(value) for name, value in _given(term).items()},
+            **{name: _plain(value) for name, value in _set_fields(term).items()},
         }
         for term, count in terms
     ]
@@ -98,7 +98,7 @@ def _plain(value: object) -> object:
     return plain_terms(loss.terms)
 
 
-def _given(term: Bounds) -> dict[str, object]:
+def _set_fields(term: Bounds) -> dict[str, object]:
     values = {name: getattr(term, name) for name in _names(type(term))}
     return {name: value for name, value in values.items() if value is not None}
 

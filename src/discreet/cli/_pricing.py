@@ -98,8 +98,8 @@ def price(
     elif epsilon is None:
         raise typer.BadParameter("--find needs a target: give --epsilon", param_hint="'--epsilon'")
     else:
-        found = _found(read, find, epsilon, delta)
-        _show_found(found, find, epsilon, one=_one_of(read, find), as_json=as_json)
+        found = _calibration(read, find, epsilon, delta)
+        _show_value(found, find, epsilon, one=_one_of(read, find), as_json=as_json)
 
 
 def _check_names(read: "Expression", find: str | None) -> None:
@@ -116,7 +116,7 @@ def _check_names(read: "Expression", find: str | None) -> None:
         )
 
 
-def _found(
+def _calibration(
     read: "Expression", name: str, epsilon: Decimal, delta: Decimal
 ) -> "Calibration[Fraction] | Calibration[int]":
     from discreet.accounting import calibrate, calibrate_count
@@ -178,7 +178,7 @@ def _check_bound(epsilon: float, delta: Decimal) -> None:
         )
 
 
-def _show_found(
+def _show_value(
     found: "Calibration[Fraction] | Calibration[int]",
     name: str,
     epsilon: Decimal,

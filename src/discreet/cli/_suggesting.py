@@ -79,7 +79,7 @@ def with_suggestions(
             option, text = _option(found.columns[name])
             columns[option].append(f"{name}={text}")
             comments["columns", name] = f"{comment}: {found.found[name]}"
-    return replace(wanted, table=table, columns=columns), comments, _said(found)
+    return replace(wanted, table=table, columns=columns), comments, _summary(found)
 
 
 def _is_open(column: Column) -> bool:
@@ -102,5 +102,5 @@ def _decimal(end: object) -> str:
     return f"{Decimal(end.numerator) / Decimal(end.denominator):f}"
 
 
-def _said(found: Suggestion) -> list[str]:
+def _summary(found: Suggestion) -> list[str]:
     return repr(found).splitlines()

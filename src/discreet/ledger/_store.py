@@ -67,8 +67,8 @@ _LONGEST_REMEMBERED = 10_000  # characters of a body
 class Transaction:
     """The links of one ledger, inside one database transaction.
 
-    What is appended is part of the ledger at once, and reaches the database by `flush`, all of it
-    in one statement.
+    An appended link is part of the ledger at once. `flush` sends all of them to the database in one
+    statement.
     """
 
     def __init__(self, connection: Connection) -> None:

@@ -178,10 +178,10 @@ def summed_half_width(
     """An upper bound on the smallest q such that the weighted sum of all draws lies in [-q, q] at
     this confidence. All noises are of one kind, and all draws are independent.
 
-    Gaussian noises add up to a Gaussian. What rounding adds to each draw has the mean 0 and is at
-    most 1/2: it takes its full size, or by Hoeffding's inequality a hundredth of the risk. For
-    discrete Laplace noise this is Chernoff's bound: for each t > 0 the two-sided risk at q is at
-    most 2 exp(-t q) times the product of E exp(t w X) over the draws X of weight w.
+    Gaussian noises add up to a Gaussian. The part that rounding adds to each draw has the mean 0
+    and is at most 1/2: it takes its full size, or by Hoeffding's inequality a hundredth of the
+    risk. For discrete Laplace noise this is Chernoff's bound: for each t > 0 the two-sided risk at
+    q is at most 2 exp(-t q) times the product of E exp(t w X) over the draws X of weight w.
     """
     sums = [(one if isinstance(one, SummedLaw) else SummedLaw(one, 1), abs(w)) for one, w in terms]
     outside = float(1 - confidence)

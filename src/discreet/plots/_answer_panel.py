@@ -65,8 +65,8 @@ class AnswerPanel:
 
 
 def panels_of(one: AnswerPanel) -> list[AnswerPanel]:
-    """The panels in which its series can be told apart: one, or one for each value of the series'
-    key. A histogram has one for each group."""
+    """The panels in which its series can be distinguished: one, or one for each value of the
+    series' key. A histogram has one for each group."""
     if one.series is None:
         return [one]
     names = (*one.keys, one.series) if one.edges else (one.series,)

@@ -24,7 +24,7 @@ from discreet.query._forecast import limits_in_words
 from discreet.query._plan import Plan
 from discreet.query._post_processing import after_in_words
 from discreet.query._price import PricedPlan
-from discreet.query._private_keys import found, hidden_in_words, one_group
+from discreet.query._private_keys import hidden_in_words, one_group, released_groups
 from discreet.query._query import column_names, columns_used
 
 if TYPE_CHECKING:
@@ -246,8 +246,8 @@ def table_of(
     plan = priced.plan
     if not plan.private:
         return plan, pa.table(columns(priced, value, confidence))
-    shown, noisy = found(plan, value)
-    some, numbers = (shown, noisy) if shown.groups else found(plan, one_group(plan))
+    shown, noisy = released_groups(plan, value)
+    some, numbers = (shown, noisy) if shown.groups else released_groups(plan, one_group(plan))
     table = pa.table(columns(replace(priced, plan=some), numbers, confidence))
     return shown, table.slice(0, len(shown.groups))
 

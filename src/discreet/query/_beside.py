@@ -50,14 +50,14 @@ AnyTable = PrivateTable | PublicTable
 class Beside(Mapping[str, AnyTable]):
     """The tables that a question may name besides its own, each made when it is first named."""
 
-    __slots__ = ("_made", "_makers", "public")
+    __slots__ = ("_computed_table", "_makers", "public")
 
     def __init__(
         self, makers: Mapping[str, Callable[[], AnyTable]], public: Iterable[str] = ()
     ) -> None:
         """Hold functions that make the tables; ``public`` names the public ones."""
         self._makers = FrozenMapping(makers)
-        self._made: dict[str, AnyTable] = {}
+        self._computed_table: dict[str, AnyTable] = {}
         self.public = frozenset(public)
 
     @staticmethod
@@ -80,9 +80,9 @@ class Beside(Mapping[str, AnyTable]):
         return Beside(makers, self.public.difference(others) | others.public)
 
     def __getitem__(self, name: str) -> AnyTable:
-        if name not in self._made:
-            self._made[name] = self._makers[name]()
-        return self._made[name]
+        if name not in self._computed_table:
+            self._computed_table[name] = self._makers[name]()
+        return self._computed_table[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._makers)
@@ -183,7 +183,7 @@ def joined(
             raise InvalidArgument(f"on: {one!r} and {other!r} are no columns; there are {listed}")
     step = replace(step, equal=tuple(sorted((renamed[one], other) for one, other in equal)))
     earlier_steps = tuple(_renamed(one, renamed) for one in steps)
-    return _made(Joined(first, (*earlier_steps, step)), known, tables)
+    return _computed_table(Joined(first, (*earlier_steps, step)), known, tables)
 
 
 def _renamed(step: JoinStep, names: Mapping[str, str]) -> JoinStep:
@@ -196,7 +196,7 @@ def per_unit(
     """One row for each unit of the table: these aggregates of its rows that meet the condition."""
     tables, known = _together(table, table)
     unit = table.declaration.unit.columns
-    return _made(PerUnit(_relation(table), tuple(aggregates), where, unit), known, tables)
+    return _computed_table(PerUnit(_relation(table), tuple(aggregates), where, unit), known, tables)
 
 
 def united(first: PrivateTable, second: AnyTable) -> tuple[RelationSource, Declaration]:
@@ -216,10 +216,10 @@ def united(first: PrivateTable, second: AnyTable) -> tuple[RelationSource, Decla
         parts.append(
             Selected(relation, tuple((n, ColumnRef(n)) for n in kept), None, facts.unit.columns)
         )
-    return _made(United(tuple(parts)), known, tables)
+    return _computed_table(United(tuple(parts)), known, tables)
 
 
-def _made(
+def _computed_table(
     relation: NamedRows, known: Catalog, tables: Mapping[str, AnyTable]
 ) -> tuple[RelationSource, Declaration]:
     return RelationSource(relation, known, tables), declaration_of(relation, known)

@@ -110,7 +110,7 @@ def _of_selected(relation: Selected, catalog: Catalog) -> Declaration:
     unit = () if catalog.is_public(relation) else source.unit.columns
     if relation.unit != unit:
         raise QueryRefused("FROM: computed rows keep the unit's id")
-    return _made(source, source.caps, columns, source.notes)
+    return _declaration(source, source.caps, columns, source.notes)
 
 
 def _check_names(names: list[str], unit: Unit) -> None:
@@ -189,7 +189,7 @@ def _of_per_unit(relation: PerUnit, catalog: Catalog) -> Declaration:
     columns = {one.name: column_of_total(one, source) for one in relation.aggregates}
     rows = source.caps.rows
     note = f"a sum or count of one {source.unit.column} is at most that of {rows:,} rows"
-    return _made(source, Caps(1), columns, (*source.notes, note))
+    return _declaration(source, Caps(1), columns, (*source.notes, note))
 
 
 # --- one after the other ---
@@ -224,7 +224,7 @@ def _of_united(relation: United, catalog: Catalog) -> Declaration:
             groups=sum(own.caps.groups for own in parts),
             rows_per_group=sum(own.caps.rows_per_group for own in parts),
         )
-    return _made(first, caps, columns, tuple(dict.fromkeys(notes)))
+    return _declaration(first, caps, columns, tuple(dict.fromkeys(notes)))
 
 
 def _check_each_once(relation: NamedRows, catalog: Catalog) -> None:
@@ -336,7 +336,7 @@ def _of_joined(relation: Joined, catalog: Catalog) -> Declaration:
     if len(rows_of) > 1:
         listed = ", ".join(f"{own.caps.rows:,} of {name}" for name, own in rows_of.items())
         notes.append(f"one {first.unit.column} is joined with at most these rows: {listed}")
-    return _made(first, caps, columns, tuple(dict.fromkeys(notes)))
+    return _declaration(first, caps, columns, tuple(dict.fromkeys(notes)))
 
 
 def _public_first(relation: Joined, catalog: Catalog) -> str:
@@ -414,7 +414,7 @@ def _check_have_ids(what: str, parts: Iterable[Declaration]) -> None:
             )
 
 
-def _made(
+def _declaration(
     first: Declaration, caps: Caps, columns: Mapping[str, Column], notes: Iterable[str]
 ) -> Declaration:
     """The declaration of rows that have the unit, and the way to it, of the first source."""

@@ -1,7 +1,8 @@
 """The role of an engine, which computes a plan over rows. Nothing but the engines' files names one.
 
-A plan is an Ibis expression. An engine compiles it, checks it on an empty table, and runs it. What
-SQL's engines share by other names is declared below; each engine defines these functions:
+A plan is an Ibis expression. An engine compiles it, checks it on an empty table, and runs it. Some
+functions have another name in each SQL engine. These are declared below, and each engine defines
+them:
 
     discreet_quotient      of integers of up to 128 bits, cut towards 0
     discreet_bytes         of a text in UTF-8

@@ -144,7 +144,7 @@ def _resolved(part: Any, query: Query) -> Any:  # Any: a value or condition, and
     names = keys | {one.name: measure(one) for one in query.aggregates}
     names |= {one.name: one.value for one in query.after.outputs}
 
-    def found(inner: Any) -> Any:  # Any: any part of a value or condition
+    def substituted(inner: Any) -> Any:  # Any: any part of a value or condition
         if isinstance(inner, Measure):
             return measure(inner.aggregate, is_share=inner.is_share)
         if isinstance(inner, ColumnRef) and inner.name in names:
@@ -157,10 +157,10 @@ def _resolved(part: Any, query: Query) -> Any:  # Any: a value or condition, and
         if isinstance(inner, ColumnRef) or inner in keys.values():
             return inner
         if isinstance(inner, tuple):
-            return tuple(found(one) for one in inner)
+            return tuple(substituted(one) for one in inner)
         if not dataclasses.is_dataclass(inner) or isinstance(inner, type):
             return inner
         fields = {one.name: getattr(inner, one.name) for one in dataclasses.fields(inner)}
-        return replace(inner, **{name: found(one) for name, one in fields.items()})
+        return replace(inner, **{name: substituted(one) for name, one in fields.items()})
 
-    return found(part)
+    return substituted(part)

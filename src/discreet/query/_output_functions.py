@@ -1,7 +1,7 @@
 """Functions of noisy numbers, each with the image of an interval.
 
-A monotone function takes the ends of an interval to ends. ABS is monotone on both sides of 0. What
-has no value, as the root of a number below 0, is NULL.
+A monotone function takes the ends of an interval to ends. ABS is monotone on both sides of 0. A
+result without a value, such as the root of a number below 0, is NULL.
 """
 
 from collections.abc import Callable, Mapping, Sequence

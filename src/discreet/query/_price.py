@@ -26,7 +26,7 @@ from discreet.mechanisms.thresholds._noisy_counts import threshold_for
 from discreet.query._key_counts import moves_of_counts
 from discreet.query._plan import Plan
 from discreet.query._post_processing import measure, most_parts
-from discreet.query._private_keys import most_of_one_unit, refuse_without_delta
+from discreet.query._private_keys import refuse_without_delta
 
 _WIDEST = 1e200
 _SPARE = 1 + Fraction(1, 10**12)
@@ -113,11 +113,6 @@ class PricedPlan:
             else GaussianThreshold(stddev=noise.stddev, threshold=self.threshold),
             others,
         )
-
-    @property
-    def least_shown(self) -> int:
-        """The noisy count from which a private key is released."""
-        return self.threshold + most_of_one_unit(self.plan)
 
     @property
     def noise(self) -> Noise:

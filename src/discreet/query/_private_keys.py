@@ -97,7 +97,7 @@ def values_by_key(
     return {key: listed.get(place, np.empty(0)) for place, key in keys.items()}
 
 
-def found(plan: Plan, released: Mapping[str, Any]) -> tuple[Plan, dict[str, Any]]:
+def released_groups(plan: Plan, released: Mapping[str, Any]) -> tuple[Plan, dict[str, Any]]:
     """The plan with the released groups in order, and the noisy numbers of each part for them, from
     the value of a `KeysFirst`."""
     first, lowered = plan.deciding.name, most_of_one_unit(plan)

@@ -137,12 +137,12 @@ class RelationSource(ComputedSource):
             builder = self._builder(engine)
             made = builder.table(self.relation, names)
             statement = engine.statement(made)
-            given = self._given(builder, made, stack)
+            given = self._rows_for(builder, made, stack)
             with engine.streamed(statement, given) as rows:
                 found = rows.read_all()  # a question may scan it several times
         yield found
 
-    def _given(
+    def _rows_for(
         self, builder: "_Builder", expression: ir.Table, stack: ExitStack
     ) -> Mapping[str, ArrowRows]:
         """The rows of the columns that an expression reads, for any number of scans."""
@@ -184,7 +184,7 @@ class RelationSource(ComputedSource):
         times = kept.group_by(list(keys.columns)).aggregate(times=kept.count())
         several = times.filter(times.times > 1)
         with ExitStack() as stack:
-            given = self._given(builder, several, stack)
+            given = self._rows_for(builder, several, stack)
             with engine.streamed(engine.statement(several.limit(1)), given) as found:
                 count = found.read_all().num_rows
         if count:

@@ -308,13 +308,15 @@ def _aggregates(
     taken = {*names, *(column for name in given for column in column_names(name))}
     aggregates = []
     for item in items:
-        made = _made(item, taken, reader) if item.is_aggregate else ()
+        made = _named_aggregates(item, taken, reader) if item.is_aggregate else ()
         taken.update(column for one in made for column in column_names(one.name))
         aggregates.append(made)
     return aggregates
 
 
-def _made(item: _SelectItem, taken: set[str], reader: TreeReader) -> tuple[Aggregate, ...]:
+def _named_aggregates(
+    item: _SelectItem, taken: set[str], reader: TreeReader
+) -> tuple[Aggregate, ...]:
     found = read_columns(item.node, reader)
     if item.alias is None:
         free: list[Aggregate] = []

@@ -21,10 +21,10 @@ def measuring(
     """The reader for places in which aggregates may stand; with a query, also the names of its
     columns."""
 
-    def found(node: exp.Expr) -> Measure:
+    def read_measure(node: exp.Expr) -> Measure:
         return measure(asked(node))
 
-    return replace(reader, measure=found, names={} if query is None else _names(query))
+    return replace(reader, measure=read_measure, names={} if query is None else _names(query))
 
 
 def _names(query: Query) -> Mapping[str, Scalar]:

@@ -28,7 +28,7 @@ def warned(plan: Plan, price: QuestionPrice, predicted: Forecast) -> Forecast:
         return predicted
     advice = _advice(plan, price, predicted, useless)
     counts = {one.name for one in plan.query.aggregates if one.argument is None}
-    warnings = (f"{_said(line, counts)}; {advice}" for line in useless.values())
+    warnings = (f"{_warning(line, counts)}; {advice}" for line in useless.values())
     return replace(predicted, warnings=tuple(warnings))
 
 
@@ -46,7 +46,7 @@ def needed_price(
     return least_price(plan, price, is_met, confidence=predicted.confidence, group_size=size)
 
 
-def _said(line: ForecastLine, counts: Collection[str]) -> str:
+def _warning(line: ForecastLine, counts: Collection[str]) -> str:
     if line.is_in_ranks:
         return (
             f"{line.name}: in a group of {line.judged_size:,} rows the interval may hold any value "

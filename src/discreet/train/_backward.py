@@ -1,7 +1,7 @@
 """Refuses random numbers in the ``backward`` of a user's own `torch.autograd.Function`.
 
-There a gradient's rows have no tags, so that it is not known which example uses a number. What a
-checkpoint computes again is followed as in the forward pass.
+There a gradient's rows have no tags, so that it is not known which example uses a number. The
+computations that a checkpoint repeats are followed as in the forward pass.
 """
 
 import sys

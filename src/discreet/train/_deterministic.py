@@ -37,7 +37,7 @@ class DeterministicMode(TorchFunctionMode):
     ) -> Any:  # Any: PyTorch's functions and what they take
         func, args, keywords = as_method(func, args, kwargs or {})
         if func in _DROPOUTS:
-            return _kept(args, keywords)
+            return _copy_unless_in_place(args, keywords)
         if func in _INSTEAD:
             return _INSTEAD[func](args, keywords)
         if func in HELD:
@@ -104,7 +104,7 @@ class DeterministicMode(TorchFunctionMode):
         return repeated
 
 
-def _kept(args: Args, keywords: Keywords) -> Tensor:
+def _copy_unless_in_place(args: Args, keywords: Keywords) -> Tensor:
     """The input of dropout: a copy, unless it is changed in place."""
     given: Tensor = args[0] if args else keywords["input"]
     is_same = keywords.get("inplace", args[3] if len(args) > 3 else False)

@@ -277,7 +277,7 @@ class _Gradient:
         return _sum([piece.weighted_sum(factors) for piece in self.pieces])
 
     def masked(self, kept: Tensor) -> "_Gradient":
-        """This gradient, with zeros for the examples that are not kept."""
+        """This gradient, with zeros for the examples outside the mask."""
         return replace(self, pieces=[piece.masked(kept) for piece in self.pieces])
 
 
@@ -312,7 +312,7 @@ class _Mapped:
         return _sum([weighted(self.rows(*each), factors[slice(*each)]) for each in parts])
 
     def masked(self, kept: Tensor) -> "_Mapped":
-        """This gradient, with zeros for the examples that are not kept."""
+        """This gradient, with zeros for the examples outside the mask."""
         return replace(self, derived=self.derived.masked(kept))
 
     def _mapped(self, rows: Tensor, *, of_many: bool) -> Tensor:

@@ -21,7 +21,7 @@ _PLAIN = bool, int, float, str
 
 
 class _Same:
-    """An object, equal to itself alone; it is kept, so that no other object gets its place."""
+    """An object, equal to itself alone; it is stored, so that no other object gets its place."""
 
     __slots__ = ("value",)
 

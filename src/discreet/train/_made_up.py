@@ -97,12 +97,12 @@ def made_up(like: Microbatch) -> Microbatch:
     """Normal numbers, or zeros and ones, of the same shapes and types."""
     generator = torch.Generator().manual_seed(1)
 
-    def made(one: Tensor) -> Tensor:
+    def make(one: Tensor) -> Tensor:
         if one.is_floating_point():
             return torch.randn(one.shape, generator=generator).to(one.dtype).to(one.device)
         return torch.randint(2, one.shape, generator=generator).to(one.dtype).to(one.device)
 
-    return each(like, made)
+    return each(like, make)
 
 
 def in_shape(values: Microbatch, shape: Microbatch) -> Microbatch | None:

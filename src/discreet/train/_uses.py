@@ -39,7 +39,7 @@ class PerExampleGradients(Protocol):
         ...
 
     def masked(self, kept: Tensor) -> "PerExampleGradients":
-        """The same gradients, with zeros for examples that are not kept, even in place of NaN."""
+        """The same gradients, with zeros outside the mask, even in place of NaN."""
         ...
 
 

@@ -1,8 +1,8 @@
 """Dominating pairs: the two worst laws of an answer on neighbouring tables, by their losses.
 
 A pair (P, Q) is described by the law of the privacy loss ln(p/q): by atoms, which are single
-losses, and by smooth pieces. What happens to a pair when rows are sampled, neighbours change
-sides, or one of several pairs is drawn, is a function from pairs to pairs.
+losses, and by smooth pieces. Functions from pairs to pairs describe rows that are sampled,
+neighbours that change sides, and a draw of one of several pairs.
 """
 
 import math

@@ -252,7 +252,7 @@ def outcome_of(question: str, rows: Sequence[Mapping[str, object]]) -> Experimen
         NoisyNumber(label, *ends, truth)
         for label, ends, truth in zip(labels, filter(None, found), truths, strict=True)
     )
-    return ExperimentOutcome(f"{question}: {'; '.join(map(_said, points))}", points)
+    return ExperimentOutcome(f"{question}: {'; '.join(map(_point_text, points))}", points)
 
 
 def _interval(row: Mapping[str, object]) -> tuple[float, float, float] | None:
@@ -265,7 +265,7 @@ def _interval(row: Mapping[str, object]) -> tuple[float, float, float] | None:
     return value, low, high
 
 
-def _said(point: NoisyNumber) -> str:
+def _point_text(point: NoisyNumber) -> str:
     if point.label:
         return f"{point.label} {point.value:,.0f}"
     ends = f"{point.low:,.0f} to {point.high:,.0f}"

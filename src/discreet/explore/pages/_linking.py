@@ -74,7 +74,7 @@ bound = (1 + mechanism.privacy_loss(counts).advantage()) / 2  # for every attack
 def view(values: ControlValues) -> View:
     """How many people can be found, and the bound for counts."""
     known, epsilon = values["known"], values["epsilon"]
-    alone, right = _found(known)
+    alone, right = _guesses(known)
     bound, error = _counted(epsilon)
     if values["publish"] == ROWS:
         says = (
@@ -98,8 +98,8 @@ def view(values: ControlValues) -> View:
         rows=tuple(
             (
                 str(count),
-                percent(_found(count)[0]),
-                percent(_found(count)[1]),
+                percent(_guesses(count)[0]),
+                percent(_guesses(count)[1]),
                 f"at most {at_most_percent(bound)}",
             )
             for count in _KNOWN
@@ -110,7 +110,7 @@ def view(values: ControlValues) -> View:
 
 
 def _chart(known: int, bound: float) -> Chart:
-    alone, right = zip(*map(_found, _KNOWN), strict=True)
+    alone, right = zip(*map(_guesses, _KNOWN), strict=True)
     lines = (
         ("rows: found alone", alone, 2),
         ("rows: right about the secret", right, 1),
@@ -148,7 +148,7 @@ def _agreeing(row: IntegerArray, known: IntegerArray) -> BoolArray:
 
 
 @lru_cache(maxsize=16)
-def _found(count: int) -> tuple[float, float]:
+def _guesses(count: int) -> tuple[float, float]:
     """The share of people who are found alone, and how often a guess about the secret is right."""
     stars, secret = _table()
     order, alone, right = np.random.default_rng(5), [], []

@@ -103,12 +103,12 @@ class SmoothMedian:
         if wanted >= a_grid(grid).upper - grid.lower:
             raise InvalidArgument(f"error = {error}: any value of {grid!r} is as near as that")
 
-        def made(scale: Fraction) -> SmoothMedian:
+        def make(scale: Fraction) -> SmoothMedian:
             epsilon = decimal_up(1 / scale, _DIGITS)
             return SmoothMedian(epsilon=epsilon, delta=delta, grid=grid, moved=moved)
 
         def fits(scale: Fraction) -> bool:
-            return made(scale).error(confidence, apart=apart) <= wanted
+            return make(scale).error(confidence, apart=apart) <= wanted
 
         low = Fraction(1, _STRONGEST)
         if not fits(low):
@@ -116,7 +116,7 @@ class SmoothMedian:
                 f"error = {error}: even epsilon {_STRONGEST} has a larger one; allow more"
             )
         high = _MOST_PATIENCE / (2 * _surprise(_checks.probability(delta=delta)))
-        return made(edge(fits, low, high, _CLOSE_DIGITS))
+        return make(edge(fits, low, high, _CLOSE_DIGITS))
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
         """One `accounting.Approximate` term; raises if a unit changes more rows than ``moved``."""

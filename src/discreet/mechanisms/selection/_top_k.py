@@ -108,15 +108,15 @@ class TopK:
         epsilon. Without ``noise`` it has the noise with the smaller error at a confidence of 95 %,
         and Gumbel noise if both errors are equal."""
 
-        def made(law: TopKNoise) -> TopK:
+        def make(law: TopKNoise) -> TopK:
             return at_epsilon(
                 lambda scale: TopK(names, k, 1 / scale, moves=moves, noise=law), epsilon, bounded
             )
 
         names = public(candidates=candidates)
         if noise is not None:
-            return made(noise)
-        gumbel, laplace = made(TopKNoise.GUMBEL), made(TopKNoise.LAPLACE)
+            return make(noise)
+        gumbel, laplace = make(TopKNoise.GUMBEL), make(TopKNoise.LAPLACE)
         return laplace if _is_closer(laplace, gumbel) else gumbel
 
     @staticmethod

@@ -150,14 +150,14 @@ class SetUnion:
         the smallest threshold that shows a unit's own keys with probability at most delta."""
         own, each = _checks.probability(delta=delta), _several(per_unit)
 
-        def made(stddev: Fraction) -> SetUnion:
+        def make(stddev: Fraction) -> SetUnion:
             threshold = _threshold(stddev, own, each)
             return SetUnion(stddev=stddev, threshold=threshold, per_unit=each)
 
-        least = made(Fraction(1, _WHOLE)).error(confidence)
+        least = make(Fraction(1, _WHOLE)).error(confidence)
         if _checks.finite(error=error) < least:
             raise InvalidArgument(f"error = {error}: give {least} or above for this number of keys")
-        return made(most_noise(lambda scale: made(scale).error(confidence), error, confidence))
+        return make(most_noise(lambda scale: make(scale).error(confidence), error, confidence))
 
     def privacy_loss(self, bounded: Bounded[Mapping[Key, int]]) -> PrivacyLoss:
         """One `accounting.Threshold` around an `accounting.Gaussian`; raises unless the sets have

@@ -116,7 +116,7 @@ class SparseVector:
         this at this confidence, shared as by `for_epsilon`."""
         times = _times(hits, moves)
 
-        def made(scale: Fraction) -> SparseVector:
+        def make(scale: Fraction) -> SparseVector:
             return SparseVector(
                 threshold,
                 threshold_scale=scale * _ratio(times),
@@ -126,9 +126,9 @@ class SparseVector:
                 moves=moves,
             )
 
-        return made(
+        return make(
             most_noise(
-                lambda scale: made(scale).error(confidence, questions=questions), error, confidence
+                lambda scale: make(scale).error(confidence, questions=questions), error, confidence
             )
         )
 

@@ -75,10 +75,10 @@ class TreeCounts:
     ) -> "TreeCounts":
         """The tree with discrete Laplace noise whose release costs exactly epsilon."""
 
-        def made(scale: Fraction) -> TreeCounts:
+        def make(scale: Fraction) -> TreeCounts:
             return TreeCounts(DiscreteLaplace(scale), branching=branching, total=total)
 
-        return at_epsilon(made, epsilon, bounded)
+        return at_epsilon(make, epsilon, bounded)
 
     @staticmethod
     def for_error(

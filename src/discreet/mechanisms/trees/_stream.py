@@ -57,11 +57,11 @@ class StreamCounter:
     ) -> "StreamCounter":
         """The counter with discrete Laplace noise that costs this unit exactly epsilon."""
 
-        def made(scale: Fraction) -> StreamCounter:
+        def make(scale: Fraction) -> StreamCounter:
             noise = DiscreteLaplace(scale)
             return StreamCounter(noise, steps=steps, per_unit=per_unit, most=most)
 
-        return at_epsilon(made, epsilon, unit)
+        return at_epsilon(make, epsilon, unit)
 
     @staticmethod
     def for_error(
@@ -70,11 +70,11 @@ class StreamCounter:
         """The counter with the most discrete Laplace noise whose error at this confidence is at
         most this after each step."""
 
-        def made(scale: Fraction) -> StreamCounter:
+        def make(scale: Fraction) -> StreamCounter:
             noise = DiscreteLaplace(scale)
             return StreamCounter(noise, steps=steps, per_unit=per_unit, most=most)
 
-        return at_error(made, error, confidence)
+        return at_error(make, error, confidence)
 
     def privacy_loss(self, unit: Unit) -> PrivacyLoss:
         """The sum of the privacy losses of all lengths of runs."""

@@ -66,7 +66,7 @@ def follow(call: Call, tensors: list[Tensor]) -> None:
     rule = FLOW.get(call.function)
     lost = UntrackedRows(name_of(call.function))
     try:
-        found = lost if rule is None else _found(call, rule, tensors)
+        found = lost if rule is None else _result_tags(call, rule, tensors)
     except UNREADABLE:  # the function took its arguments, but its rule can't read them
         found = lost
     several = found if isinstance(found, list) else [found] * len(results)
@@ -76,7 +76,7 @@ def follow(call: Call, tensors: list[Tensor]) -> None:
         call.tags.set(each, lost if tag is None else tag)
 
 
-def _found(call: Call, rule: FlowRule, tensors: list[Tensor]) -> ResultTags:
+def _result_tags(call: Call, rule: FlowRule, tensors: list[Tensor]) -> ResultTags:
     given = map(call.tags.of, tensors)
     lost = next((tag for tag in given if isinstance(tag, UntrackedRows)), None)
     if lost is not None and rule not in FOR_UNTRACKED:

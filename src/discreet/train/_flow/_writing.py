@@ -87,7 +87,7 @@ def _by_mask(tags: Tags, data: Tensor, parsed: ParsedIndex) -> Tag | None:
         tag = tags.of(one)
         if isinstance(tag, ExampleRows):
             if len(parsed.tensors) == 1 and one.dtype == torch.bool:
-                return _kept(tags, data, tag.at(tag.dim + next(iter(parsed.tensors))))
+                return _tag_of_rows(tags, data, tag.at(tag.dim + next(iter(parsed.tensors))))
             return UntrackedRows("an index that depends on examples")
         found = tag if depends(tag) else found or tag
     return found
@@ -104,7 +104,7 @@ def _filled(
     depending = [one for one in parsed.tensors.values() if depends(tags.of(one))]
     for dim, (piece, _) in parsed.slices.items():
         if parsed.after(dim) == place and piece == slice(None) and not depending:
-            return _kept(tags, data, own.at(dim))
+            return _tag_of_rows(tags, data, own.at(dim))
     if place == parsed.start and parsed.rank == 1:
         for first, index in parsed.tensors.items():
             others = [one for one in depending if one is not index]
@@ -118,11 +118,11 @@ def _filled(
                 if one is not index
             ):
                 return BY_PLACE
-            return _kept(tags, data, found.at(found.dim + first))
+            return _tag_of_rows(tags, data, found.at(found.dim + first))
     return UntrackedRows("rows written to unknown places")
 
 
-def _kept(tags: Tags, data: Tensor, rows: ExampleRows) -> Tag:
+def _tag_of_rows(tags: Tags, data: Tensor, rows: ExampleRows) -> Tag:
     """The tag of rows of examples that were written into data, if the rest is the same for each."""
     return BY_PLACE if differs(tags, data, rows.dim, rows.layout) else rows
 

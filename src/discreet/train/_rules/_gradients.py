@@ -71,7 +71,7 @@ def scaled(rows: Tensor, factors: Tensor) -> Tensor:
 
 
 def masked_rows(rows: Tensor, kept: Tensor) -> Tensor:
-    """Rows with zeros for examples that are not kept, even in place of NaN."""
+    """The rows, with zeros for examples outside the mask, even in place of NaN."""
     return rows.masked_fill(~kept.view(-1, *(1,) * (rows.dim() - 1)), 0)
 
 
@@ -173,11 +173,11 @@ class SumOfOuter:
     """For each example, the sum over time of outer products of output gradients and inputs.
 
     Squared norms come from the Gram matrices of both (ghost norm: Li et al. 2022), or from dense
-    gradients, whichever takes fewer operations. Small dense gradients are then kept. (Keeping more
-    of them would save a product, and lose as much time to fresh memory in each step.) All ways add
-    the same bound of round-off. Steps of zeros add nothing, so that padding to the longest example
-    changes no norm. Gradients of thin weights, such as adapters, are always made dense and kept.
-    Nothing is added to their norms, since the same dense gradients are summed.
+    gradients, whichever takes fewer operations. Small dense gradients are then stored. (Storing
+    more of them would save a product, and lose as much time to fresh memory in each step.) All ways
+    add the same bound of round-off. Steps of zeros add nothing, so that padding to the longest
+    example changes no norm. Gradients of thin weights, such as adapters, are always made dense and
+    stored. Nothing is added to their norms, since the same dense gradients are summed.
     """
 
     inputs: Tensor  # (example, time, in)
