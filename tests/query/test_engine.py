@@ -13,17 +13,26 @@ import pyarrow as pa
 import pytest
 
 import discreet.query
-from discreet.query import _engine
+from discreet.query import _engine, _postgres_forms
 from discreet.query._duckdb import FUNCTIONS, _text
 from discreet.query._engine import as_bytes, md5, moment, quotient
 from discreet.query._engine_statement import EngineStatement
 from discreet.query._numbering import in_memory
 
 SOURCE = Path(discreet.query.__file__).parent
-NAMES = ("duckdb",)
-OWN_FILES = {"_duckdb.py", "_duckdb_table.py"}
-# the role opens the engine of this process; a source may be a table that an engine stores
-DOORS = {("_engine.py", "_duckdb"), ("_source.py", "_duckdb_table")}
+NAMES = ("duckdb", "postgres")
+OWN_FILES = {
+    *("_duckdb.py", "_duckdb_table.py", "_postgres.py", "_postgres_compiler.py"),
+    *("_postgres_forms.py", "_postgres_stages.py", "_postgres_table.py", "_postgres_texts.py"),
+}
+# the role opens the engine of this process or a server's; a source may be a table that one stores
+DOORS = {
+    *(("_engine.py", "_duckdb"), ("_engine.py", "_postgres")),
+    *(("_source.py", "_duckdb_table"), ("_source.py", "_postgres_table")),
+}
+# functions that PostgreSQL's compiler writes by their constants, or that its types never need
+ELSEWHERE = ("discreet_moment", "discreet_nanoseconds")
+TABLES = ("DuckdbTable", "PostgresTable")
 
 
 def named(tree: ast.AST) -> Iterator[str]:
@@ -58,7 +67,7 @@ def test_only_the_engines_files_name_an_engine() -> None:
         foreign = [
             name
             for name in found
-            if not any(module in name or name == "DuckdbTable" for module in allowed)
+            if not any(module in name or name in TABLES for module in allowed)
         ]
         assert not foreign, f"{file.name} names an engine: {foreign}"
 
@@ -114,6 +123,7 @@ def test_a_time_that_is_none_is_null() -> None:
 def test_the_engine_defines_each_function_and_reports_what_it_can_not_compile() -> None:
     declared = set(re.findall(r"discreet_\w+", str(_engine.__doc__)))
     assert declared == {name.partition("(")[0] for name in FUNCTIONS}
+    assert declared == {*_postgres_forms.FUNCTIONS, *ELSEWHERE}
     with _engine.opened() as own:
         failures: tuple[type[Exception], ...] = own.failures
         with pytest.raises(failures):

@@ -148,7 +148,7 @@ def _compiled(
     if not names:  # a count of rows needs a column to count
         names = tuple(plan.declaration.columns)[:1]
     schema = arrow_schema(source, names)
-    facts = pickle.dumps((use, plan, schema)) if use is not None else b""
+    facts = pickle.dumps((use, plan, schema, engine.place)) if use is not None else b""
     known = _known.get(facts)
     if known is not None:
         return CompiledStatements(source, names, engine, known)

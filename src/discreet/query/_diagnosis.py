@@ -139,7 +139,7 @@ def release_diagnosis(
     noise = cast(Mapping[str, DiscreteLaplace], together.mechanisms)
     level, values = _checks.probability(confidence=confidence), _values_plan(asked.plan)
     # 2. charge, compute, add noise
-    with _engine.opened() as opened:
+    with _engine.opened(asked.source) as opened:
         ready = prepare(values, asked.source, opened) if values.sums else None
         cuts = prepare_cuts(asked.plan, asked.source, opened) if _has_caps(asked.plan) else None
         computed = _Computed(asked.plan, ready, cuts, door)

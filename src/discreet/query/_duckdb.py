@@ -60,6 +60,11 @@ class DuckdbEngine:
     connection: Any  # Any: DuckDB's own
 
     @property
+    def place(self) -> str:
+        """Empty: each instance in this process runs the statements of any other."""
+        return ""
+
+    @property
     def failures(self) -> tuple[type[Exception], ...]:
         """The errors of DuckDB, and of Ibis, which compiles for it."""
         return duckdb.Error, IbisError, RecursionError

@@ -30,10 +30,16 @@ import pyarrow as pa
 
 from discreet.query import _duckdb
 from discreet.query._engine_statement import EngineStatement
+from discreet.query._postgres_table import PostgresTable
 
 
 class Engine(Protocol):
     """An engine for one question: a connection or cursor of its own, with settings of its own."""
+
+    @property
+    def place(self) -> str:
+        """Equal for two engines of which each runs the statements of the other."""
+        ...
 
     @property
     def failures(self) -> tuple[type[Exception], ...]:
@@ -60,8 +66,12 @@ class Engine(Protocol):
         ...
 
 
-def opened() -> AbstractContextManager[Engine]:
-    """A new engine in this process."""
+def opened(source: object = None) -> AbstractContextManager[Engine]:
+    """A new engine for the rows of this source: where they are, or else in this process."""
+    if isinstance(source, PostgresTable):
+        from discreet.query import _postgres  # psycopg is an extra
+
+        return _postgres.opened(source)
     return _duckdb.opened()
 
 

@@ -65,7 +65,7 @@ class TableRows:
             else _RowColumn.of(name, facts)
             for name in names
         ]
-        with _engine.opened() as opened:
+        with _engine.opened(self.source) as opened:
             self._prepared(columns, opened)
         return Bounded.rows(
             lambda: self._computed(columns),
@@ -82,7 +82,7 @@ class TableRows:
         refuse_private_keys(self.plan, "a mechanism on counts")
         (one,) = self.plan.sums
         self._check_source()
-        with _engine.opened() as opened:
+        with _engine.opened(self.source) as opened:
             prepare(self.plan, self.source, opened)
         dimensions = (len(self.plan.groups),) if shape is None else shape
         return Bounded(
@@ -105,11 +105,11 @@ class TableRows:
         check_schema(self.source, facts.columns, facts.unit)
 
     def _counted(self) -> Mapping[str, Any]:  # Any: arrays of integers
-        with _engine.opened() as opened:
+        with _engine.opened(self.source) as opened:
             return prepare(self.plan, self.source, opened).compute(None)
 
     def _computed(self, columns: Sequence["_RowColumn"]) -> FloatArray:
-        with _engine.opened() as opened:
+        with _engine.opened(self.source) as opened:
             (answer,) = self._prepared(columns, opened).answers(None)
         made = [column.numbers(answer, _value(n)) for n, column in enumerate(columns)]
         times = answer[TIMES].cast(pa.int64()).to_numpy()

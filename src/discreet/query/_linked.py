@@ -32,6 +32,7 @@ from discreet.query._source import (
     TableSource,
     arrow_schema,
     place_of,
+    refuse_where_it_is,
 )
 
 _KEY, _UNIT = "\x1fkey", "\x1funit"  # no declared column has a control character in its name
@@ -102,6 +103,8 @@ class LinkedSource(ComputedSource):
         self, engine: Engine, names: Sequence[str]
     ) -> tuple[EngineStatement, Mapping[str, pa.Schema]]:
         self._check_has_no_ids()
+        for source in (self.events, self.links):
+            refuse_where_it_is(source, "through")
         here, there = (list(side) for side in zip(*self.through.on, strict=True))
         own = [name for name in names if name != self.unit.column]
         schemas = {

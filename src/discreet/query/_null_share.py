@@ -116,7 +116,7 @@ def release_share(
     check_schema(asked.source, declaration.columns, declaration.unit)
     check_scale([noise])
     _share(noise, exact, rehearse(noise, np.zeros(2, dtype=object)))
-    with _engine.opened() as opened:
+    with _engine.opened(asked.source) as opened:
         prepared = _compiled_plan.prepare(plan, asked.source, opened)
         released = release_through(
             door,

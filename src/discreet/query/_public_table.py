@@ -20,7 +20,7 @@ from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query._columns import ONE_ROW, Column, ColumnType
 from discreet.query._conversion import declarable, has_zone
 from discreet.query._declaration import Declaration
-from discreet.query._source import ArrowSource, CsvFile, TableSource, source_of
+from discreet.query._source import ArrowSource, CsvFile, TableSource, refuse_where_it_is, source_of
 
 _MOST_KEYS = 10_000
 
@@ -79,6 +79,7 @@ def _read(given: Any) -> pa.Table:  # Any: as above
         given = pa.table({str(name): list(values) for name, values in given.items()})
     names = [str(name) for name in getattr(given, "column_names", getattr(given, "columns", ()))]
     source = source_of(given, names)
+    refuse_where_it_is(source, "a public table")
     if isinstance(source, CsvFile):
         return _read_csv(source)
     known = [name for name, kind in source.types() if kind is not None and not has_zone(kind)]

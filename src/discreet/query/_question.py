@@ -245,7 +245,7 @@ def _ready(
     facts, source = question.table.declaration, question.table.source
     check_schema(source, facts.columns, facts.unit)
     _rehearse(offered, confidence)
-    with _engine.opened() as opened:
+    with _engine.opened(source) as opened:
         yield _PreparedQuestion(offered, _compiled_plan.prepare(offered.plan, source, opened))
 
 

@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from discreet._unit import Unit
-from discreet.errors import DeclarationError, InvalidArgument
+from discreet.errors import DeclarationError, InvalidArgument, QueryRefused
 from discreet.query import _frames
 from discreet.query._columns import Column, ColumnType
 from discreet.query._conversion import CONVERTIBLE, declarable, has_zone, read_as, without_zone
 from discreet.query._csv_reader import header, read_lines
 from discreet.query._duckdb_table import DuckdbTable, plain_table
+from discreet.query._postgres_table import PostgresTable, is_address, table_at
 
 ArrowRows = Any  # an Arrow table, dataset or reader; Arrow ships no types
 
@@ -168,8 +169,11 @@ def source_of(
 ) -> TableSource:  # Any: frames are known by their methods
     """The source of a path, a frame, a table, or a source; of a frame, the columns of these
     names are taken now, and no others."""
-    if isinstance(given, ParquetFile | CsvFile | ArrowSource | DuckdbTable | ComputedSource):
+    own = ParquetFile | CsvFile | ArrowSource | DuckdbTable | PostgresTable | ComputedSource
+    if isinstance(given, own):
         return given
+    if isinstance(given, str) and is_address(given):
+        return table_at(given)
     if isinstance(given, str | Path):
         return file_source(Path(given))
     if isinstance(given, ir.Table):
@@ -207,6 +211,8 @@ def place_of(source: TableSource) -> Hashable:
             return found.st_dev, found.st_ino
         case DuckdbTable():
             return source.place
+        case PostgresTable():
+            return source
         case ArrowSource(table, _, origin):
             return id(table if origin is None else origin)  # a frame has one weak reference
     return id(source)
@@ -223,6 +229,15 @@ def file_source(path: Path, delimiter: str = ",") -> TableSource:
         f"{path}: only .parquet, .csv and .tsv files can be read; convert it, or pass a frame "
         "in Python"
     )
+
+
+def refuse_where_it_is(source: object, what: str) -> None:
+    """Refuse a source that is computed where it is, for a use that needs its rows here."""
+    if isinstance(source, PostgresTable):
+        raise QueryRefused(
+            f"{what}: the rows of {source.label} stay in their database, where this has no rule; "
+            "ask the table by itself"
+        )
 
 
 def kinds(source: TableSource) -> Mapping[str, ColumnType | None]:

@@ -108,11 +108,11 @@ def row_histogram(
 ) -> tuple[Bounded[IntegerArray], DiscreteLaplace]:
     """The number of units by their rows, in bins that double, and its noise."""
     made = plan(_counting(()), asked.declaration(1))
-    with _engine.opened() as opened:
+    with _engine.opened(asked.source) as opened:
         prepare_units(made, asked.source, opened)
 
     def compute() -> IntegerArray:
-        with _engine.opened() as engine:
+        with _engine.opened(asked.source) as engine:
             (answer,) = prepare_units(made, asked.source, engine).answers(None)
         bins = np.zeros(CUT_BINS, dtype=np.int64)
         bins[answer[PLACE].to_numpy()] = answer[TIMES].to_numpy()
@@ -216,11 +216,11 @@ class OpenColumns:
         function = AggregateFunction.COUNT if facts.unit.column is None else _UNITS
         query = Query("table", (Aggregate(function, None, "n"),), (name,))
         made = plan(query, facts)
-        with _engine.opened() as opened:
+        with _engine.opened(self.asked.source) as opened:
             prepare(made, self.asked.source, opened)
 
         def compute() -> Mapping[str, Any]:
-            with _engine.opened() as engine:
+            with _engine.opened(self.asked.source) as engine:
                 return prepare(made, self.asked.source, engine).compute(None)
 
         return made.bounded(compute, self.asked.source.label).only(made.deciding.name)

@@ -1,0 +1,265 @@
+"""Reads a table of a PostgreSQL server, by a role that may only read it.
+
+The password comes from the environment (``PGPASSWORD``), a password file (``~/.pgpass``) or a
+service file, as libpq reads them, and never from an address.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
+
+import pyarrow as pa
+
+from discreet.errors import DeclarationError, InvalidArgument
+
+LEAST_VERSION = 16
+_SCHEMES = ("postgresql", "postgres")
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_SETTINGS = {
+    "TimeZone": "UTC",
+    "DateStyle": "ISO, YMD",
+    "IntervalStyle": "postgres",
+    "bytea_output": "hex",
+    "client_encoding": "UTF8",
+    "extra_float_digits": "1",
+    "standard_conforming_strings": "on",
+    "search_path": "pg_catalog",
+    "row_security": "off",  # an error where a policy hides rows
+    "jit": "off",  # it takes longer than most questions
+    "statement_timeout": "1h",
+    "lock_timeout": "60s",
+    "idle_in_transaction_session_timeout": "0",
+    "client_connection_check_interval": "10s",  # so that a client's end stops the question
+}
+_CONNECT_SECONDS = 10
+_DECIMAL = "numeric"
+_KINDS = {
+    "bool": (pa.bool_(), "{}"),
+    "int2": (pa.int64(), "{}::int8"),
+    "int4": (pa.int64(), "{}::int8"),
+    "int8": (pa.int64(), "{}"),
+    "float4": (pa.float64(), "{}::float8"),
+    "float8": (pa.float64(), "{}"),
+    "text": (pa.string(), '{} COLLATE "C"'),
+    "varchar": (pa.string(), '{}::text COLLATE "C"'),
+    "bpchar": (pa.string(), '{}::text COLLATE "C"'),
+    "uuid": (pa.string(), '{}::text COLLATE "C"'),
+    "enum": (pa.string(), '{}::text COLLATE "C"'),
+    "date": (pa.date32(), "{}"),
+    "timestamp": (pa.timestamp("us"), "{}"),
+    "timestamptz": (pa.timestamp("us", "UTC"), "({} AT TIME ZONE 'UTC')"),
+}
+_TABLE = """
+    SELECT c.oid, c.relkind::text, c.relrowsecurity,
+      has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER') AS writes,
+      (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS is_super,
+      EXISTS (SELECT FROM pg_partition_tree(c.oid) AS p JOIN pg_class AS k ON k.oid = p.relid
+        WHERE k.relkind NOT IN ('r', 'p')) AS is_foreign,
+      current_user::text
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1 AND c.relname = $2
+"""
+_COLUMNS = """
+    WITH RECURSIVE bases(attnum, typid, typmod) AS (
+      SELECT attnum, atttypid, atttypmod FROM pg_attribute WHERE attrelid = $1
+      UNION ALL
+      SELECT b.attnum, t.typbasetype, CASE WHEN t.typtypmod >= 0 THEN t.typtypmod ELSE typmod END
+      FROM bases AS b JOIN pg_type AS t ON t.oid = b.typid WHERE t.typtype = 'd'
+    )
+    SELECT a.attname::text, CASE WHEN t.typtype = 'e' THEN 'enum' ELSE t.typname::text END,
+      b.typmod, has_column_privilege(a.attrelid, a.attnum, 'SELECT'),
+      t.typnamespace = 'pg_catalog'::regnamespace OR t.typtype = 'e', a.attgenerated::text
+    FROM pg_attribute AS a JOIN bases AS b USING (attnum) JOIN pg_type AS t ON t.oid = b.typid
+    WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped AND t.typtype <> 'd'
+    ORDER BY a.attnum
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTable:
+    """A table in a database of a server; ``address`` is that of the database."""
+
+    address: str
+    schema: str
+    name: str
+
+    @property
+    def label(self) -> str:
+        """The names of the schema and the table."""
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def url(self) -> str:
+        """The text that `table_at` reads."""
+        parts = urlsplit(self.address)
+        named = [*parse_qsl(parts.query), ("table", self.label)]
+        return urlunsplit(parts._replace(query=urlencode(named, quote_via=quote, safe="/.")))
+
+    def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
+        """The table's schema; None for a column of a type without a rule."""
+        with connected(self.address) as connection:
+            return [(name, found and found[0]) for name, found in _columns(connection, self)]
+
+    def rows(self, names: Sequence[str]) -> AbstractContextManager["PostgresRows"]:
+        """The columns, which stay where they are."""
+        return nullcontext(PostgresRows(self, tuple(names)))
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresRows:
+    """Columns of a table, read when a statement runs."""
+
+    table: PostgresTable
+    names: tuple[str, ...]
+
+    def selected(self, connection: Any) -> str:  # Any: psycopg's own
+        """The statement that reads them."""
+        found = dict(_columns(connection, self.table))
+        made = []
+        for name in self.names:
+            kind = found.get(name)
+            if kind is None:
+                raise DeclarationError(f"{self.table.label} has no column {name!r} any more")
+            column = _quoted(name)
+            made.append(f"{kind[1].format(column)} AS {column}")
+        place = f"{_quoted(self.table.schema)}.{_quoted(self.table.name)}"
+        return f"SELECT {', '.join(made)} FROM {place}"  # noqa: S608  # names, quoted
+
+
+def is_address(text: str) -> bool:
+    """Whether a source is named by an address of a PostgreSQL server."""
+    return urlsplit(text).scheme in _SCHEMES
+
+
+def table_at(url: str) -> PostgresTable:
+    """The table that ``postgresql://user@host:port/database?table=schema.name`` names."""
+    example = "postgresql://reader@host/database?table=schema.name"
+    parts = urlsplit(url)
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    secret = {"password", "sslpassword", "passfile"}
+    if parts.password is not None or secret.intersection(name for name, _ in query):
+        raise InvalidArgument(
+            "the address of a table holds a password, and addresses are shown: leave it out, and "
+            "give it in PGPASSWORD or ~/.pgpass"
+        )
+    names = [value for name, value in query if name == "table"]
+    if len(names) != 1 or not all(names[0].partition(".")[::2]) or parts.path in ("", "/"):
+        raise InvalidArgument(f"the address of a table in PostgreSQL reads {example}")
+    schema, _, name = names[0].partition(".")
+    left = urlencode([pair for pair in query if pair[0] != "table"], quote_via=quote, safe="/")
+    address = urlunsplit(parts._replace(scheme="postgresql", query=left, fragment=""))
+    return PostgresTable(address, schema, unquote(name))
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:  # Any: psycopg's own
+    """A connection with an open transaction: one snapshot, which can only read."""
+    try:
+        import psycopg
+    except ModuleNotFoundError:
+        raise DeclarationError(
+            "a table in PostgreSQL needs psycopg: pip install 'discreet[postgres]'"
+        ) from None
+    try:
+        connection = psycopg.connect(
+            address, autocommit=True, connect_timeout=_CONNECT_SECONDS, prepare_threshold=None
+        )
+    except psycopg.Error as cause:
+        raise DeclarationError(f"{shown(address)}: {_reason(cause)}") from None
+    try:
+        _check_server(connection, address)
+        connection.execute(_BEGIN)
+        for name, value in _SETTINGS.items():
+            connection.execute("SELECT set_config(%s, %s, TRUE)", (name, value))
+        yield connection
+    finally:
+        connection.close()
+
+
+def _check_server(connection: Any, address: str) -> None:  # Any: psycopg's own
+    version = connection.info.server_version // 10_000
+    if version < LEAST_VERSION:
+        raise DeclarationError(
+            f"{shown(address)}: PostgreSQL {version} lacks functions that questions need; use "
+            f"{LEAST_VERSION} or newer"
+        )
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise DeclarationError(
+            f"{shown(address)}: its texts are in {encoding}; questions need a database in UTF8"
+        )
+
+
+def shown(address: str) -> str:
+    """The server and the database of an address."""
+    parts = urlsplit(address)
+    return f"postgresql://{parts.hostname or 'this host'}/{parts.path.strip('/')}"
+
+
+def _reason(cause: Any) -> str:  # Any: psycopg's errors
+    """Why a connection failed, in words of ours."""
+    text = str(cause).lower()
+    reasons = {
+        "password": "its server refuses the password; give it in PGPASSWORD or ~/.pgpass",
+        "too many": "its server has no connection left; try again later",
+        "does not exist": "there is no such database or role",
+        "remaining connection slots": "its server has no connection left; try again later",
+    }
+    return next((why for sign, why in reasons.items() if sign in text), "no server answers there")
+
+
+def _columns(
+    connection: Any, table: PostgresTable
+) -> list[tuple[str, tuple[pa.DataType, str] | None]]:  # Any: psycopg's own
+    """Each column with its type and the form that reads it."""
+    import psycopg
+
+    with psycopg.RawCursor(connection) as cursor:
+        found = cursor.execute(_TABLE, (table.schema, table.name)).fetchone()
+        if found is None:
+            raise DeclarationError(
+                f"{shown(table.address)} has no table {table.label}, or its role may not use the "
+                "schema"
+            )
+        _check_table(table, found)
+        columns = cursor.execute(_COLUMNS, (found[0],)).fetchall()
+    return [
+        (name, _kind(kind, modifier) if is_read and is_known and generated != "v" else None)
+        for name, kind, modifier, is_read, is_known, generated in columns
+    ]
+
+
+def _check_table(table: PostgresTable, found: tuple[Any, ...]) -> None:  # Any: columns of `_TABLE`
+    _, kind, has_policies, writes, is_super, is_foreign, role = found
+    name = table.label
+    if kind not in ("r", "p") or is_foreign:
+        raise DeclarationError(
+            f"{name} is no table that stores rows, such as a view, which could compute one row "
+            "from others; name the table that it reads, or store it by CREATE TABLE ... AS"
+        )
+    if has_policies:
+        raise DeclarationError(
+            f"{name} has row security, by which one row can decide on others; name a table without"
+        )
+    if writes or is_super:
+        raise DeclarationError(
+            f"the role {role} may change {name}; name one that may only read: "
+            f"CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA {_quoted(table.schema)} TO reader; "
+            f"GRANT SELECT ON {_quoted(table.schema)}.{_quoted(table.name)} TO reader"
+        )
+
+
+def _kind(name: str, modifier: int) -> tuple[pa.DataType, str] | None:
+    if name != _DECIMAL:
+        return _KINDS.get(name)
+    if modifier >= 4:
+        precision, scale = (modifier - 4) >> 16, (modifier - 4) & 0x7FF  # below 0 it is large
+        if precision <= 38 and scale <= precision:
+            return pa.decimal128(38, scale), f"nullif({{}}, 'NaN')::numeric(38, {scale})"
+    return pa.string(), 'trim_scale({})::text COLLATE "C"'
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
