@@ -243,7 +243,8 @@ def test_steps_take_numbers_from_lists_as_checks_do(name: str) -> None:
     model = linear()
 
     def losses(model: Any, part: Any) -> Tensor:
-        return (FROM_LISTS[name](model, part.x)[:, 0] - part.y) ** 2
+        found: Tensor = (FROM_LISTS[name](model, part.x)[:, 0] - part.y) ** 2
+        return found
 
     report = fit(model, sgd(model), data(), short(), losses=losses, payer=FakePayer())
     assert report.taken == short().steps

@@ -33,6 +33,13 @@ from discreet.train._shared import Shared
 from discreet.train._tag import ExampleRows, OneExample, UntrackedRows
 from discreet.train._tagging import Tagging
 from discreet.train._tags import Tags
+from discreet.train._unfollowed import (
+    caught,
+    refuse_backward_hooks,
+    refuse_numbers,
+    refuse_unfollowed,
+    tells_values,
+)
 from discreet.train._unseen import WATCHED, Unseen
 from discreet.train._uses import KEEP_FIRST, PerExampleGradients, Use
 from discreet.train._values import CONDITIONS, called, refuse_truncation
@@ -120,12 +127,14 @@ class Capture(TorchFunctionMode):
         self.pauses = False  # some part ran without a graph, as reentrant checkpoints do
         self.rules = rules
         self.tags = Tags(examples, batch, self.is_shared, self._shared.release)
+        self.error: Refused | None = None  # of a call with data, which the losses may catch
         self.has_tossed = False  # random numbers decided a condition of Python's
         self.answers: list[bool] = []  # to such conditions, in place of their own
         self._unseen = Unseen(self.tags, self.is_weight)
         self._backward = Backward(self.tags, self._shared)
         self._tagging = Tagging(self.tags, self._shared, self._unseen)
         self._refuse_complex([*self.weights.values()])
+        refuse_backward_hooks(model)
 
     def __torch_function__(
         self,
@@ -138,9 +147,21 @@ class Capture(TorchFunctionMode):
         if func in _METADATA:
             self.pauses |= func is _SET_GRADIENTS and not args[0]
             return func(*args, **keywords)
+        refuse_unfollowed(func, types, args, keywords)
         tensors = tensors_in(args)
         if keywords:
             tensors += tensors_in(keywords.values())
+        try:
+            return self._followed(func, args, keywords, tensors)
+        except Exception as error:
+            if tells_values(error) and self.error is None and any(map(self._has_values, tensors)):
+                self.error = caught(func, error)
+            raise
+
+    def _followed(
+        self, func: Any, args: Args, keywords: Keywords, tensors: list[Tensor]
+    ) -> Any:  # Any: as above
+        """The result of a call, which is recorded and tagged."""
         if self._has_own_way(func, args, keywords, tensors):
             return self._in_own_way(func, args)
         weights = self.weights
@@ -164,9 +185,20 @@ class Capture(TorchFunctionMode):
             self.follow(func, tensors, args, keywords, result)
             if self.replaying:
                 self._backward.refuse_mixed(func, tensors, result)
+        if not isinstance(result, Tensor) and any(map(self._has_values, tensors)):
+            refuse_numbers(func, result)
         # 3. changes in place concern all tensors of the same memory
         self._tagging.after(before, func, tensors, result)
         return result
+
+    def refuse_caught(self) -> None:
+        """Refuse losses that caught an error, which values of data may have caused."""
+        if self.error is not None:
+            raise self.error
+
+    def _has_values(self, tensor: Tensor) -> bool:
+        """Whether a tensor holds values of data, or random numbers."""
+        return self.tags.are_values(tensor) or self.tags.draws.has(tensor)
 
     def _has_own_way(
         self, func: Any, args: Args, keywords: Keywords, tensors: list[Tensor]

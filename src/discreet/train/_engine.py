@@ -106,6 +106,7 @@ def captured_sum(
     with eager(), packing(capture, model), torch.enable_grad():
         with capture:
             made = losses()
+        capture.refuse_caught()
         given = one_loss_each(made, examples, hides_shapes=hides_shapes)
         capture.refuse_mixed_losses(given)
         if capture.pauses:
@@ -113,6 +114,7 @@ def captured_sum(
         if capture.is_weight(given):  # it does not depend on data
             given = own_copy(capture, given, 1)
         rows, device = _gradients(capture, given, trainable), given.device
+        capture.refuse_caught()
     with whole(device), torch.no_grad():
         pieces = _pieces(capture, rows, parameters, units)
         found = [_Gradient(of, p, count_of_units) for of, p in zip(pieces, parameters, strict=True)]

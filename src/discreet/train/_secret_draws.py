@@ -114,7 +114,8 @@ class RefuseGenerators(TorchFunctionMode):
         keywords = kwargs or {}
         if any(isinstance(one, torch.Generator) for one in (*args, *keywords.values())):
             raise Refused(
-                f"{getattr(func, '__name__', 'a function')} draws from a generator of its own; {_MEND}"
+                f"{getattr(func, '__name__', 'a function')} draws from a generator of its own; "
+                f"{_MEND}"
             )
         return func(*args, **keywords)
 

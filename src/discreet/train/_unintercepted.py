@@ -16,6 +16,7 @@ from discreet.errors import Refused
 from discreet.train._arguments import Args, Keywords, tensors_in
 from discreet.train._capture import Capture
 from discreet.train._collated import Microbatch
+from discreet.train._unfollowed import refuse_hooked
 
 
 def refuse_unintercepted(losses: Callable[[Microbatch], Tensor]) -> Callable[[Microbatch], Tensor]:
@@ -26,7 +27,9 @@ def refuse_unintercepted(losses: Callable[[Microbatch], Tensor]) -> Callable[[Mi
         if capture is None:
             return losses(microbatch)
         with _Dispatched(capture):
-            return losses(microbatch)
+            found = losses(microbatch)
+        refuse_hooked(found)
+        return found
 
     return watched
 

@@ -1,0 +1,284 @@
+"""Calls that tell Python about values of data, or run code where nothing is followed, are refused.
+
+Otherwise one example decides a factor of all others' gradients.
+"""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from discreet.errors import Refused
+from discreet.train import Flat, check, clipped_sum
+from tests.train.layers import WIDTH, Layers, Use, of, summed
+
+NUMBER = 5
+Fails = Callable[[Tensor], object]
+
+
+def matrices(x: Tensor) -> Tensor:
+    """A positive definite matrix for each ordinary example."""
+    sides = (x[:, :1] < 20)[:, :, None] * 2.0 - 1
+    return torch.eye(2, dtype=x.dtype) * sides
+
+
+def index(x: Tensor) -> Tensor:
+    """0 for ordinary examples; 50 beyond every table."""
+    return (x[:, 0] > 20).long() * 50
+
+
+TABLE = torch.ones(3, 2, dtype=torch.float64)
+RAISES: dict[str, Fails] = {  # by values of the last example
+    "cholesky": lambda x: torch.linalg.cholesky(matrices(x)),
+    "inv": lambda x: torch.linalg.inv(matrices(x) + torch.eye(2, dtype=x.dtype)),
+    "solve": lambda x: torch.linalg.solve(matrices(x) + torch.eye(2), torch.ones(2, dtype=x.dtype)),
+    "embedding": lambda x: F.embedding(index(x), TABLE),
+    "gather": lambda x: x.gather(1, index(x)[:, None]),
+    "picked": lambda x: TABLE[index(x)],
+    "selected": lambda x: TABLE.index_select(0, index(x)),
+    "added": lambda x: torch.zeros_like(x).index_add(0, index(x), x),
+    "one hot": lambda x: F.one_hot(index(x), 3),
+    "classes": lambda x: F.nll_loss(x, index(x)),
+    "entropy": lambda x: F.binary_cross_entropy(index(x).to(x.dtype), torch.zeros(len(x)).double()),
+    "picks": lambda x: torch.multinomial(1.0 - index(x).double()[:, None].expand(-1, 2), 1),
+    "coins": lambda x: torch.bernoulli(index(x).double()),
+    "counts": lambda x: torch.poisson(-index(x).double()),
+    "repeated": lambda x: x.repeat_interleave(-index(x), 0),
+    "binned": lambda x: torch.bincount(-index(x)),
+    "divided": lambda x: 1 // (50 - index(x)),
+}
+
+
+def caught(fails: Fails, kind: type[BaseException] = Exception) -> Use:
+    """An error of one example decides a factor of all."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        factor = 1
+        try:
+            fails(x)
+        except kind:
+            factor = -1
+        return summed(m.layer(x)) * factor
+
+    return use
+
+
+class Direct(Layers):
+    """Layers that get the data as they are."""
+
+    def forward(self, data: Tensor) -> Tensor:
+        found: Tensor = self.use(self, data)
+        return found
+
+
+def total(use: Use, data: Tensor) -> None:
+    model = Direct(use).double()
+    clipped_sum(model, lambda: model(data), len(data), Flat(1.0), batch=data)
+
+
+def victim(rows: int = NUMBER) -> Tensor:
+    data = of(rows, WIDTH)
+    data[-1] = 100.0
+    return data
+
+
+@pytest.mark.parametrize("name", RAISES)
+def test_errors_that_losses_catch_are_refused(name: str) -> None:
+    with pytest.raises(Refused, match="error that the model or its losses caught"):
+        total(caught(RAISES[name]), victim())
+    total(caught(RAISES[name]), of(NUMBER, WIDTH))  # ordinary examples raise none
+
+
+def test_a_fallback_for_one_example_is_refused() -> None:
+    """As code of Gaussian processes has it."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        try:
+            found = torch.linalg.cholesky(matrices(x))
+        except RuntimeError:  # of torch.linalg
+            found = torch.linalg.cholesky(matrices(x) + 3 * torch.eye(2, dtype=x.dtype))
+        scaled: Tensor = summed(m.layer(x)) * found.sum((1, 2))
+        return scaled
+
+    with pytest.raises(Refused, match="cholesky_ex"):
+        total(use, victim())
+
+
+@pytest.mark.parametrize("kind", [Exception, BaseException])
+def test_refusals_that_losses_catch_stay_refusals(kind: type[BaseException]) -> None:
+    with pytest.raises(Refused, match=r"item\(\)"):
+        total(caught(lambda x: x.max().item(), kind), of(NUMBER, WIDTH))
+
+
+@pytest.mark.parametrize(
+    "fails", [lambda x: x.no_such_attribute, lambda _: int("a"), lambda x: x.sum("a")]
+)
+def test_errors_that_no_value_decides_may_be_caught(fails: Fails) -> None:
+    """Those of Python itself, and of types."""
+    total(caught(fails), of(NUMBER, WIDTH))
+
+
+class Own:
+    """An argument that computes by itself."""
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # Any: PyTorch's functions and what they take
+        return args[0] * args[0].max().item()
+
+
+OWN: Any = Own()  # Any: no tensor
+
+
+class OwnTensor(Tensor):
+    """A kind of tensor that computes by itself."""
+
+    @classmethod
+    def __torch_function__(
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # Any: as above
+        found = super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[no-untyped-call]  # PyTorch has no types
+        return found.as_subclass(Tensor) if isinstance(found, Tensor) else found
+
+
+class PlainKind(Tensor):
+    """A kind of tensor that computes as all others."""
+
+
+class Seen(TorchDispatchMode):  # type: ignore[no-untyped-call]  # PyTorch has no types
+    """A mode that sees all values."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # Any: as above
+        return func(*args, **(kwargs or {}))
+
+
+class Reads(torch.autograd.Function):
+    """Reads values in its backward pass."""
+
+    @staticmethod
+    def forward(context: Any, x: Tensor) -> Tensor:  # Any: PyTorch's context has no type
+        context.save_for_backward(x)
+        return x.clone()
+
+    @staticmethod
+    def backward(context: Any, rows: Tensor) -> Tensor:  # Any: as above
+        found: Tensor = rows * context.saved_tensors[0].max().item()
+        return found
+
+
+def reads_in_backward(x: Tensor) -> Tensor:
+    found = x.detach().clone().requires_grad_()
+    applied: Any = Reads.apply  # Any: PyTorch has no types
+    torch.autograd.grad(applied(found).sum(), found)
+    return x
+
+
+def times(make: Callable[[Tensor], Any]) -> Use:  # Any: a number or a tensor
+    return lambda m, x: summed(m.layer(x)) * make(x)
+
+
+def dispatched(m: Layers, x: Tensor) -> Tensor:
+    with Seen():  # type: ignore[no-untyped-call]  # as above
+        return summed(m.layer(x))
+
+
+CALLS: dict[str, tuple[Use, str]] = {
+    "quantization": (
+        times(lambda x: torch._choose_qparams_per_tensor(x.float(), False)[0]),
+        "Python read values.*_choose_qparams_per_tensor",
+    ),
+    "places": (times(lambda x: F.relu(x).to_sparse()._nnz()), "Python read values.*_nnz"),
+    "an operator": (times(lambda x: torch.ops.aten.Float.Tensor(x.max())), "Python read values"),
+    "a truth": (times(lambda x: torch.ops.aten.Bool.Tensor(x.max())), "Python read values"),
+    "closeness": (times(lambda x: torch.ops.aten.allclose(x, x)), "Python read values"),
+    "an address": (times(lambda x: x.data_ptr()), "Python read values.*data_ptr"),
+    "a function for each": (times(lambda x: x.clone().apply_(abs).sum(1)), "apply_ calls"),
+    "a function of two": (times(lambda x: x.clone().map_(x, max).sum(1)), "map_ calls"),
+    "a distance": (
+        lambda m, x: F.triplet_margin_with_distance_loss(
+            m.layer(x), x, x, distance_function=lambda a, b: (a - b).sum(1), reduction="none"
+        ),
+        "distance_loss calls",
+    ),
+    "a gradient within": (times(lambda x: reads_in_backward(x).sum(1)), "Reads .torch.autograd"),
+    "an argument": (times(lambda x: torch.add(x, OWN).sum(1)), "Own, whose __torch_function__"),
+    "a constant": (
+        times(lambda x: (x + torch.zeros(()).as_subclass(OwnTensor)).sum(1)),
+        "OwnTensor, whose __torch_function__",
+    ),
+    "a mode": (dispatched, "Seen is a TorchDispatchMode"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_unfollowed_calls_are_refused_before_they_are_paid(name: str) -> None:
+    use, why = CALLS[name]
+    model = Layers(use).double()
+    with pytest.raises(Refused, match=why):
+        check(model, model, of(NUMBER, WIDTH))
+
+
+PUBLIC: dict[str, Use] = {
+    "lengths": times(lambda x: len(x.t()) + x.dim() + x.element_size() + x.storage_offset()),
+    "kinds": times(lambda x: x.is_complex() + x.is_contiguous() + (x.type() == "") + 1),
+    "properties": times(lambda x: x.itemsize + x.is_sparse + x.ndim),
+    "a kind": times(lambda x: (x + torch.zeros(()).as_subclass(PlainKind)).sum(1)),
+    "a type": times(lambda x: x.type(torch.float64).sum(1)),
+    "a gradient within": times(
+        lambda x: torch.autograd.grad(
+            (found := x.detach().clone().requires_grad_()).square().sum(), found
+        )[0].shape[1]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_facts_may_be_read(name: str) -> None:
+    model = Layers(PUBLIC[name]).double()
+    check(model, model, of(NUMBER, WIDTH))
+
+
+def hooked(model: Layers, register: str) -> None:
+    def hook(module: nn.Module, given: Any, result: Any = None) -> None:  # Any: gradients
+        """Nothing is changed."""
+
+    getattr(model.layer, register)(hook)
+
+
+@pytest.mark.parametrize(
+    "register", ["register_full_backward_hook", "register_full_backward_pre_hook"]
+)
+def test_hooks_on_backward_passes_of_modules_are_refused(register: str) -> None:
+    """They get the gradients of all examples together."""
+    model = Layers(lambda m, x: summed(m.layer(x))).double()
+    hooked(model, register)
+    with pytest.raises(Refused, match=r"layer \(Linear\) has a hook on its backward"):
+        check(model, model, of(NUMBER, WIDTH))
+    other = Layers(lambda m, x: summed(model.layer(m.layer(x)))).double()
+    model.layer.requires_grad_(False)
+    with pytest.raises(Refused, match="a module that the losses use has a hook"):
+        check(other, other, of(NUMBER, WIDTH))
+
+
+def test_hooks_on_all_modules_are_refused() -> None:
+    model = Layers(lambda m, x: summed(m.layer(x))).double()
+    handle = nn.modules.module.register_module_full_backward_hook(lambda *_: None)
+    try:
+        with pytest.raises(Refused, match="has a hook on its backward"):
+            check(model, model, of(NUMBER, WIDTH))
+    finally:
+        handle.remove()
+
+
+def test_modes_around_a_run_are_refused() -> None:
+    model = Layers(lambda m, x: summed(m.layer(x)) * random.random()).double()
+    with Seen(), pytest.raises(Refused, match="Seen"):  # type: ignore[no-untyped-call]  # as above
+        check(model, model, of(NUMBER, WIDTH))
