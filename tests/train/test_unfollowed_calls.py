@@ -4,6 +4,7 @@ Otherwise one example decides a factor of all others' gradients.
 """
 
 import random
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -181,6 +182,12 @@ def reads_in_backward(x: Tensor) -> Tensor:
     return x
 
 
+def masked_tensor(x: Tensor, mask: Tensor) -> Any:  # Any: it has no types
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch calls it a prototype
+        return torch.masked.masked_tensor(x.detach(), mask)  # type: ignore[no-untyped-call]  # as above
+
+
 def times(make: Callable[[Tensor], Any]) -> Use:  # Any: a number or a tensor
     return lambda m, x: summed(m.layer(x)) * make(x)
 
@@ -213,6 +220,10 @@ CALLS: dict[str, tuple[Use, str]] = {
     "a constant": (
         times(lambda x: (x + torch.zeros(()).as_subclass(OwnTensor)).sum(1)),
         "OwnTensor, whose __torch_function__",
+    ),
+    "a masked tensor": (
+        lambda m, x: summed(m.layer(x)) * masked_tensor(x, x > 0).mean().get_data(),
+        "MaskedTensor, whose __torch_function__",
     ),
     "a mode": (dispatched, "Seen is a TorchDispatchMode"),
 }

@@ -29,6 +29,10 @@ is_inference is_pinned is_shared is_same_size is_set_to is_coalesced is_distribu
 has_names result_type can_cast cudnn_is_acceptable __len__ __hash__ __get__
 """
 _PUBLIC = frozenset(_NAMES.split())
+_PLAIN = (  # how tensors, and parameters, take part in calls
+    Tensor.__torch_function__.__func__,  # type: ignore[attr-defined]  # a class method
+    torch._C._disabled_torch_function_impl,  # noqa: SLF001  has no public name
+)
 _HOOKS = (Tensor.register_hook, Tensor.register_post_accumulate_grad_hook)
 _BACKWARD = (torch.autograd.grad, torch.autograd.backward, Tensor.backward)
 # types and arguments alone decide whether a call raises these
@@ -106,10 +110,9 @@ def _name(func: Any) -> str:  # Any: as above
 
 
 def _is_own(kind: Any) -> bool:  # Any: a type with any attributes
-    """Whether a type has a ``__torch_function__`` that no library wrote."""
-    found = getattr(kind.__torch_function__, "__func__", None)
-    is_inherited = found is Tensor.__torch_function__.__func__  # type: ignore[attr-defined]  # a class method
-    return not is_inherited and kind.__module__.partition(".")[0] not in _LIBRARIES
+    """Whether a type has another ``__torch_function__`` than PyTorch's plain tensors."""
+    found = kind.__torch_function__
+    return getattr(found, "__func__", found) not in _PLAIN
 
 
 def _is_code(value: object) -> bool:
