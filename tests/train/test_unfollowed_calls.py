@@ -185,7 +185,7 @@ def reads_in_backward(x: Tensor) -> Tensor:
 def masked_tensor(x: Tensor, mask: Tensor) -> Any:  # Any: it has no types
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch calls it a prototype
-        return torch.masked.masked_tensor(x.detach(), mask)  # type: ignore[no-untyped-call]  # as above
+        return torch.masked.masked_tensor(x.detach(), mask)
 
 
 def times(make: Callable[[Tensor], Any]) -> Use:  # Any: a number or a tensor

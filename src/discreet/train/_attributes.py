@@ -205,6 +205,11 @@ def _has_state_of_its_own(modules: list[nn.Module]) -> bool:
     )
 
 
+def content_of(value: Any, known: set[int]) -> Content:  # Any: any object
+    """The content of a value, without that of objects with known identities."""
+    return _content(value, {*known}, _DEPTH)
+
+
 def _content(value: Any, known: set[int], depth: int) -> Content:  # Any: any attribute
     """The value's content; for values that can't be read, the object's identity."""
     if type(value) in _SIMPLE:

@@ -25,6 +25,7 @@ from discreet.train._model_check import (
     rows_of_a_batch,
 )
 from discreet.train._noise import ExactGaussian
+from discreet.train._optimizer_writes import refuse_optimizer_writes
 from discreet.train._plan import TrainingPlan
 from discreet.train._refusals import check_loss_function, check_run
 from discreet.train._step_inputs import clipping_of
@@ -54,7 +55,8 @@ def preflight(
         size = MicrobatchSize(_checks.positive_count(at_once=at_once), is_chosen=True)
     buffers, attributes = Buffers(model), Attributes(model)
     try:
-        _check_model(model, losses, train_set, plan, size, public)
+        with refuse_optimizer_writes(optimizer):
+            _check_model(model, losses, train_set, plan, size, public)
     except BaseException:
         attributes.put_back()
         raise

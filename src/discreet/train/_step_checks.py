@@ -35,19 +35,20 @@ class StepChecks:
         self._model, self._examples, self._plan = model, examples, plan
         self._size, self._like = size, like
         self._buffers = Buffers(model)
+        self.is_optimizer_written = False  # by losses
         self._check: ModelCheck | None = None  # of the step in progress
 
     @property
     def is_spoiled(self) -> bool:
-        """Whether the model wrote private data into itself that can't be taken out."""
-        return self._buffers.is_spoiled
+        """Whether private data that can't be taken out are in the model or the optimizer."""
+        return self._buffers.is_spoiled or self.is_optimizer_written
 
     def refuse_spoiled(self) -> None:
-        """Raise `Refused` if the model holds private data."""
+        """Raise `Refused` if the model or the optimizer holds private data."""
         if self.is_spoiled:
             raise Refused(
-                "the model wrote private data into itself in an earlier step: load it anew, from a "
-                "checkpoint of before"
+                "an earlier step wrote private data into the model or the optimizer: load both "
+                "anew, from a checkpoint of before"
             )
 
     @contextmanager

@@ -6,6 +6,7 @@ calls the user's own optimizer.
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -25,6 +26,7 @@ from discreet.train._interrupts import uninterrupted
 from discreet.train._microbatch import MicrobatchSize
 from discreet.train._model_check import Losses, Public
 from discreet.train._noise import ExactGaussian
+from discreet.train._optimizer_writes import OptimizerWrites
 from discreet.train._plan import Phase, TrainingPlan
 from discreet.train._refusals import check_optimizer
 from discreet.train._report import NotPrivate, Report
@@ -131,7 +133,11 @@ class TrainingRun(Owned):
             self._step_checks.microbatch,
         )
         try:
-            with secret_draws(inputs.bits) as draws, self._step_checks.step(phase, self._losses):
+            with (
+                self._optimizer_unwritten(),
+                secret_draws(inputs.bits) as draws,
+                self._step_checks.step(phase, self._losses),
+            ):
                 noisy = self._noisy(replace(inputs, losses=draws.secret(self._losses)), phase)
                 counts = self._noisy_counts(ticket, phase, inputs.statistics)
             self.check_process()
@@ -163,7 +169,7 @@ class TrainingRun(Owned):
 
     @property
     def is_spoiled(self) -> bool:
-        """Whether the model wrote private data into itself that can't be taken out."""
+        """Whether private data that can't be taken out are in the model or the optimizer."""
         return self._step_checks.is_spoiled
 
     def report(self) -> Report:
@@ -264,6 +270,21 @@ class TrainingRun(Owned):
         beyond = statistics.examples - within
         share = clip.share(within, beyond, phase.size.batch, self._door.bits)
         return [NoisyShare(ticket.step, norm, share)]
+
+    @contextmanager
+    def _optimizer_unwritten(self) -> Iterator[None]:
+        """Refuse what losses write into the optimizer; then the run can't go on, since a checkpoint
+        would hold it. Gradients that they set are removed."""
+        written = OptimizerWrites(self._optimizer)
+        try:
+            yield
+        finally:
+            self._clear_gradients()
+            try:
+                written.refuse()
+            except Refused:
+                self._step_checks.is_optimizer_written = True
+                raise
 
     def _clear_gradients(self) -> None:
         for parameter in self._model.parameters():
