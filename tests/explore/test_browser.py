@@ -218,6 +218,7 @@ def test_an_address_holds_the_view(visitor: Visitor, address: str) -> None:
     visitor.go(f"{address}mechanisms.html")
     visitor.set("mechanism", 1)
     visitor.set("delta", 2)
+    visitor.page.wait_for_url("**delta=0.001*")
     link = visitor.page.url
     assert "mechanism=Gaussian%20noise" in link
     said = visitor.page.inner_text("#says")

@@ -4,21 +4,13 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from flint import arb
 
-from discreet._exact import precision
 from discreet._unit import Unit
-from discreet.accounting import PrivacyLoss
-from discreet.explore._page import (
-    Control,
-    ControlValues,
-    Page,
-    View,
-    shown,
-)
+from discreet.explore._page import Control, ControlValues, Page, View
+from discreet.explore.pages._mechanism_facts import LOSS_CODE, loss_rows, of_loss, ratio_chart
+from discreet.explore.pages._noisy_counts import GAUSSIAN, LAPLACE, QUESTIONS, noise_view
 from discreet.explore.pages._texts import (
     WHICH_VALUE,
-    about,
     at_most,
     at_most_percent,
     meaning,
@@ -26,39 +18,17 @@ from discreet.explore.pages._texts import (
     program,
 )
 from discreet.local import RandomizedResponse
-from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, IntegerArray, Sensitivity
+from discreet.mechanisms import Bounded, IntegerArray, Sensitivity
 from discreet.mechanisms.selection import ExponentialMechanism
-from discreet.noise import NoiseLaw
-from discreet.plots import Axis, Chart, RuleLine, Series
+from discreet.plots import Axis, Chart, Series
 
-_WITHOUT = 40  # people counted, without you
-_REACH = 30  # outputs to each side, for little noise
 _PERSON = Unit("person")
 _CANDIDATES = ("red", "blue", "green", "yellow")
 _VOTES = (9, 7, 5, 3)
-_BITS = 256
 
-LAPLACE, GAUSSIAN = "Laplace noise", "Gaussian noise"
 RESPONSE, EXPONENTIAL = "randomized response", "exponential mechanism"
 
-_COUNT = """
-import discreet as dp
-
-count = dp.Bounded(lambda: 40, sensitivity={sensitivity}, unit=dp.Unit("person"), name="a count")
-"""
-_NOISE = """
-loss = mechanism.privacy_loss(count)
-error = mechanism.error(0.95)
-stddev = mechanism.stddev_of_noise()
-hundred = (100 * loss).epsilon({many_delta})  # of a hundred such answers together
-"""
-_LOSS = """
-epsilon = loss.epsilon({delta})
-advantage = loss.advantage()
-"""
 _CODES = {
-    LAPLACE: _COUNT + "mechanism = dp.DiscreteLaplace.for_epsilon({epsilon}, count)" + _NOISE,
-    GAUSSIAN: _COUNT + "mechanism = dp.Gaussian.for_epsilon({epsilon}, {delta}, count)" + _NOISE,
     RESPONSE: """
 from discreet.local import RandomizedResponse
 
@@ -70,7 +40,6 @@ loss = mechanism.privacy_loss()
     EXPONENTIAL: """
 import discreet as dp
 import numpy as np
-from flint import arb
 from discreet.mechanisms import Sensitivity
 from discreet.mechanisms.selection import ExponentialMechanism
 
@@ -98,54 +67,12 @@ def view(values: ControlValues) -> View:
     return _KINDS[values["mechanism"]](values)
 
 
-def _noise(values: ControlValues) -> View:
-    epsilon, delta, sensitivity = values["epsilon"], values["delta"], values["sensitivity"]
-    is_gaussian = values["mechanism"] == GAUSSIAN
-    count = Bounded(lambda: _WITHOUT, sensitivity=sensitivity, unit=_PERSON, name="a count")
-    mechanism = (
-        Gaussian.for_epsilon(epsilon, delta, count)
-        if is_gaussian
-        else DiscreteLaplace.for_epsilon(epsilon, count)
-    )
-    loss = mechanism.privacy_loss(count)
-    figures = {
-        **_of_loss(loss, delta if is_gaussian else 0),
-        "error": mechanism.error(0.95),
-        "stddev": mechanism.stddev_of_noise(),
-        "hundred": (100 * loss).epsilon(delta),
-    }
-    reach = _reach(figures["stddev"], sensitivity)
-    charts = _number_charts(mechanism.law, sensitivity, epsilon, reach)
-    if is_gaussian:
-        tail = (
-            "The ratio grows without end, but outputs where it exceeds e^ε are rare: δ = "
-            f"{shown(delta)} pays for them. In return a hundred such answers cost "
-            f"ε = {at_most(figures['hundred'])} together, not {100 * epsilon:g}."
-        )
-    else:
-        tail = "Beyond the two true answers the ratio is e^ε exactly: there the bound is tight."
-    return View(
-        says=f"You change the true answer by up to {sensitivity}. {tail}",
-        meaning=meaning(loss, delta if is_gaussian else 0),
-        charts=charts,
-        heads=("fact", "value"),
-        rows=(
-            *_loss_rows(figures, delta if is_gaussian else 0),
-            ("error at 95 %", f"± {figures['error']:,}"),
-            ("standard deviation of the noise", about(figures["stddev"])),
-            (f"ε of 100 such answers, at δ = {shown(delta)}", at_most(figures["hundred"])),
-        ),
-        figures=figures,
-        code=_code(values, is_gaussian=is_gaussian),
-    )
-
-
 def _response(values: ControlValues) -> View:
     mechanism = RandomizedResponse(values["epsilon"])
     truth = float(mechanism.client.truth)
     loss = mechanism.privacy_loss()
     figures = {
-        **_of_loss(loss, 0),
+        **of_loss(loss, 0),
         "truth": truth,
         "error": mechanism.error(0.95, reports=1000),
     }
@@ -159,7 +86,7 @@ def _response(values: ControlValues) -> View:
         charts=_choice_charts(("yes", "no"), yours, other, values["epsilon"], labels=("yes", "no")),
         heads=("fact", "value"),
         rows=(
-            *_loss_rows(figures, 0),
+            *loss_rows(figures, 0),
             ("probability of the truth", percent(truth)),
             (
                 "error of a share among 1,000 people, at 95 %",
@@ -167,8 +94,8 @@ def _response(values: ControlValues) -> View:
             ),
         ),
         figures=figures,
-        code=_code(values, is_gaussian=False),
-        idle=("sensitivity", "delta"),
+        code=_code(values),
+        idle=("sensitivity", "delta", "questions"),
     )
 
 
@@ -187,7 +114,7 @@ def _exponential(values: ControlValues) -> View:
     moved = votes + np.array([-sensitivity, sensitivity, 0, 0])
     second = _chances(moved, float(mechanism.rate))
     figures = {
-        **_of_loss(mechanism.privacy_loss(scores), 0),
+        **of_loss(mechanism.privacy_loss(scores), 0),
         "truth": first[0],
         "error": _gap(votes, first),
     }
@@ -210,91 +137,22 @@ def _exponential(values: ControlValues) -> View:
             ("votes below the best, at 95 %", f"at most {figures['error']}", ""),
         ),
         figures=figures,
-        code=_code(values, is_gaussian=False),
-        idle=("delta",),
+        code=_code(values),
+        idle=("delta", "questions"),
     )
 
 
 _KINDS: dict[str, Callable[[ControlValues], View]] = {
-    LAPLACE: _noise,
-    GAUSSIAN: _noise,
+    LAPLACE: noise_view,
+    GAUSSIAN: noise_view,
     RESPONSE: _response,
     EXPONENTIAL: _exponential,
 }
 
 
-def _of_loss(loss: PrivacyLoss, delta: float) -> dict[str, float]:
-    return {"epsilon": loss.epsilon(delta), "advantage": loss.advantage()}
-
-
-def _loss_rows(figures: dict[str, float], delta: float) -> tuple[tuple[str, str], ...]:
-    at = f" at δ = {shown(delta)}" if delta else ""
-    return (
-        (f"ε, proven{at}", at_most(figures["epsilon"])),
-        ("best attack’s advantage", f"at most {at_most_percent(figures['advantage'])}"),
-    )
-
-
-def _code(values: ControlValues, *, is_gaussian: bool) -> str:
-    delta = values["delta"] if is_gaussian else 0
-    template = _CODES[values["mechanism"]].rstrip() + _LOSS
-    return program(
-        template,
-        epsilon=values["epsilon"],
-        sensitivity=values["sensitivity"],
-        delta=delta,
-        many_delta=values["delta"],
-    )
-
-
-# Pictures
-
-
-def _reach(stddev: float, sensitivity: int) -> int:
-    """How far the pictures reach to each side, so that they show most of the noise."""
-    reach = _REACH
-    while reach < 2.5 * stddev + sensitivity:
-        reach *= 2
-    return reach
-
-
-def _number_charts(
-    law: NoiseLaw, sensitivity: int, epsilon: float, reach: int
-) -> tuple[Chart, Chart]:
-    step, shifted = reach // _REACH, _WITHOUT + sensitivity
-    outputs = sorted({*range(_WITHOUT - reach, _WITHOUT + reach + 1, step), shifted})
-    with precision(_BITS):
-        without, added = (
-            [_chance(law, abs(out - centre)) for out in outputs] for centre in (_WITHOUT, shifted)
-        )
-        logs = [float((b / a).log()) for a, b in zip(without, added, strict=True)]
-        laws = [tuple(map(float, one)) for one in (without, added)]
-    x = Axis("output", outputs[0], outputs[-1])
-    drawn = f" Of {step} outputs one is drawn." if step > 1 else ""
-    return (
-        Chart(
-            "Two laws of the output",
-            f"The closer the lines, the less an output says about you.{drawn}",
-            x,
-            Axis("probability of the output", 0, max(laws[0]) * 1.1),
-            (
-                Series("without you", "steps", tuple(zip(outputs, laws[0], strict=True)), 0),
-                Series("with you", "steps", tuple(zip(outputs, laws[1], strict=True)), 1),
-            ),
-            (
-                RuleLine("x", _WITHOUT, f"true answers: {_WITHOUT} and {shifted}"),
-                RuleLine("x", shifted, ""),
-            ),
-        ),
-        _ratio(x, Series("ln ratio", "line", tuple(zip(outputs, logs, strict=True)), 2), epsilon),
-    )
-
-
-def _chance(law: NoiseLaw, magnitude: int) -> arb:
-    """The probability of this outcome, and of its negative."""
-    if not magnitude:
-        return 1 - law.tail(1)
-    return (law.tail(magnitude) - law.tail(magnitude + 1)) / 2
+def _code(values: ControlValues) -> str:
+    template = _CODES[values["mechanism"]].rstrip() + LOSS_CODE
+    return program(template, epsilon=values["epsilon"], sensitivity=values["sensitivity"], delta=0)
 
 
 def _choice_charts(
@@ -318,18 +176,9 @@ def _choice_charts(
                 Series(labels[1], "bars", tuple(zip(names, second, strict=True)), 1),
             ),
         ),
-        _ratio(x, Series("ln ratio", "dots", tuple(zip(names, logs, strict=True)), 2), epsilon),
-    )
-
-
-def _ratio(x: Axis, line: Series, epsilon: float) -> Chart:
-    return Chart(
-        "Their ratio",
-        "The logarithm of (with you / without you). Privacy keeps it between −ε and ε.",
-        x,
-        Axis("ln ratio", -1.5 * epsilon, 1.5 * epsilon),
-        (line,),
-        (RuleLine("y", epsilon, "ε"), RuleLine("y", -epsilon, "−ε")),
+        ratio_chart(
+            x, Series("ln ratio", "dots", tuple(zip(names, logs, strict=True)), 2), epsilon
+        ),
     )
 
 
@@ -361,7 +210,8 @@ PAGE = Page(
         (
             "Laplace noise, randomized response and the exponential mechanism keep the ratio below "
             "e^ε for every output. Gaussian noise does not: there δ bounds how often it is larger. "
-            "In return many Gaussian answers together cost less, as the page on composition shows."
+            "In return it shares ε better among many questions: its error grows with the square "
+            "root of their number, that of Laplace noise with the number itself."
         ),
         "The noise is drawn on whole numbers, and each has exactly its stated probability.",
     ),
@@ -371,16 +221,23 @@ PAGE = Page(
         Control(
             "sensitivity",
             "sensitivity",
-            (1, 2, 3, 5, 8),
+            (1, 3, 8),
             1,
             "How much one person changes the true answer. Randomized response has none.",
         ),
         Control(
             "delta",
             "delta (δ)",
-            (1e-9, 1e-6, 1e-4, 1e-2),
+            (1e-9, 1e-6, 1e-3),
             1e-6,
-            "Gaussian noise needs it, and so do many answers together.",
+            "Only Gaussian noise needs it.",
+        ),
+        Control(
+            "questions",
+            "number of questions",
+            QUESTIONS,
+            1,
+            "The chosen ε pays for all answers together.",
         ),
     ),
     compute=view,

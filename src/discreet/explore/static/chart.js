@@ -6,6 +6,7 @@
   var SVG = "http://www.w3.org/2000/svg";
   var DASHES = ["", "7 4", "2 3", "9 3 2 3", "1 4"];
   var BELOW = 36;
+  var FRAMES = 24; // of one figure
   var made = 0;
 
   function colour(style) {
@@ -228,6 +229,16 @@
     return list;
   }
 
+  // Axes that a figure had before are used again: to draw them takes longer than all else.
+  function framed(figure, key, chart, width) {
+    var frames = figure.frames = figure.frames || new Map();
+    if (!frames.has(key)) {
+      if (frames.size >= FRAMES) frames.clear();
+      frames.set(key, frame(chart, width));
+    }
+    return frames.get(key);
+  }
+
   function write(node, text) {
     if (node.textContent !== text) node.textContent = text;
   }
@@ -248,7 +259,7 @@
     var key = JSON.stringify([chart.x, chart.y, Boolean(chart.is_map), width]);
     if (figure.key !== key) {
       figure.key = key;
-      figure.frame = frame(chart, width);
+      figure.frame = framed(figure, key, chart, width);
       parts[1].replaceChildren(figure.frame.svg);
     }
     set(figure.frame.svg, "aria-label", chart.title + ". " + chart.about);

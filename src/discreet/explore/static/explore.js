@@ -15,6 +15,7 @@
   var REST = 200; // milliseconds
   var SPOKEN_REST = 600;
   var speaking = 0;
+  var remembering = 0;
   var running = {};
   var isMoving = false;
   var asked = []; // the steps that were taken, each with the question's name
@@ -82,27 +83,6 @@
     document.querySelector(".stage").setAttribute("aria-busy", String(isBusy));
   }
 
-  function cells(line, row, isHead) {
-    while (line.cells.length > row.length) line.lastChild.remove();
-    row.forEach(function (text, n) {
-      var cell = line.cells[n];
-      if (!cell) {
-        cell = document.createElement(isHead || n === 0 ? "th" : "td");
-        if (cell.tagName === "TH") cell.scope = isHead ? "col" : "row";
-        line.append(cell);
-      }
-      if (cell.textContent !== text) cell.textContent = text;
-    });
-  }
-
-  function showTable(view) {
-    var table = document.getElementById("table");
-    var body = table.tBodies[0];
-    cells(table.tHead.rows[0], view.heads, true);
-    while (body.rows.length > view.rows.length) body.lastElementChild.remove();
-    view.rows.forEach(function (row, n) { cells(body.rows[n] || body.insertRow(), row, false); });
-  }
-
   function forget() {
     asked = [];
     counts = facts.history ? facts.history.counts : [];
@@ -137,7 +117,7 @@
     document.getElementById("meaning").textContent = view.meaning;
     showIdle(view);
     showCharts();
-    showTable(view);
+    window.discreetTable.show(document.getElementById("table"), view);
     document.getElementById("code").textContent = view.code;
     document.documentElement.dataset.at = viewKey();
   }
@@ -187,6 +167,11 @@
 
   // The values of the controls stand in the address, so that a view can be linked to.
   function remember() {
+    clearTimeout(remembering);
+    remembering = setTimeout(writeAddress, REST); // browsers limit how often the address may change
+  }
+
+  function writeAddress() {
     var words = facts.controls.map(function (control) {
       return control.name + "=" + encodeURIComponent(control.texts[Number(input(control).value)]);
     });
