@@ -240,6 +240,46 @@ def test_simulated_noise_is_that_of_the_steps() -> None:
     assert found.std(axis=0) == pytest.approx([stddev] * 3, rel=0.03)
 
 
+def test_simulated_batches_are_drawn_as_those_of_the_steps() -> None:
+    """One step from 0, without noise: on average that of all examples, though batches differ."""
+    points, labels = _clusters.clusters(200, 1)
+    found = _clusters.simulated(
+        points,
+        labels,
+        clip=0.5,
+        noise=0,
+        batch=20,
+        records=200,
+        rate=1,
+        steps=1,
+        chance=np.random.default_rng(1),
+        runs=5_000,
+    )
+    x = np.column_stack([points, np.ones(200)])
+    gradients = (0.5 - labels)[:, None] * x
+    length = np.maximum(np.linalg.norm(gradients, axis=1, keepdims=True) / 0.5, 1)
+    clipped = gradients / length
+    assert found.mean(axis=0) == pytest.approx(-clipped.mean(axis=0), abs=0.01)
+    # each example is drawn by itself, with probability 0.1
+    expected = ((clipped**2).sum(axis=0) * 0.1 * 0.9) ** 0.5 / 20
+    assert found.std(axis=0) == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["clip", "noise", "batch", "rate"])
+def test_each_control_of_training_moves_its_pictures(name: str) -> None:
+    """The lowest and the highest value show other pictures, on the same axes."""
+    page = pages.page("training")
+    [control] = [one for one in page.controls if one.name == name]
+    low, high = (
+        explore.view("training", {name: one}) for one in (control.values[0], control.values[-1])
+    )
+    assert [one.x for one in low.charts] == [one.x for one in high.charts]
+    assert [one.y for one in low.charts] == [one.y for one in high.charts]
+    assert low.charts[1].series != high.charts[1].series
+    moves_price = low.charts[2].series != high.charts[2].series
+    assert moves_price == (name in ("noise", "batch"))
+
+
 @pytest.mark.parametrize("noise", [2, 16])
 def test_many_guesses_keep_the_bound_that_is_named(noise: float) -> None:
     """5,000 guesses: a share so far above its bound has a probability below 1e-9."""

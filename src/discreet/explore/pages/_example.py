@@ -235,15 +235,17 @@ def _simulated(
     runs: int,
 ) -> ClusterPoints:
     """The weights after clipped and noisy steps, shape (runs, 3)."""
-    points, labels = data
-    x, weights = np.column_stack([points, np.ones(len(points))]), np.zeros((runs, 3))
-    reach = np.linalg.norm(x, axis=1)
-    for _ in range(_STEPS):
-        wrong = 1 / (1 + np.exp(-(weights @ x.T))) - labels
-        clipped = np.sign(wrong) * np.minimum(np.abs(wrong), clip / reach)
-        total = clipped @ x + chance.normal(0, noise * clip, (runs, 3))
-        weights = weights - _RATE * total / _RECORDS
-    return weights
+    return _clusters.simulated(
+        *data,
+        clip=clip,
+        noise=noise,
+        batch=_RECORDS,
+        records=_RECORDS,
+        rate=_RATE,
+        steps=_STEPS,
+        chance=chance,
+        runs=runs,
+    )
 
 
 def _pull(line: SeparatingLine, distance: float) -> float:

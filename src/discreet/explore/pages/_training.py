@@ -2,6 +2,8 @@
 
 from functools import lru_cache
 
+import numpy as np
+
 from discreet.explore._page import (
     Control,
     ControlValues,
@@ -19,6 +21,7 @@ from discreet.plots import Axis, Chart, Series
 _RECORDS, _STEPS, _SEED, _REACH = 200, 20, 1, 4.2
 _SOME_STEPS = (1, 2, 5, 10, 15, 20)
 _POINTS, _LABELS = _clusters.clusters(_RECORDS, _SEED)
+_RUNS = 12  # simulated ones
 _PRIVATE_MAP, _ACCURACY = 1, 3  # places of the charts
 
 _CODE = """
@@ -69,7 +72,12 @@ def view(values: ControlValues) -> View:
         meaning=_meaning(noise, batch),
         charts=(
             _map("Plain training", "It settles at the same line every time.", lines[-1]),
-            _map("Private training", "Each run ends at another line: the noise moves it.", None),
+            _map(
+                "Private training",
+                f"Each run ends at another line. The grey ones are {_RUNS} simulated runs.",
+                None,
+                _spread(clip, noise, batch, rate),
+            ),
             _epsilon_chart(spent),
             Chart(
                 "Right answers by step",
@@ -102,18 +110,39 @@ def view(values: ControlValues) -> View:
     )
 
 
-def _map(title: str, text: str, line: SeparatingLine | None) -> Chart:
+def _map(
+    title: str, text: str, line: SeparatingLine | None, others: tuple[Series, ...] = ()
+) -> Chart:
     drawn = [] if line is None else [_clusters.line_series("plain", line, _REACH, PLAIN)]
     points = _clusters.point_series(_POINTS, _LABELS)
-    return _clusters.map_of(title, text, _REACH, (*points, *drawn))
+    return _clusters.map_of(title, text, _REACH, (*points, *others, *drawn))
+
+
+def _spread(clip: float, noise: float, batch: int, rate: float) -> tuple[Series, ...]:
+    """Where runs end, by ordinary random numbers, the same ones for each view."""
+    weights = _clusters.simulated(
+        _POINTS,
+        _LABELS,
+        clip=clip,
+        noise=noise,
+        batch=batch,
+        records=_RECORDS,
+        rate=rate,
+        steps=_STEPS,
+        chance=np.random.default_rng(_SEED),
+        runs=_RUNS,
+    )
+    lines = (SeparatingLine(*map(float, each)) for each in weights)
+    found = (_clusters.line_series("", line, _REACH, _clusters.LEFT) for line in lines)
+    return tuple(found)
 
 
 def _epsilon_chart(spent: dict[int, float]) -> Chart:
     return Chart(
         "Epsilon by step",
-        "Each step adds to the price, later ones less.",
+        "The second axis is logarithmic.",
         Axis("step", 0, _STEPS),
-        Axis("epsilon (ε)", 0, 1.1 * spent[_STEPS]),
+        Axis("epsilon (ε)", 0.01, 100, is_log=True),
         (Series("private", "line", tuple(spent.items()), PRIVATE),),
     )
 
@@ -172,7 +201,8 @@ PAGE = Page(
             "Each step moves the line along the examples’ gradients. Private training first clips "
             "each gradient, so that no example counts for more than the clip norm, and then adds "
             "Gaussian noise in proportion to it. Train a few times: the private line wobbles by "
-            "the noise, the plain line does not."
+            "the noise, the plain line does not. The grey lines show how much, for twelve runs "
+            "that are simulated without `discreet.train`."
         ),
         (
             "The price depends on the noise multiplier, the batch and the number of steps, not on "
