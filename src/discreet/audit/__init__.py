@@ -3,7 +3,8 @@
 `black_box` measures a lower bound on the privacy loss from outputs on neighbouring datasets
 (`_black_box`, with `_draws`, `_outputs`, `_scores`, `_guesses`, `_certified`, `_result`), and
 `report` puts it in words (`_report`). `exact` computes the privacy of a finite mechanism from the
-probabilities of its outcomes (`_exact_privacy`).
+probabilities of its outcomes (`_exact_privacy`). `reconstruct` rebuilds secret bits from many
+counts, and `exposed` finds the people whom counts without noise tell (`_reconstruction`).
 
 Nothing here is for production: bits are not secret, and no ledger is charged.
 `_bits` has sources of random words that can be seeded, scripted, recorded and replayed, or that
@@ -16,6 +17,13 @@ from discreet.audit._bits import OutOfWords, RecordingBits, ScriptedBits, Seeded
 from discreet.audit._black_box import black_box
 from discreet.audit._certified import GuessCount
 from discreet.audit._exact_privacy import ExactPrivacy, WorstEvent, exact
+from discreet.audit._reconstruction import (
+    Exposure,
+    Reconstruction,
+    exposed,
+    group_matrix,
+    reconstruct,
+)
 from discreet.audit._replay import Difference, Run, replay
 from discreet.audit._report import report
 from discreet.audit._result import BlackBoxResult
@@ -24,8 +32,10 @@ __all__ = [
     "BlackBoxResult",
     "Difference",
     "ExactPrivacy",
+    "Exposure",
     "GuessCount",
     "OutOfWords",
+    "Reconstruction",
     "RecordingBits",
     "Run",
     "ScriptedBits",
@@ -34,6 +44,9 @@ __all__ = [
     "ZeroNoiseBits",
     "black_box",
     "exact",
+    "exposed",
+    "group_matrix",
+    "reconstruct",
     "replay",
     "report",
 ]

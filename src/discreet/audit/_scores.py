@@ -44,19 +44,16 @@ class OutputScore:
 
 def learn_scores(one: Outputs, other: Outputs) -> list[OutputScore]:
     """Scores learned from outputs of a dataset and of its neighbour."""
-    found: list[OutputScore] = []
-    for name, column in _label_columns():
-        found.append(_likelihood(name, column, one, other))
     single = [_number(place) for place in _places(one, other)]
+    totals = []
     if len(single) > 1:
-        ratios = [_likelihood(name, column, one, other) for name, column in single]
+        totals = [_total([_likelihood(*each, one, other) for each in single])]
         single += [_projection(one, other), ("the largest number", _largest)]
-        found.append(_total(ratios))
-    for name, column in single:
-        found += [_likelihood(name, column, one, other), _by_size(name, column, one, other)]
-        for grain in (_lowest_bit, _decimals):
-            found.append(_likelihood(*grain(name, column), one, other))
-    return found
+    # Of equally good scores the first is taken, so the ones that are easy to read come first
+    found = [_by_size(*each, one, other) for each in single]
+    found += [_likelihood(*each, one, other) for each in (*_label_columns(), *single)]
+    grains = [grain(*each) for each in single for grain in (_lowest_bit, _decimals)]
+    return found + [_likelihood(*each, one, other) for each in grains] + totals
 
 
 def quantile_grid(count: int) -> NumberArray:
