@@ -1,6 +1,7 @@
 """Black-box audits of mechanisms whose privacy is known exactly."""
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ from discreet import Gaussian as RoundedGaussian
 from discreet.accounting import Gaussian, PrivacyLoss, Pure
 from discreet.audit import black_box
 from discreet.audit._certified import GuessCount, at_least, at_most
+from discreet.audit._guesses import GuessRule
+from discreet.audit._outputs import Outputs
+from discreet.audit._scores import OutputScore
 from discreet.errors import InvalidArgument, NoBound
 from tests.audit.laws import gaussian, generator, geometric, laplace, randomized_response
 
@@ -221,9 +225,17 @@ def test_a_claim_without_a_bound_is_refused_before_anything_is_drawn() -> None:
         black_box(draw, PAIR, claim="much")  # type: ignore[arg-type]  # on purpose
 
 
-def test_evidence_without_wrong_guesses_has_a_finite_epsilon() -> None:
-    from fractions import Fraction
+def test_an_infinite_threshold_names_nothing() -> None:
+    """Otherwise infinite outputs would count, though delta counts half."""
+    outputs = Outputs.of(np.array([-np.inf, 0.0, np.inf]))
+    score = OutputScore("number", lambda given: given.numbers[:, 0])
+    first, second = GuessRule(score, math.inf, 0.0).names(outputs)
+    assert (first.tolist(), second.tolist()) == ([False] * 3, [True, True, False])
+    first, second = GuessRule(score, 0.0, -math.inf).names(outputs)
+    assert (first.tolist(), second.tolist()) == ([False, True, True], [False] * 3)
 
+
+def test_evidence_without_wrong_guesses_has_a_finite_epsilon() -> None:
     found = GuessCount("", 1000, 0, 2000, Fraction(1, 2), 1e-9)
     assert 3 < found.epsilon() < math.log(1000)
     assert GuessCount("", 0, 0, 2000, Fraction(1, 2), 1e-9).epsilon() == 0

@@ -2,9 +2,10 @@
 
 `black_box` measures a lower bound on the privacy loss from outputs on neighbouring datasets
 (`_black_box`, with `_draws`, `_outputs`, `_scores`, `_guesses`, `_certified`, `_result`), and
-`report` puts it in words (`_report`). `exact` computes the privacy of a finite mechanism from the
-probabilities of its outcomes (`_exact_privacy`). `reconstruct` rebuilds secret bits from many
-counts, and `exposed` finds the people whom counts without noise tell (`_reconstruction`).
+`report` puts it in words (`_report`). `neighbours` makes pairs of datasets (`_neighbours`).
+`exact` computes the privacy of a finite mechanism from the probabilities of its outcomes
+(`_exact_privacy`). `reconstruct` rebuilds secret bits from many counts, and `exposed` finds the
+people whom counts without noise tell (`_reconstruction`).
 
 Nothing here is for production: bits are not secret, and no ledger is charged.
 `_bits` has sources of random words that can be seeded, scripted, recorded and replayed, or that
@@ -17,6 +18,7 @@ from discreet.audit._bits import OutOfWords, RecordingBits, ScriptedBits, Seeded
 from discreet.audit._black_box import black_box
 from discreet.audit._certified import GuessCount
 from discreet.audit._exact_privacy import ExactPrivacy, WorstEvent, exact
+from discreet.audit._neighbours import neighbours
 from discreet.audit._reconstruction import (
     Exposure,
     Reconstruction,
@@ -46,6 +48,7 @@ __all__ = [
     "exact",
     "exposed",
     "group_matrix",
+    "neighbours",
     "reconstruct",
     "replay",
     "report",

@@ -20,7 +20,7 @@ from discreet._exact import Number
 from discreet.accounting import Approximate, PrivacyLoss, Pure, Term
 from discreet.accounting._profile import Profile
 from discreet.audit._certified import GuessCount
-from discreet.audit._draws import Draw, OutputList, draw_of, refuse_failures
+from discreet.audit._draws import Draw, OutputList, draw_of, is_failure
 from discreet.audit._guesses import GuessRule, choose_guesses
 from discreet.audit._neighbours import checked_pairs
 from discreet.audit._outputs import Outputs, printed
@@ -101,37 +101,79 @@ def black_box_in_steps(
     profile = claimed.profile()
     pilot = max(count // _PILOT, min(count // 3, _PILOT_OUTPUTS))
     trials = count - pilot
-    # 1. for each pair, guesses and what they are expected to reach
-    candidates = [
-        _pilot(draw, pair, profile, outputs=pilot // len(known), trials=trials) for pair in known
-    ]
-    worst = max(range(len(known)), key=lambda at: candidates[at][0][1])
-    guesses = [guess for guess, _ in candidates[worst]]
-    # 2. count right and wrong guesses among fresh outputs
+    worst, guesses = _chosen(draw, known, profile, outputs=pilot, trials=trials)
+    evidence = _counted(
+        draw,
+        known[worst],
+        guesses,
+        trials=trials,
+        alarm=float(alarm) / len(guesses),
+        progress=lambda done: None if progress is None else progress(pilot + done, count),
+    )
+    return BlackBoxResult(claimed, profile, evidence, worst, float(alarm), count)
+
+
+def _chosen(
+    draw: Draw, pairs: list[Neighbours], profile: Profile, *, outputs: int, trials: int
+) -> tuple[int, list[GuessRule]]:
+    """The place of the worst pair, and guesses for it. With several pairs, half of the outputs
+    serve to find the pair."""
+    worst = 0
+    if len(pairs) > 1:
+        outputs //= 2
+        each = outputs // len(pairs)
+        found = [_pilot(draw, pair, profile, outputs=each, trials=trials) for pair in pairs]
+        reached = [one[0][1] if one else -math.inf for one in found]
+        worst = reached.index(max(reached))
+    guesses = _pilot(draw, pairs[worst], profile, outputs=outputs, trials=trials)
+    if not guesses:
+        raise InvalidArgument(f"the mechanism raised in each call: {_failure(draw, pairs[worst])}")
+    return worst, [guess for guess, _ in guesses]
+
+
+def _pilot(
+    draw: Draw, pair: Neighbours, profile: Profile, *, outputs: int, trials: int
+) -> list[tuple[GuessRule, float]]:
+    """Guesses for this pair, each with what it is expected to reach; none if the mechanism raised
+    in each call for both datasets."""
+    each = outputs // 4
+    drawn = [draw(dataset, each) for dataset in (*pair, *pair)]
+    if all(is_failure(one) for outputs_of_one in drawn for one in outputs_of_one):
+        return []
+    first, second, *others = map(Outputs.of, drawn)
+    claimed = profile.epsilons, profile.deltas
+    return choose_guesses((first, second), (others[0], others[1]), claimed, trials)
+
+
+def _failure(draw: Draw, pair: Neighbours) -> str:
+    return ": ".join(draw(pair[0], 1)[0][1:])
+
+
+def _counted(
+    draw: Draw,
+    pair: Neighbours,
+    guesses: list[GuessRule],
+    *,
+    trials: int,
+    alarm: float,
+    progress: Callable[[int], None],
+) -> tuple[GuessCount, ...]:
+    """Right and wrong guesses among fresh outputs."""
     right, wrong = np.zeros(len(guesses), int), np.zeros(len(guesses), int)
     examples: list[list[str]] = [[] for _ in guesses]
-    done = pilot
-    for drawn, is_first in _by_coin(draw, known[worst], trials):
+    done = 0
+    for drawn, is_first in _by_coin(draw, pair, trials):
         outputs = Outputs.of(drawn)
         for at, guess in enumerate(guesses):
             for named, truth in zip(guess.names(outputs), (is_first, not is_first), strict=True):
                 (right if truth else wrong)[at] += int(named.sum())
             examples[at] += _examples(drawn, guess, outputs, examples[at])
         done += len(outputs)
-        if progress is not None:
-            progress(done, count)
-    evidence = tuple(
-        GuessCount(
-            _in_words(guess, found),
-            int(r),
-            int(w),
-            trials,
-            guess.share,
-            float(alarm) / len(guesses),
-        )
-        for guess, found, r, w in zip(guesses, examples, right, wrong, strict=True)
+        progress(done)
+    return tuple(
+        GuessCount(_in_words(guess, known), int(r), int(w), trials, guess.share, alarm)
+        for guess, known, r, w in zip(guesses, examples, right, wrong, strict=True)
     )
-    return BlackBoxResult(claimed, profile, evidence, worst, float(alarm), count)
 
 
 def _claimed(
@@ -150,19 +192,6 @@ def _claimed(
         return PrivacyLoss.of(claim) if isinstance(claim, Term) else claim
     epsilon = _checks.not_negative(claim=claim)
     return PrivacyLoss.of(Approximate(epsilon, level) if level else Pure(epsilon))
-
-
-def _pilot(
-    draw: Draw, pair: Neighbours, profile: Profile, *, outputs: int, trials: int
-) -> list[tuple[GuessRule, float]]:
-    """Guesses for this pair, each with what it is expected to reach."""
-    each = outputs // 4
-    drawn = [draw(dataset, each) for dataset in (*pair, *pair)]
-    refuse_failures(drawn)
-    first, second, *others = map(Outputs.of, drawn)
-    choosing = others[0], others[1]
-    claimed = profile.epsilons, profile.deltas
-    return choose_guesses((first, second), choosing, claimed, trials)
 
 
 def _by_coin(draw: Draw, pair: Neighbours, trials: int) -> Iterator[tuple[OutputList, bool]]:

@@ -41,10 +41,10 @@ class GuessRule:
         return Fraction((self.high < math.inf) + (self.low > -math.inf), 2)
 
     def names(self, outputs: Outputs) -> tuple[np.ndarray, np.ndarray]:
-        """For each output, whether the guess names the first and the second dataset."""
+        """For each output, whether the guess names the first dataset, and the second one."""
         score = self.score.of(outputs)
-        first = score >= self.high
-        return first, (score <= self.low) & ~first
+        first = (score >= self.high) & (self.high < math.inf)
+        return first, (score <= self.low) & (self.low > -math.inf) & ~first
 
     def __str__(self) -> str:
         """The thresholds in words."""
@@ -122,15 +122,17 @@ def _table(score: OutputScore, one: Outputs, other: Outputs) -> _ThresholdTable:
     high, low = (each.ravel() for each in np.meshgrid(some, some))
     is_pair = high > low
     never = np.full(len(points), math.inf)
+    with np.errstate(over="ignore"):  # below the smallest float nothing is named
+        below = np.nextafter(points, -math.inf)
     highs = np.concatenate([points, never, points, high[is_pair]])
-    lows = np.concatenate([-never, points, np.nextafter(points, -math.inf), low[is_pair]])
-    above = [1 - np.searchsorted(each, highs, side="left") / len(each) for each in scores]
-    below = [np.searchsorted(each, lows, side="right") / len(each) for each in scores]
-    for each in above:
+    lows = np.concatenate([-never, points, below, low[is_pair]])
+    at_least = [1 - np.searchsorted(each, highs, side="left") / len(each) for each in scores]
+    at_most = [np.searchsorted(each, lows, side="right") / len(each) for each in scores]
+    for each in at_least:
         each[highs == math.inf] = 0.0
-    for each in below:
+    for each in at_most:
         each[lows == -math.inf] = 0.0
-    right, wrong = (above[0] + below[1]) / 2, (above[1] + below[0]) / 2
+    right, wrong = (at_least[0] + at_most[1]) / 2, (at_least[1] + at_most[0]) / 2
     return _ThresholdTable(highs, lows, right, _smoothed(wrong, len(pooled)))
 
 

@@ -1,11 +1,22 @@
-"""Pairs of neighbours, as all audits take them."""
+"""Pairs of neighbouring datasets: checks, and a generator of rows that broke other mechanisms."""
 
-from collections.abc import Iterable, Sequence
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 from discreet.errors import InvalidArgument
 
 T = TypeVar("T")
+
+_MOST_REMOVED = 10
+_INTEGERS = (0, 1, -1, 10**6, -(10**6), 2**31, 2**53 + 1, 2**63 - 1, -(2**63))
+_FLOATS = (
+    *(0.0, -0.0, 1.0, -1.0, 1e6, -1e6, 5e-324, sys.float_info.max, -sys.float_info.max),
+    *(math.nan, math.inf, -math.inf),
+)
+_TEXTS = ("", " ", "a", "A", "\u00e9", "e\u0301", "0", "NULL", "'", "\x00", "z" * 10_000)
 
 
 def checked_pairs(pairs: Iterable[Sequence[T]], example: str) -> list[tuple[T, T]]:
@@ -14,3 +25,53 @@ def checked_pairs(pairs: Iterable[Sequence[T]], example: str) -> list[tuple[T, T
     if not known or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in known):
         raise InvalidArgument(f"pairs: give a list of pairs of neighbours, as {example}")
     return [(one, other) for one, other in known]
+
+
+def neighbours(rows: Sequence[T]) -> list[tuple[list[T], list[T]]]:
+    """Pairs of datasets that differ in one row, made from some rows, for `black_box`.
+
+    A row is a number, a text, a tuple or a mapping of these. The pairs remove a row, repeat a row,
+    leave a single row or none, and add a row with a value that broke other mechanisms: the largest
+    and smallest floats, the next float, NaN, infinities, -0.0, integers beyond 64-bit floats,
+    ``None``, empty and long texts, and texts that some collations take as equal.
+
+    >>> pairs = neighbours([30.0, 40.0])
+    >>> pairs[0]
+    ([30.0, 40.0], [40.0])
+    >>> all(abs(len(one) - len(other)) == 1 for one, other in pairs)
+    True
+    """
+    known = list(rows)
+    if not known:
+        raise InvalidArgument("rows: give at least one row, as an example of its form")
+    pairs = [
+        (known, known[:place] + known[place + 1 :])
+        for place in range(min(len(known), _MOST_REMOVED))
+    ]
+    pairs += [([known[0]], []), (known, [*known, known[0]])]
+    added: dict[str, T] = {}  # by what they print, since NaN differs from itself
+    for row in islice(known, _MOST_REMOVED):
+        for hostile in _variants(row):
+            added.setdefault(f"{type(hostile).__name__} {hostile!r}", hostile)
+    return pairs + [(known, [*known, row]) for row in added.values()]
+
+
+def _variants(row: Any) -> Iterator[Any]:  # Any: a row of any form
+    """Rows like this one with a hostile value in one place."""
+    if isinstance(row, Mapping):
+        for key, value in row.items():
+            yield from ({**row, key: hostile} for hostile in _variants(value))
+    elif isinstance(row, tuple | list):
+        for place, value in enumerate(row):
+            for hostile in _variants(value):
+                yield type(row)([*row[:place], hostile, *row[place + 1 :]])
+    elif isinstance(row, bool):
+        yield from (True, False, None)
+    elif isinstance(row, int):
+        yield from (*_INTEGERS, row + 1, None)
+    elif isinstance(row, float):
+        yield from (*_FLOATS, math.nextafter(row, math.inf), None)
+    elif isinstance(row, str):
+        yield from (*_TEXTS, row.swapcase(), f"{row} ", None)
+    else:
+        yield None
