@@ -7,7 +7,9 @@ If draws are secret, the masks of all other rows have the same law with and with
 """
 
 import hashlib
+import os
 import random
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -15,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from numpy.random import mtrand
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
 from discreet.errors import Refused
 from discreet.noise import Bits
@@ -70,9 +72,35 @@ class SecretDraws:
         return hashlib.shake_256(secret).digest(8 + 4 * _TWISTER)
 
 
+_turn = threading.RLock()  # the generators are global: one thread at a time may seed them
+
+
+def _renew_in_child() -> None:
+    global _turn  # noqa: PLW0603  another thread may have held the old one, and is not in the child
+    _turn = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_in_child)
+
+
 @contextmanager
 def secret_draws(bits: Bits) -> Iterator[SecretDraws]:
-    """Seed the global generators secretly within the block; restore them afterwards."""
+    """Seed the global generators secretly within the block; restore them afterwards.
+
+    Other threads wait until the block ends. Raises `Refused` within the losses of another run.
+    """
+    modes = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]  # PyTorch has no types
+    if any(isinstance(one, _Watch) for one in modes):
+        raise Refused(
+            "a run was checked or made a step within the losses of another run, which share one "
+            "generator; train one run after the other"
+        )
+    with _turn, _seeded(bits) as draws:
+        yield draws
+
+
+@contextmanager
+def _seeded(bits: Bits) -> Iterator[SecretDraws]:
     generators = [(generator, generator.get_state()) for generator in _generators()]
     numbers, numbers_state = mtrand.get_bit_generator(), np.random.get_state(legacy=False)
     python = random.getstate()
@@ -139,7 +167,8 @@ class _Watch(RefuseGenerators):
         """Refuse another seed of PyTorch's."""
         if any(generator.initial_seed() != seed for generator, seed in self._seeds):
             raise Refused(
-                f"the model or its losses seed PyTorch's generator, by torch.manual_seed; {_MEND}"
+                "the model or its losses, or another thread meanwhile, seed PyTorch's generator, "
+                f"by torch.manual_seed; {_MEND}"
             )
 
     def check_numpy(self) -> None:
