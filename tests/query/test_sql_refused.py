@@ -269,7 +269,7 @@ w wage BETWEEN 1 year  | `year` (line 1, column 49): this is not expected here
 w wage BETWEEN SYMMETRIC 2 AND 1  | write BETWEEN lower AND upper
 w wage >  | `>` (line 1, column 39): this is not expected here, or something is missing
 w wage > 1 AND  | `AND` (line 1, column 43): this is not expected here, or something is missing
-w (wage > 1  | `1` (line 1, column 42): this is not expected here, or something is missing
+w (wage > 1  | `1` (line 1, column 42): this is not expected here: a parenthesis is not closed
 w wage > 1)  | `)` (line 1, column 42)
 w wage > 1_000  | a number is written 12, 1.5 or 1e3
 w wage > 0x1F  | a number is written 12, 1.5 or 1e3

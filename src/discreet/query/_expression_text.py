@@ -1,8 +1,11 @@
 """Writes values, conditions and aggregates as SQL, for people to read."""
 
 import datetime
+import re
+from collections.abc import Sequence
 from fractions import Fraction
 
+from discreet.query._columns import ColumnType
 from discreet.query._expressions import (
     Aggregate,
     Arithmetic,
@@ -27,6 +30,8 @@ from discreet.query._expressions import (
 from discreet.query._functions import FUNCTIONS
 from discreet.query._scalar_rules import Constant, Form, ScalarFunction
 from discreet.query._sql_words import RESERVED
+
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)")
 
 
 def quoted(name: str) -> str:
@@ -123,6 +128,23 @@ def aggregate_text(aggregate: Aggregate, *, is_flat: bool = False) -> str:
     argument = ", ".join(values) or "*"
     level = "" if aggregate.level is None else f", {_number(aggregate.level)}"
     return f"{aggregate.function.value}({argument}{level})"
+
+
+def way_to_compare(sides: Sequence[Scalar], kinds: Sequence[ColumnType]) -> str:
+    """How a literal is written to compare with the other side; empty without a literal."""
+    for side, kind in zip(sides, reversed(kinds), strict=True):
+        if not isinstance(side, Literal):
+            continue
+        match kind:
+            case ColumnType.BOOLEAN:
+                return "; write TRUE or FALSE"
+            case ColumnType.DATE:
+                return "; write DATE '2020-01-31'"
+            case ColumnType.TEXT:
+                return f"; write '{scalar_text(side)}'"
+        is_number = isinstance(side.value, str) and _DECIMAL.fullmatch(side.value.strip())
+        return f"; write {side.value}" if is_number else "; write a number"
+    return ""
 
 
 def _literal(value: Constant) -> str:

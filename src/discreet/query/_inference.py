@@ -16,7 +16,7 @@ from discreet.errors import QueryRefused
 from discreet.query._aggregates import LISTED, AggregateFunction
 from discreet.query._columns import Column, ColumnType
 from discreet.query._declaration import Declaration
-from discreet.query._expression_text import scalar_text
+from discreet.query._expression_text import scalar_text, way_to_compare
 from discreet.query._expressions import (
     Arithmetic,
     Both,
@@ -361,6 +361,9 @@ def _check_argument(
     if not fact.type.is_numeric:
         is_truth = fact.type is ColumnType.BOOLEAN
         hint = ", such as CASE WHEN ... THEN 1 ELSE 0 END" if is_truth else ""
+        if fact.type is ColumnType.DATE:
+            text = scalar_text(argument)
+            hint = f"; count days from one: {function.value}({text} - DATE '2020-01-01')"
         raise QueryRefused(
             f"{function.value}({scalar_text(argument)}): it is {fact.type.value}; only COUNT "
             f"and MODE take values that are not numbers{hint}"
@@ -419,4 +422,5 @@ def _check_alike(left: tuple[Scalar, ScalarFacts], right: tuple[Scalar, ScalarFa
         raise QueryRefused(
             f"{scalar_text(one)} is {fact.type.value}, {scalar_text(other)} is "
             f"{its_fact.type.value}: they don't compare"
+            f"{way_to_compare((one, other), (fact.type, its_fact.type))}"
         )

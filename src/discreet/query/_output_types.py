@@ -11,7 +11,7 @@ from fractions import Fraction
 from discreet.errors import QueryRefused
 from discreet.query._columns import ColumnType
 from discreet.query._declaration import Declaration
-from discreet.query._expression_text import condition_text, scalar_text
+from discreet.query._expression_text import condition_text, scalar_text, way_to_compare
 from discreet.query._expressions import (
     Arithmetic,
     Both,
@@ -71,8 +71,12 @@ class OutputTypes:
                 self.check(condition)
                 return ColumnType.BOOLEAN
             case ColumnRef(name):
-                infer(value, self.declaration)  # which refuses what is not declared
-                raise QueryRefused(f"{name} is no key of the groups; WHERE chooses rows by it")
+                fact = infer(value, self.declaration)  # which refuses what is not declared
+                number = f"AVG({scalar_text(value)})" if fact.type.is_numeric else "COUNT(*)"
+                raise QueryRefused(
+                    f"{name} is no key of the groups; WHERE chooses rows by it, HAVING by "
+                    f"aggregates, such as {number}"
+                )
         raise QueryRefused(f"{scalar_text(value)}: {_CLOSED}")
 
     def _of_arithmetic(self, value: Arithmetic) -> ColumnType:
@@ -166,6 +170,6 @@ class OutputTypes:
         if kinds[0] is not kinds[1]:
             raise QueryRefused(
                 f"{scalar_text(left)} is {kinds[0].value}, {scalar_text(right)} is "
-                f"{kinds[1].value}: they don't compare"
+                f"{kinds[1].value}: they don't compare{way_to_compare((left, right), kinds)}"
             )
         return kinds[0]

@@ -14,8 +14,10 @@ from sqlglot import exp
 
 from discreet.errors import QueryRefused
 from discreet.query._aggregates import LISTED
+from discreet.query._columns import ColumnType
 from discreet.query._declaration import Declaration
 from discreet.query._derived import Catalog
+from discreet.query._expression_text import scalar_text
 from discreet.query._expressions import (
     Aggregate,
     Both,
@@ -27,6 +29,7 @@ from discreet.query._expressions import (
     columns_in,
 )
 from discreet.query._functions import FUNCTIONS
+from discreet.query._inference import infer
 from discreet.query._plan import Plan, plan
 from discreet.query._post_processing import completed, has_key, measure, with_sets
 from discreet.query._query import FromText, GroupKey, Output, PostProcessing, Query, column_names
@@ -240,6 +243,15 @@ def _keys(
     return tuple(keys)
 
 
+def _no_key(value: Scalar, keys: Sequence[Scalar], reader: TreeReader) -> str:
+    """Why a column can't be in SELECT by itself, and what to write."""
+    name, fact = scalar_text(value), infer(value, reader.declaration)
+    way = f"add {name} to GROUP BY" if keys else f"add GROUP BY {name}"
+    if fact.type is ColumnType.NUMBER:
+        way = f"write an aggregate, such as AVG({name})"
+    return f"a column in SELECT stands in GROUP BY too, or in an aggregate: {way}"
+
+
 def _name_key(
     item: _SelectItem, values: Sequence[Scalar], names: dict[int, str], reader: TreeReader
 ) -> None:
@@ -248,8 +260,8 @@ def _name_key(
         raise reader.refused(item.node, _NO_ITEM)
     value = read_scalar(item.node, reader)
     if value not in values:
-        why = "a column in SELECT stands in GROUP BY too, or in an aggregate"
-        raise reader.refused(item.node, why if isinstance(value, ColumnRef) else _NO_ITEM)
+        is_column = isinstance(value, ColumnRef)
+        raise reader.refused(item.node, _no_key(value, values, reader) if is_column else _NO_ITEM)
     place = values.index(value)
     if item.alias is None:
         return

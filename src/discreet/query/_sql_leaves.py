@@ -18,6 +18,7 @@ from discreet.query._relation import NamedRows
 from discreet.query._sql_text import SqlText
 
 NO_VALUE = "this is no value: values are columns, literals, functions and + - * / of them"
+_LONGEST = 60  # of an unknown name that is shown
 _DIGITS = 30  # before the point, and after it
 
 
@@ -163,7 +164,7 @@ def read_column(node: exp.Expr, reader: TreeReader) -> Scalar:
         raise reader.refused(
             node, "it identifies units, and is no declared value; COUNT_UNITS(*) counts them"
         )
-    raise reader.refused(node, _unknown(node.name, reader))
+    raise reader.refused(node, _of_select(node, reader) or _unknown(node, reader))
 
 
 def matching_columns(node: exp.Expr, reader: TreeReader) -> list[Scalar]:
@@ -172,14 +173,28 @@ def matching_columns(node: exp.Expr, reader: TreeReader) -> list[Scalar]:
     return [part.columns[name] for part, name in found]
 
 
-def _unknown(name: str, reader: TreeReader) -> str:
+def _of_select(node: exp.Expr, reader: TreeReader) -> str:
+    """The advice for a name that SELECT gives, which WHERE does not know; empty for others."""
+    name, items = reader.name(node.this), reader.sql.select.selects
+    if all(reader.name(item.args["alias"]) != name for item in items if item.alias):
+        return ""
+    return (
+        f"SELECT gives the name {name!r}: HAVING chooses by a released number; in WHERE, write its "
+        "expression"
+    )
+
+
+def _unknown(node: exp.Expr, reader: TreeReader) -> str:
     names = list(dict.fromkeys(name for part in reader.scope.parts for name in part.columns))
+    why = f"there is no such column here; there are {', '.join(names)}"
     if list(reader.declaration.columns) == names:
         try:
-            column_of(name[:60], reader.declaration)
+            column_of(node.name[:_LONGEST], reader.declaration)
         except QueryRefused as refusal:
-            return str(refusal)
-    return f"there is no such column here; there are {', '.join(names)}"
+            why = str(refusal)
+    keys = (column.keys for column in reader.declaration.columns.values() if column.keys)
+    is_text = reader.sql.is_quoted(node.this) or any(node.name in some for some in keys)
+    return f"{why}; a text stands in single quotes: '{node.name[:_LONGEST]}'" if is_text else why
 
 
 def read_literal(node: exp.Expr, reader: TreeReader) -> Literal:

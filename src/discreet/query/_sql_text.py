@@ -13,9 +13,9 @@ from sqlglot.errors import ParseError
 
 from discreet import _checks
 from discreet.errors import QueryRefused
+from discreet.query._sql_hints import unexpected
 from discreet.query._sql_tokens import (
     CLOSING,
-    LOST,
     OPENING,
     check_characters,
     check_limits,
@@ -148,7 +148,8 @@ class SqlText:
         if first is None and _negations(self.tokens) != _negations(written):
             first = 0
         if first is not None:
-            raise refused_at(self.text, ours[first].start, ours[first].end + 1, LOST)
+            start, end = ours[first].start, ours[first].end
+            raise refused_at(self.text, start, end + 1, unexpected(self.tokens, start))
 
     def _covered(self, node: exp.Expr) -> tuple[int, int] | None:
         """The places of the node's first and last token, as far as sqlglot records them."""
@@ -185,7 +186,7 @@ def _parsed(text: str, found: list[Token]) -> exp.Select:
     except ParseError as error:
         start = error.errors[0].get("col")
         at = next((token for token in found if token.col == start), found[-1])
-        raise refused_at(text, at.start, at.end + 1, LOST) from None
+        raise refused_at(text, at.start, at.end + 1, unexpected(found, at.start)) from None
     except Exception:  # noqa: BLE001  # the parser may fail in any way
         raise QueryRefused(f"the text can't be read; {FORM}") from None
     if isinstance(select, exp.Union):

@@ -4,6 +4,7 @@ Each token is of a listed kind, in a listed place. They cover the text, but for 
 The words of `KEYWORDS` are all that the tokenizer knows: any other word is a name.
 """
 
+import difflib
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -34,6 +35,7 @@ from discreet.query._sql_words import (
 )
 
 MAX_CHARACTERS = 10_000
+_LONGEST_WORD = 60  # that is compared with names of functions
 MAX_TOKENS = 1_000
 MAX_OPERATORS = 100  # a chain of them is a tree of that depth, which is walked by recursion
 
@@ -212,7 +214,7 @@ def _classify(text: str, token: Token, after: Token | None) -> None:
         (kind is TokenType.UNKNOWN, REFUSED_SIGNS.get(written, _NO_SIGN)),
         (is_called and is_word and word in REFUSED_CALLS, REFUSED_CALLS.get(word)),
         (is_word and word in REFUSED_WORDS, REFUSED_WORDS.get(word)),
-        (is_called and not (is_word and word in _FUNCTIONS | OPENERS), NO_FUNCTION),
+        (is_called and not (is_word and word in _FUNCTIONS | OPENERS), _no_function(word)),
         (is_word and not _NAME.fullmatch(written), REFUSED_SIGNS.get(written[:1], _NO_SIGN)),
         (kind is TokenType.NATIONAL_STRING or (is_prefix and word != "DATE"), _NO_TEXT),
         (kind is TokenType.NUMBER and not (number and number.end() == token.end + 1), _NO_NUMBER),
@@ -227,6 +229,12 @@ def _classify(text: str, token: Token, after: Token | None) -> None:
         token.token_type = TokenType[word]
     elif is_word and not is_called:
         token.token_type = TokenType.IDENTIFIER
+
+
+def _no_function(word: str) -> str:
+    close = difflib.get_close_matches(word[:_LONGEST_WORD], _FUNCTIONS, n=1)
+    what, _, there_are = NO_FUNCTION.partition("; ")
+    return f"{what}; did you mean {close[0]}? {there_are}" if close else NO_FUNCTION
 
 
 def check_places(text: str, found: Sequence[Token]) -> None:

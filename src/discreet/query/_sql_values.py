@@ -342,9 +342,20 @@ _CONDITIONS = exp.Anonymous, exp.Case, exp.Column, exp.Like  # values that may b
 def _comparison(relation: Relation) -> "NodeRule":
     def condition(node: exp.Expr, reader: TreeReader) -> Comparison:
         left, right = _alike([node.this, node.expression], node, reader)
+        if isinstance(left, Literal) and isinstance(right, Literal):
+            _check_is_no_column(node, left, right, reader)
         return Comparison(relation, left, right)
 
     return NodeRule(_SIDES, condition=condition)
+
+
+def _check_is_no_column(node: exp.Expr, left: Literal, right: Literal, reader: TreeReader) -> None:
+    """Refuse the name of a column that stands in single quotes."""
+    for side in (left, right):
+        if side.value in reader.declaration.columns:
+            raise reader.refused(
+                node, f"'{side.value}' is a text here: a column has no quotes, or double ones"
+            )
 
 
 def _connective(kind: type[Both | Either]) -> "NodeRule":

@@ -76,6 +76,8 @@ _LARGEST = (
     "write GROUP BY x ORDER BY COUNT(*) DESC LIMIT 3; or in Python, without the counts, "
     'table.top_k("x", 3, epsilon=1)'
 )
+_ONE_ROW = "one row's value is private; MEDIAN(x), MIN(x) and MODE(x) say something of all of them"
+_LIST_OF_ROWS = "no answer lists rows; GROUP BY x and COUNT(*) count each value"
 _LITERALS = "there are no parameters; write the value itself"
 
 
@@ -110,6 +112,13 @@ REFUSED_WORDS = _table(
 REFUSED_CALLS = _table(
     ("FILTER", "write SUM(CASE WHEN x > 1 THEN y END), or COUNT(CASE WHEN x > 1 THEN 1 END)"),
     ("HISTOGRAM", _BINS),
+    ("CUME_DIST DENSE_RANK LAG LEAD NTILE PERCENT_RANK RANK ROW_NUMBER", WINDOWS),
+    ("APPROX_PERCENTILE APPROX_QUANTILE PERCENTILE", "write QUANTILE(x, 0.9)"),
+    ("ANY_VALUE ARG_MAX ARG_MIN FIRST FIRST_VALUE LAST LAST_VALUE MAX_BY MIN_BY", _ONE_ROW),
+    ("ARRAY_AGG GROUP_CONCAT LIST LISTAGG STRING_AGG", _LIST_OF_ROWS),
+    ("AVERAGE", "did you mean AVG?"),
+    ("STD STDEV", "did you mean STDDEV?"),
+    ("VAR", "did you mean VARIANCE?"),
     ("APPROX_TOP_K TOPK TOP_K", _LARGEST),
     ("CORRELATION COVAR COVARIANCE", "write CORR(x, y), COVAR_SAMP(x, y) or COVAR_POP(x, y)"),
     ("REGR_INTERCEPT REGR_SLOPE", 'there is table.regression("y", on=["x"], epsilon=1) in Python'),
@@ -149,6 +158,8 @@ REFUSED_SIGNS = {
     "^": "write POWER(x, 2)",
     "**": "write POWER(x, 2)",
     "~": _PATTERNS,
+    "&": "write AND",
+    "|": "write OR",
 }
 
 # names that mean something else to SQL unless they are quoted
