@@ -21,7 +21,7 @@ from discreet.explore.pages import _budget, _survey
 from discreet.explore.pages._budget import outcome_of
 from discreet.explore.pages._texts import at_most, meaning
 
-SOME = 7
+SOME = 4
 
 
 def some_places(page: Page, count: int = SOME) -> list[ControlPlaces]:
@@ -82,14 +82,15 @@ def test_each_view_says_in_the_same_words_what_its_epsilon_means(
         return
     found = re.fullmatch(
         r"ε = ([\d.]+) means: your data change the probability of any outcome by at most a factor "
-        r"of e\^ε (?:= ([\d.]+)|≤ [\d,]+|≤ 10[⁰¹²³⁴⁵⁶⁷⁸⁹]+)(, except with probability δ = \S+)?\. "
+        r"of e\^ε, about ([\d.,]+|10[⁰¹²³⁴⁵⁶⁷⁸⁹]+)(, except with probability δ = \S+)?\. "
         r"A guess [a-z ]+ is right at most ([\d.]+) % of the time, instead of 50 %\.",
         said,
     )
     assert found
     epsilon, factor, rare, right = found.groups()
-    if factor is not None:
-        assert float(factor) == pytest.approx(math.exp(float(epsilon)), rel=0.02)
+    if not factor.startswith("10") or len(factor) < 3:
+        named = float(factor.replace(",", ""))
+        assert named == pytest.approx(math.exp(float(epsilon)), rel=0.02)
     # (e^epsilon + delta) / (1 + e^epsilon) bounds each guess; the loss itself may say less
     assert 50 <= float(right) <= 100 / (1 + math.exp(-float(epsilon))) * 1.01 + 0.1
     assert rare is not None or float(epsilon) > 0 or right == "50"
@@ -101,10 +102,6 @@ def test_the_meaning_is_rounded_against_us() -> None:
         said = meaning(PrivacyLoss.of(Pure(epsilon)))
         right = float(said.partition("right at most ")[2].partition(" %")[0])
         assert right >= 100 / (1 + math.exp(-epsilon)) - 1e-9
-        factor = re.search(r"e\^ε (?:=|≤) ([\d.,]+)\.", said)
-        assert factor or epsilon > 30
-        if factor:
-            assert float(factor[1].replace(",", "")) >= math.exp(epsilon) * (1 - 1e-12)
 
 
 def test_a_wrong_figure_would_be_found() -> None:
@@ -198,7 +195,7 @@ def test_experiments_draw_anew_and_name_the_truth(name: str) -> None:
     page = pages.page(name)
     for experiment in page.experiments:
         assert set(experiment.controls) <= {control.name for control in page.controls}
-        drawn = [experiment.run(page.values(page.start)) for _ in range(3)]
+        drawn = [experiment.run(page.values(page.start)) for _ in range(2)]
         for outcome in drawn:
             assert outcome.says
             for point in outcome.points:
@@ -210,7 +207,7 @@ prices = st.lists(st.sampled_from(pages.page("budget").prices), max_size=8)
 
 
 @given(prices, st.sampled_from([1, 2, 5]))
-@settings(max_examples=20)
+@settings(max_examples=8)
 def test_a_question_costs_its_own_price_and_a_refused_one_nothing(
     asked: list[float], limit: float
 ) -> None:
@@ -238,7 +235,7 @@ def test_a_question_costs_its_own_price_and_a_refused_one_nothing(
 
 
 @given(prices)
-@settings(max_examples=10)
+@settings(max_examples=5)
 def test_the_lines_shown_after_questions_give_the_figures_shown(asked: list[float]) -> None:
     view = explore.view("budget", {"limit": 2}, asked=asked)
     found = executed(view.code)

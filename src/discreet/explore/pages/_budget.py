@@ -346,7 +346,6 @@ PAGE = Page(
             ("epsilon", "question"),
             ask,
             is_charged=True,
-            unit="people, or salary",
         ),
     ),
     history=History(

@@ -36,11 +36,18 @@ run = 1000 * step
 lower, upper = run.interval(delta={delta})              # certified: the truth lies between
 renyi = run.explain({delta}).figures["Renyi"]
 
-# how many steps fit, and which noise 1000 steps need
-try:
-    steps = calibrate_count(lambda n: n * step, epsilon={target}, delta={delta}).value
-except NoBound:
-    steps = 0
+
+def most(noise):
+    \"\"\"How many steps fit into the target.\"\"\"
+    step = PoissonSampled(Gaussian(noise), rate={rate})
+    try:
+        return calibrate_count(lambda n: n * step, epsilon={target}, delta={delta}).value
+    except NoBound:
+        return 0
+
+
+steps, longer = most({noise}), most(1.25 * {noise})     # also with a quarter more noise
+# which noise 1000 steps need
 needed = calibrate(
     lambda noise: 1000 * PoissonSampled(Gaussian(noise), rate={rate}),
     epsilon={target},
@@ -54,20 +61,26 @@ def view(values: ControlValues) -> View:
     """Epsilon by steps for this noise and rate."""
     noise, rate, target = values["noise"], values["rate"], values["target"]
     curve = [_cost(noise, rate, steps) for steps in _STEPS]
-    steps, multiplier = _most_steps(noise, rate, target), _least_noise(rate, target)
+    steps, longer = (_most_steps(more * noise, rate, target) for more in (1, 1.25))
+    multiplier = _least_noise(rate, target)
     lower, upper, renyi = _cost(noise, rate, 1000)
     figures = {
         "lower": lower,
         "upper": upper,
         "renyi": renyi,
         "steps": steps,
+        "longer": longer,
         "multiplier": multiplier,
     }
-    fits = f"{steps:,} steps fit" if steps else "not one step fits"
+    if longer:
+        fits = f"{steps:,} steps fit" if steps else "not one step fits"
+        fits = f"{fits} into ε = {target:g}, and {longer:,} with a quarter more noise"
+    else:
+        fits = f"not one step fits into ε = {target:g}, nor with a quarter more noise"
     return View(
         says=(
-            f"With noise multiplier {noise:g} at sampling rate {rate:g}, {fits} into ε = "
-            f"{target:g}. For 1,000 steps the noise multiplier must be {about(multiplier, 6)}."
+            f"With noise multiplier {noise:g} at sampling rate {rate:g}, {fits}. For 1,000 steps "
+            f"the noise multiplier must be {about(multiplier, 6)}."
         ),
         meaning=meaning_of_both(target, _DELTA),
         charts=(_chart(curve, target),),

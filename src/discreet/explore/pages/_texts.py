@@ -45,7 +45,7 @@ def meaning(loss: PrivacyLoss, delta: float = 0, *, guess: str = WHETHER_IN) -> 
     rare = f", except with probability δ = {shown(delta)}" if delta else ""
     return (
         f"ε = {at_most(epsilon)} means: your data change the probability of any outcome by at "
-        f"most a factor of e^ε {_factor(epsilon)}{rare}. A guess {guess} is right at most "
+        f"most a factor of e^ε, about {_factor(epsilon)}{rare}. A guess {guess} is right at most "
         f"{at_most_percent(min(right, 1))} of the time, instead of 50 %."
     )
 
@@ -64,9 +64,5 @@ def no_meaning(guess: str = WHETHER_IN) -> str:
 
 
 def _factor(epsilon: float) -> str:
-    """The factor as text, rounded up."""
     power = math.ceil(epsilon / math.log(10))
-    if power > _MOST_DIGITS:
-        return f"≤ {power_of_ten(power)}"
-    factor = math.exp(epsilon)
-    return f"= {at_most(factor, 3)}" if factor < 100 else f"≤ {math.ceil(factor):,}"
+    return power_of_ten(power) if power > _MOST_DIGITS else about(math.exp(epsilon))

@@ -74,7 +74,7 @@ def view(values: ControlValues) -> View:
             _map("Plain training", "It settles at the same line every time.", lines[-1]),
             _map(
                 "Private training",
-                f"Each run ends at another line. The grey ones are {_RUNS} simulated runs.",
+                f"One real run, and {_RUNS} simulated ones in grey.",
                 None,
                 _spread(clip, noise, batch, rate),
             ),

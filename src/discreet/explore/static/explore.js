@@ -197,6 +197,10 @@
     return facts.history ? places()[facts.history.topic] : 0;
   }
 
+  function unitOf(experiment, topic) {
+    return facts.history ? facts.controls[facts.history.topic].texts[topic] : experiment.unit;
+  }
+
   function showOutcomes(experiment) {
     var section = document.getElementById("e-" + experiment.name);
     var list = outcomes[experiment.name] || [];
@@ -208,7 +212,7 @@
       empty.className = "chart";
       section.querySelector(".chart").replaceWith(empty);
     } else {
-      window.discreetChart.show(section.querySelector(".chart"), window.discreetOutcomes.chart(experiment.unit, drawn));
+      window.discreetChart.show(section.querySelector(".chart"), window.discreetOutcomes.chart(unitOf(experiment, topic), drawn));
     }
     section.querySelector(".tally").textContent = window.discreetOutcomes.tally(list);
     var lines = section.querySelector("ol");
