@@ -22,9 +22,18 @@ Known = TypeVar("Known")
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Stands for a bound that is not known, and says why."""
+    """Stands for a bound that is not known, and says why.
 
-    reason: str
+    ``term`` stands in place of ``{}`` in the text, which is written only if somebody reads it.
+    """
+
+    text: str
+    term: object = None
+
+    @property
+    def reason(self) -> str:
+        """The reason in words."""
+        return self.text if self.term is None else self.text.format(repr(self.term))
 
 
 def known(found: Known | Unknown) -> Known:
@@ -57,16 +66,16 @@ class Bounds:
 
     def approximate(self) -> tuple[Fraction, Fraction] | Unknown:
         """Epsilon and delta of (epsilon, delta)-differential privacy, exactly."""
-        return Unknown(f"{self!r} has no fixed epsilon and delta")
+        return Unknown("{} has no fixed epsilon and delta", self)
 
     def renyi(self, order: Fraction) -> arb | Unknown:  # noqa: ARG002  # for those that know
         """A ball whose upper end bounds the Renyi divergence of an order above 1."""
-        return Unknown(f"nothing is known of the Renyi divergence of {self!r}")
+        return Unknown("nothing is known of the Renyi divergence of {}", self)
 
     def zcdp(self) -> Fraction | Unknown:
         """The rho of rho-zCDP: the Renyi divergence of each order is at most rho times the
         order."""
-        return Unknown(f"{self!r} has no zCDP bound")
+        return Unknown("{} has no zCDP bound", self)
 
     def failure_probability(self) -> Fraction:
         """The probability with which `renyi` and `zcdp` need not hold: the delta of
@@ -76,13 +85,13 @@ class Bounds:
     def mu_squared(self) -> Fraction | Unknown:
         """The square of mu, if the term is exactly the Gaussian mechanism that is mu-Gaussian
         differentially private."""
-        return Unknown(f"{self!r} is no Gaussian mechanism")
+        return Unknown("{} is no Gaussian mechanism", self)
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:  # noqa: ARG002  # the same
         """Dominating pairs of laws: one pair for both directions; or two pairs, for a unit that is
         removed (the laws with it and without it) and for a unit that is added.
         From below, pairs that some mechanism with this term attains."""
-        return Unknown(f"no dominating pair is known of {self!r}")
+        return Unknown("no dominating pair is known of {}", self)
 
     def for_group(self, size: int) -> "Bounds | Unknown":
         """The term for neighbours that are this many steps apart."""

@@ -7,7 +7,7 @@ f'(q) / f'(q'). docs/proofs/terms.md has the argument, under "Tuned".
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
@@ -47,8 +47,8 @@ class OneRun:
 
     loss: Sum
     failure: Fraction
-    curve: Curve | None
-    epsilon: Fraction | None
+    curve: Curve | None = field(compare=False)  # follows from the others, as does the next one
+    epsilon: Fraction | None = field(compare=False)
 
     @staticmethod
     def of(loss: Sum) -> "OneRun":
@@ -172,6 +172,7 @@ def _near_zero(order: Fraction) -> Fraction:
     return max(Fraction(0), lower_fraction((1 / ball(order - 1)).log1p()))
 
 
+@lru_cache(maxsize=64)
 def _negative_binomial_spread(runs: NegativeBinomial, one: OneRun) -> arb:
     """The smallest of three bounds: `pure_spread`; Theorem 2 of Papernot and Steinke (2022), as
     sharp as its proof allows; and (1 + eta) epsilon for an epsilon at which the delta of one run is
