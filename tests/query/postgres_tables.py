@@ -11,7 +11,7 @@ from tests.ledger import postgres
 
 
 @cache
-def _server_address() -> str:
+def owner() -> str:
     """The address of the server, for a role that may do everything."""
     postgres.address()  # skips where there is no server
     parts = urlsplit(str(postgres.server().get_uri()))
@@ -20,7 +20,7 @@ def _server_address() -> str:
 
 def run(*statements: tuple[str, Sequence[Sequence[Any]]] | str) -> None:  # Any: values of rows
     """Run statements as the owner; one with rows for each of these."""
-    with import_module("psycopg").connect(_server_address(), autocommit=True) as connection:
+    with import_module("psycopg").connect(owner(), autocommit=True) as connection:
         connection.execute("SET TIME ZONE 'UTC'")
         for one in statements:
             text, rows = (one, ()) if isinstance(one, str) else one
@@ -33,7 +33,7 @@ def run(*statements: tuple[str, Sequence[Sequence[Any]]] | str) -> None:  # Any:
 @cache
 def reader() -> str:
     """A role that may only read what it is granted."""
-    _server_address()
+    owner()
     name = f"reader_{secrets.token_hex(4)}"
     run(f"CREATE ROLE {name} LOGIN", f"GRANT USAGE ON SCHEMA public TO {name}")
     return name
@@ -41,7 +41,7 @@ def reader() -> str:
 
 def url(table: str, role: str | None = None) -> str:
     """The address of a table of the schema public, for the reader."""
-    parts = urlsplit(_server_address())
+    parts = urlsplit(owner())
     query = urlencode([*parse_qsl(parts.query), ("table", f"public.{table}")], quote_via=quote)
     place = f"{role or reader()}@{parts.hostname or ''}"
     return urlunsplit(parts._replace(netloc=place, query=query))
@@ -49,5 +49,5 @@ def url(table: str, role: str | None = None) -> str:
 
 def new_name() -> str:
     """The name of a table that isn't there yet."""
-    _server_address()
+    owner()
     return f"t{secrets.token_hex(6)}"

@@ -23,16 +23,20 @@ SOURCE = Path(discreet.query.__file__).parent
 NAMES = ("duckdb", "postgres")
 OWN_FILES = {
     *("_duckdb.py", "_duckdb_table.py", "_postgres.py", "_postgres_compiler.py"),
+    "_postgres_address.py",
     *("_postgres_forms.py", "_postgres_stages.py", "_postgres_table.py", "_postgres_texts.py"),
 }
+DECLARED = ("_declared_files.py", "_declaration_file.py")
 # the role opens the engine of this process or a server's; a source may be a table that one stores
 DOORS = {
     *(("_engine.py", "_duckdb"), ("_engine.py", "_postgres")),
     *(("_source.py", "_duckdb_table"), ("_source.py", "_postgres_table")),
+    *((name, "_postgres_address") for name in ("_source.py", *DECLARED)),
+    ("_declared_files.py", "_postgres_table"),
 }
 # functions that PostgreSQL's compiler writes by their constants, or that its types never need
 ELSEWHERE = ("discreet_moment", "discreet_nanoseconds")
-TABLES = ("DuckdbTable", "PostgresTable")
+TABLES = ("DuckdbTable", "PostgresTable", "PostgresAddress")
 
 
 def named(tree: ast.AST) -> Iterator[str]:

@@ -39,9 +39,11 @@ _source_option = partial(typer.Option, rich_help_panel="The source file")
 
 def declare(  # noqa: PLR0913  # each is an option of the command
     source: Annotated[
-        Path,
+        str,
         typer.Argument(
-            metavar="SOURCE", help="The table's file, Parquet or CSV.", show_default=False
+            metavar="SOURCE",
+            help="The table's file, Parquet or CSV, or its address in PostgreSQL.",
+            show_default=False,
         ),
     ],
     *,
@@ -197,6 +199,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
     from discreet.cli._proposal import TableOptions, beside, propose
     from discreet.cli._suggesting import with_suggestions
     from discreet.query._declaration_edit import commented, save
+    from discreet.query._postgres_address import address_of, is_address
 
     if suggest is None and suggest_delta is not None:
         raise typer.BadParameter("it needs --suggest too", param_hint="'--suggest-delta'")
@@ -215,9 +218,11 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         ("ledger", "epsilon"): epsilon,
         ("ledger", "delta"): delta,
     }
+    place = address_of(source) if is_address(source) else Path(source)
+    usual_name = place.stem if isinstance(place, Path) else place.name
     wanted = TableOptions(
-        name or re.sub(r"\W+", "_", source.stem),
-        source,
+        name or re.sub(r"\W+", "_", usual_name),
+        place,
         source_format,
         delimiter and delimiter.replace(r"\t", "\t"),
         {keys: setting for keys, setting in settings.items() if setting is not None},

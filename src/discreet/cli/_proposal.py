@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -22,6 +22,8 @@ from discreet.query._declared_files import (
     usual_delimiter,
 )
 from discreet.query._located_toml import Keys, did_you_mean, text_of
+from discreet.query._postgres_address import PostgresAddress
+from discreet.query._postgres_table import PostgresTable
 from discreet.query._proposed import ProposedType, propose_types
 from discreet.query._source import CsvFile, ParquetFile, check_schema
 
@@ -34,7 +36,7 @@ class TableOptions:
     that describe columns, by option."""
 
     name: str
-    source: Path
+    source: Path | PostgresAddress
     format: str | None
     delimiter: str | None
     table: Mapping[Keys, Setting]
@@ -85,6 +87,10 @@ def beside(path: Path, file: Path) -> str:
     """The path relative to the file's folder, unless it is absolute."""
     from_file = path if path.is_absolute() else Path(os.path.relpath(path, file.parent))
     return from_file.as_posix()
+
+
+def _written(source: Path | PostgresAddress, file: Path) -> str:
+    return beside(source, file) if isinstance(source, Path) else str(source)
 
 
 def _columns(
@@ -139,7 +145,7 @@ def _text(old: str, name: str, table: Mapping[Keys, Setting], file: Path) -> str
 
 def _before(old: str, file: Path, wanted: TableOptions) -> TableFile | None:
     before = read_text(old, file).get(wanted.name)
-    if before is not None and before.source.resolve() != wanted.source.resolve():
+    if before is not None and before.place != _place(wanted.source):
         raise mistake(
             "--name",
             f"{file} declares a table {wanted.name!r} already, with the source {before.source}; "
@@ -148,23 +154,33 @@ def _before(old: str, file: Path, wanted: TableOptions) -> TableFile | None:
     return before
 
 
-def _rows(wanted: TableOptions, before: TableFile | None) -> ParquetFile | CsvFile:
+def _place(source: Path | PostgresAddress) -> Hashable:
+    return source.resolve() if isinstance(source, Path) else source.place
+
+
+def _rows(wanted: TableOptions, before: TableFile | None) -> ParquetFile | CsvFile | PostgresTable:
+    source = wanted.source
+    if isinstance(source, PostgresAddress):
+        for option in ("format", "delimiter"):
+            if getattr(wanted, option) is not None:
+                raise mistake(f"--{option}", "only a file has it")
+        return PostgresTable(source)
     if wanted.format is not None:
         form: FileFormat | None = FileFormat(wanted.format)
     else:
-        form = format_of(wanted.source) if before is None else before.format
+        form = format_of(source) if before is None else before.format
     if form is None:
         raise mistake(
-            "SOURCE", f"{wanted.source}: its ending names no format; add --format parquet or csv"
+            "SOURCE", f"{source}: its ending names no format; add --format parquet or csv"
         )
     if form is FileFormat.PARQUET:
         if wanted.delimiter is not None:
             raise mistake("--delimiter", "only a CSV file has a delimiter")
-        return ParquetFile(wanted.source)
+        return ParquetFile(source)
     if wanted.delimiter is not None and not is_delimiter(wanted.delimiter):
         raise mistake("--delimiter", f"{wanted.delimiter!r}: give one character, such as ; or \\t")
-    usual = usual_delimiter(wanted.source) if before is None else before.delimiter
-    return CsvFile(wanted.source, wanted.delimiter or usual)
+    usual = usual_delimiter(source) if before is None else before.delimiter
+    return CsvFile(source, wanted.delimiter or usual)
 
 
 def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Keys, Setting]:
@@ -189,7 +205,7 @@ def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Key
             "beyond them is scaled down, and noise grows with them",
         )
     usual: dict[Keys, Setting] = {
-        ("source",): beside(wanted.source, file),
+        ("source",): _written(wanted.source, file),
         ("change",): Change.ADD_REMOVE.value,
         ("ledger", "path"): f"{wanted.name}.ledger",
         ("ledger", "epsilon"): given["ledger", "epsilon"],

@@ -4,7 +4,7 @@ It may be written by hand, so each error names the line, the value there, and wh
 number means exactly the decimal that is written.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -31,6 +31,7 @@ from discreet.query._declared_files import (
     is_delimiter,
     usual_delimiter,
 )
+from discreet.query._postgres_address import address_of, is_address
 
 CAPS = ("rows", "groups", "rows_per_group")
 TABLE = (
@@ -196,7 +197,10 @@ def _public(name: str, entry: TomlEntry) -> PublicFile:
     given = entry.settings(*PUBLIC)
     if "source" not in given:
         raise entry.missing("source", "the path of a Parquet or CSV file")
-    source = entry.file.parent / given["source"].text("the path of a Parquet or CSV file")
+    written = given["source"].text("the path of a Parquet or CSV file")
+    if is_address(written):
+        raise given["source"].error("a public table is a file: give its path")
+    source = entry.file.parent / written
     form = _format(given, source)
     columns = None
     if "columns" in given:
@@ -214,10 +218,17 @@ def _table(name: str, entry: TomlEntry) -> TableFile:
         if key not in given:
             raise entry.missing(key, what)
     folder = entry.file.parent
-    source = folder / given["source"].text("the path of a Parquet or CSV file")
-    form = _format(given, source)
+    written = given["source"].text("the path of a Parquet or CSV file")
     declaration = _declaration(name, entry, given)
     ledger, limit = _ledger(given["ledger"])
+    if is_address(written):
+        for key in ("format", "delimiter"):
+            if key in given:
+                raise given[key].mistake("only a file has it: leave it out")
+        at = made_at(given["source"], lambda: address_of(written))
+        return TableFile(declaration, at, None, "", folder / ledger, limit)
+    source = folder / written
+    form = _format(given, source)
     delimiter = _delimiter(given, source, form)
     return TableFile(declaration, source, form, delimiter, folder / ledger, limit)
 
@@ -320,9 +331,9 @@ def _check_one_ledger_each(
     found: Mapping[str, TomlEntry], declared: Mapping[str, TableFile]
 ) -> None:
     """Refuse two ledgers for the rows of one file: together they would exceed either limit."""
-    first: dict[Path, str] = {}
+    first: dict[Hashable, str] = {}
     for name, table in declared.items():
-        other = first.setdefault(table.source.resolve(), name)
+        other = first.setdefault(table.place, name)
         if declared[other].ledger.resolve() != table.ledger.resolve():
             ledger = found[name].inner()["ledger"]
             raise ledger.error(

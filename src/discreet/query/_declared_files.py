@@ -1,6 +1,6 @@
 """The files that a declaration names: of tables with their ledgers, and of public tables."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -11,11 +11,11 @@ from discreet._unit import Unit
 from discreet.ledger import Ledger
 from discreet.query._columns import Column
 from discreet.query._declaration import Declaration
+from discreet.query._postgres_address import PostgresAddress
 
 if TYPE_CHECKING:
-    from discreet.query._linked import LinkedSource
     from discreet.query._public_table import PublicTable
-    from discreet.query._source import CsvFile, ParquetFile
+    from discreet.query._source import TableSource
     from discreet.query._table import Table
 
 
@@ -37,11 +37,12 @@ _SUFFIXES = {
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """One declared table: its public facts, the file of its rows, and its ledger."""
+    """One declared table: its public facts, the file or the address of its rows, and its ledger.
+    An address has no format."""
 
     declaration: Declaration
-    source: Path
-    format: FileFormat
+    source: Path | PostgresAddress
+    format: FileFormat | None
     delimiter: str
     ledger: Path
     limit: AnyLimit
@@ -49,18 +50,21 @@ class TableFile:
     links: "TableFile | None" = field(default=None, compare=False, repr=False)
 
     @property
-    def rows(self) -> "ParquetFile | CsvFile | LinkedSource":
+    def rows(self) -> "TableSource":
         """The source of the rows; nothing is read yet."""
-        from discreet.query._source import CsvFile, ParquetFile
-
-        is_parquet = self.format is FileFormat.PARQUET
-        own = ParquetFile(self.source) if is_parquet else CsvFile(self.source, self.delimiter)
+        own = declared_rows(self.source, self.format, self.delimiter)
         facts = self.declaration
         if self.links is None or facts.through is None:
             return own
         from discreet.query._linked import LinkedSource
 
         return LinkedSource(own, self.links.rows, facts.unit, facts.through)
+
+    @property
+    def place(self) -> Hashable:
+        """Equal for two tables with the same rows, as far as their sources tell."""
+        source = self.source
+        return source.resolve() if isinstance(source, Path) else source.place
 
     def open_ledger(self) -> Ledger:
         """The ledger, created if there is none; refused if it differs from the declaration."""
@@ -76,6 +80,18 @@ class TableFile:
         public = [name for name, other in self.others.items() if isinstance(other, PublicFile)]
         beside = Beside(makers, public)
         return Table.declared(self.rows, self.declaration, ledger, beside)
+
+
+def declared_rows(
+    source: Path | PostgresAddress, form: FileFormat | None, delimiter: str
+) -> "TableSource":
+    """The source of these rows; nothing is read yet."""
+    from discreet.query._postgres_table import PostgresTable
+    from discreet.query._source import CsvFile, ParquetFile
+
+    if isinstance(source, PostgresAddress):
+        return PostgresTable(source)
+    return ParquetFile(source) if form is FileFormat.PARQUET else CsvFile(source, delimiter)
 
 
 @dataclass(frozen=True, slots=True)

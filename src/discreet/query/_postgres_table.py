@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
 import pyarrow as pa
 
-from discreet.errors import DeclarationError, InvalidArgument
+from discreet.errors import DeclarationError
+from discreet.query._postgres_address import PostgresAddress
 
 LEAST_VERSION = 16
-_SCHEMES = ("postgresql", "postgres")
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SETTINGS = {
     "TimeZone": "UTC",
@@ -79,28 +78,19 @@ _COLUMNS = """
 
 @dataclass(frozen=True, slots=True)
 class PostgresTable:
-    """A table in a database of a server; ``address`` is that of the database."""
+    """A table of a server, by its address."""
 
-    address: str
-    schema: str
-    name: str
+    at: PostgresAddress
 
     @property
     def label(self) -> str:
         """The names of the schema and the table."""
-        return f"{self.schema}.{self.name}"
-
-    @property
-    def url(self) -> str:
-        """The text that `table_at` reads."""
-        parts = urlsplit(self.address)
-        named = [*parse_qsl(parts.query), ("table", self.label)]
-        return urlunsplit(parts._replace(query=urlencode(named, quote_via=quote, safe="/.")))
+        return self.at.label
 
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The table's schema; None for a column of a type without a rule."""
-        with connected(self.address) as connection:
-            return [(name, found and found[0]) for name, found in _columns(connection, self)]
+        with connected(self.at) as connection, _named(self.at):
+            return [(name, found and found[0]) for name, found in _columns(connection, self.at)]
 
     def rows(self, names: Sequence[str]) -> AbstractContextManager["PostgresRows"]:
         """The columns, which stay where they are."""
@@ -116,7 +106,7 @@ class PostgresRows:
 
     def selected(self, connection: Any) -> str:  # Any: psycopg's own
         """The statement that reads them."""
-        found = dict(_columns(connection, self.table))
+        found = dict(_columns(connection, self.table.at))
         made = []
         for name in self.names:
             kind = found.get(name)
@@ -124,37 +114,12 @@ class PostgresRows:
                 raise DeclarationError(f"{self.table.label} has no column {name!r} any more")
             column = _quoted(name)
             made.append(f"{kind[1].format(column)} AS {column}")
-        place = f"{_quoted(self.table.schema)}.{_quoted(self.table.name)}"
+        place = f"{_quoted(self.table.at.schema)}.{_quoted(self.table.at.name)}"
         return f"SELECT {', '.join(made)} FROM {place}"  # noqa: S608  # names, quoted
 
 
-def is_address(text: str) -> bool:
-    """Whether a source is named by an address of a PostgreSQL server."""
-    return urlsplit(text).scheme in _SCHEMES
-
-
-def table_at(url: str) -> PostgresTable:
-    """The table that ``postgresql://user@host:port/database?table=schema.name`` names."""
-    example = "postgresql://reader@host/database?table=schema.name"
-    parts = urlsplit(url)
-    query = parse_qsl(parts.query, keep_blank_values=True)
-    secret = {"password", "sslpassword", "passfile"}
-    if parts.password is not None or secret.intersection(name for name, _ in query):
-        raise InvalidArgument(
-            "the address of a table holds a password, and addresses are shown: leave it out, and "
-            "give it in PGPASSWORD or ~/.pgpass"
-        )
-    names = [value for name, value in query if name == "table"]
-    if len(names) != 1 or not all(names[0].partition(".")[::2]) or parts.path in ("", "/"):
-        raise InvalidArgument(f"the address of a table in PostgreSQL reads {example}")
-    schema, _, name = names[0].partition(".")
-    left = urlencode([pair for pair in query if pair[0] != "table"], quote_via=quote, safe="/")
-    address = urlunsplit(parts._replace(scheme="postgresql", query=left, fragment=""))
-    return PostgresTable(address, schema, unquote(name))
-
-
 @contextmanager
-def connected(address: str) -> Iterator[Any]:  # Any: psycopg's own
+def connected(at: PostgresAddress) -> Iterator[Any]:  # Any: psycopg's own
     """A connection with an open transaction: one snapshot, which can only read."""
     try:
         import psycopg
@@ -162,14 +127,12 @@ def connected(address: str) -> Iterator[Any]:  # Any: psycopg's own
         raise DeclarationError(
             "a table in PostgreSQL needs psycopg: pip install 'discreet[postgres]'"
         ) from None
-    try:
+    with _named(at):
         connection = psycopg.connect(
-            address, autocommit=True, connect_timeout=_CONNECT_SECONDS, prepare_threshold=None
+            at.database, autocommit=True, connect_timeout=_CONNECT_SECONDS, prepare_threshold=None
         )
-    except psycopg.Error as cause:
-        raise DeclarationError(f"{shown(address)}: {_reason(cause)}") from None
     try:
-        _check_server(connection, address)
+        _check_server(connection, at)
         connection.execute(_BEGIN)
         for name, value in _SETTINGS.items():
             connection.execute("SELECT set_config(%s, %s, TRUE)", (name, value))
@@ -178,24 +141,29 @@ def connected(address: str) -> Iterator[Any]:  # Any: psycopg's own
         connection.close()
 
 
-def _check_server(connection: Any, address: str) -> None:  # Any: psycopg's own
+@contextmanager
+def _named(at: PostgresAddress) -> Iterator[None]:
+    """Raises in words of ours for a failure of the server."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as cause:
+        raise DeclarationError(f"{at.shown}: {_reason(cause)}") from None
+
+
+def _check_server(connection: Any, at: PostgresAddress) -> None:  # Any: psycopg's own
     version = connection.info.server_version // 10_000
     if version < LEAST_VERSION:
         raise DeclarationError(
-            f"{shown(address)}: PostgreSQL {version} lacks functions that questions need; use "
+            f"{at.shown}: PostgreSQL {version} lacks functions that questions need; use "
             f"{LEAST_VERSION} or newer"
         )
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise DeclarationError(
-            f"{shown(address)}: its texts are in {encoding}; questions need a database in UTF8"
+            f"{at.shown}: its texts are in {encoding}; questions need a database in UTF8"
         )
-
-
-def shown(address: str) -> str:
-    """The server and the database of an address."""
-    parts = urlsplit(address)
-    return f"postgresql://{parts.hostname or 'this host'}/{parts.path.strip('/')}"
 
 
 def _reason(cause: Any) -> str:  # Any: psycopg's errors
@@ -211,19 +179,18 @@ def _reason(cause: Any) -> str:  # Any: psycopg's errors
 
 
 def _columns(
-    connection: Any, table: PostgresTable
+    connection: Any, at: PostgresAddress
 ) -> list[tuple[str, tuple[pa.DataType, str] | None]]:  # Any: psycopg's own
     """Each column with its type and the form that reads it."""
     import psycopg
 
     with psycopg.RawCursor(connection) as cursor:
-        found = cursor.execute(_TABLE, (table.schema, table.name)).fetchone()
+        found = cursor.execute(_TABLE, (at.schema, at.name)).fetchone()
         if found is None:
             raise DeclarationError(
-                f"{shown(table.address)} has no table {table.label}, or its role may not use the "
-                "schema"
+                f"{at.shown} has no table {at.label}, or its role may not use the schema"
             )
-        _check_table(table, found)
+        _check_table(at, found)
         columns = cursor.execute(_COLUMNS, (found[0],)).fetchall()
     return [
         (name, _kind(kind, modifier) if is_read and is_known and generated != "v" else None)
@@ -231,9 +198,9 @@ def _columns(
     ]
 
 
-def _check_table(table: PostgresTable, found: tuple[Any, ...]) -> None:  # Any: columns of `_TABLE`
+def _check_table(at: PostgresAddress, found: tuple[Any, ...]) -> None:  # Any: columns of `_TABLE`
     _, kind, has_policies, writes, is_super, is_foreign, role = found
-    name = table.label
+    name = at.label
     if kind not in ("r", "p") or is_foreign:
         raise DeclarationError(
             f"{name} is no table that stores rows, such as a view, which could compute one row "
@@ -246,8 +213,8 @@ def _check_table(table: PostgresTable, found: tuple[Any, ...]) -> None:  # Any: 
     if writes or is_super:
         raise DeclarationError(
             f"the role {role} may change {name}; name one that may only read: "
-            f"CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA {_quoted(table.schema)} TO reader; "
-            f"GRANT SELECT ON {_quoted(table.schema)}.{_quoted(table.name)} TO reader"
+            f"CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA {_quoted(at.schema)} TO reader; "
+            f"GRANT SELECT ON {_quoted(at.schema)}.{_quoted(at.name)} TO reader"
         )
 
 

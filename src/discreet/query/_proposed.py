@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from discreet.query._columns import MOST_DECIMALS, ColumnType
 from discreet.query._conversion import has_zone
 from discreet.query._csv_reader import records
-from discreet.query._source import CsvFile, ParquetFile, kinds
+from discreet.query._source import CsvFile, ParquetFile, TableSource, kinds
 
 _SAMPLE = 1000
 _TRUTHS = [{"true", "false"}, {"t", "f"}, {"yes", "no"}, {"y", "n"}, {"1.0", "0.0"}]
@@ -48,11 +48,11 @@ class ProposedType:
     decimals: int | None = None
 
 
-def propose_types(source: ParquetFile | CsvFile) -> Mapping[str, ProposedType]:
-    """The proposals by column: from the schema and, for texts, from the first rows."""
+def propose_types(source: TableSource) -> Mapping[str, ProposedType]:
+    """The proposals by column: from the schema and, for texts of a file, from the first rows."""
     there = kinds(source)
     texts = [name for name, kind in there.items() if kind is ColumnType.TEXT]
-    sample = _sample(source, texts)
+    sample = _sample(source, texts) if isinstance(source, ParquetFile | CsvFile) else {}
     digits = {
         name: kind.scale
         for name, kind in source.types()

@@ -160,7 +160,7 @@ class RelationSource(ComputedSource):
         schemas: dict[str, pa.Schema] = {}
         for name in sorted(set(tables_of(self.relation))):
             facts, source = self.catalog.tables[name], self.tables[name].source
-            refuse_where_it_is(source, "FROM with joins, subqueries or unions")
+            refuse_where_it_is(source, "joins, unions and aggregates of each unit")
             check_schema(source, facts.columns, facts.unit)
             used = dict.fromkeys([*facts.columns, *id_columns(source, facts.unit)])
             place = f"source{len(tables)}"

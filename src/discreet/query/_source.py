@@ -23,7 +23,8 @@ from discreet.query._columns import Column, ColumnType
 from discreet.query._conversion import CONVERTIBLE, declarable, has_zone, read_as, without_zone
 from discreet.query._csv_reader import header, read_lines
 from discreet.query._duckdb_table import DuckdbTable, plain_table
-from discreet.query._postgres_table import PostgresTable, is_address, table_at
+from discreet.query._postgres_address import address_of, is_address
+from discreet.query._postgres_table import PostgresTable
 
 ArrowRows = Any  # an Arrow table, dataset or reader; Arrow ships no types
 
@@ -173,7 +174,7 @@ def source_of(
     if isinstance(given, own):
         return given
     if isinstance(given, str) and is_address(given):
-        return table_at(given)
+        return PostgresTable(address_of(given))
     if isinstance(given, str | Path):
         return file_source(Path(given))
     if isinstance(given, ir.Table):
@@ -212,7 +213,7 @@ def place_of(source: TableSource) -> Hashable:
         case DuckdbTable():
             return source.place
         case PostgresTable():
-            return source
+            return source.at.place
         case ArrowSource(table, _, origin):
             return id(table if origin is None else origin)  # a frame has one weak reference
     return id(source)

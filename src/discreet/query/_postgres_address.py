@@ -1,0 +1,74 @@
+"""The address of a table in PostgreSQL: ``postgresql://user@host:port/database?table=schema.name``.
+
+It never holds a password, since addresses stand in files and are shown.
+"""
+
+from dataclasses import dataclass
+from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+from discreet.errors import InvalidArgument
+
+_SCHEMES = ("postgresql", "postgres")
+_SECRET = {"password", "sslpassword", "passfile"}
+_PORT = "5432"
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresAddress:
+    """A table of a schema; ``database`` is the address of its database."""
+
+    database: str
+    schema: str
+    name: str
+
+    @property
+    def label(self) -> str:
+        """The names of the schema and the table."""
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Equal for the addresses of one table, whatever the user and the options."""
+        parts = urlsplit(self.database)
+        query = parse_qs(parts.query)
+        host = parts.hostname or ",".join(query.get("host", []))
+        port = str(parts.port or ",".join(query.get("port", [_PORT])))
+        return host, port, parts.path, self.schema, self.name
+
+    @property
+    def shown(self) -> str:
+        """The server and the database, for people."""
+        parts = urlsplit(self.database)
+        return f"postgresql://{parts.hostname or 'this host'}/{parts.path.strip('/')}"
+
+    def __str__(self) -> str:
+        parts = urlsplit(self.database)
+        named = [*parse_qsl(parts.query), ("table", self.label)]
+        return urlunsplit(parts._replace(query=urlencode(named, quote_via=quote, safe="/.")))
+
+
+def is_address(text: str) -> bool:
+    """Whether a source is named by an address of a PostgreSQL server."""
+    return text.partition("://")[0].lower() in _SCHEMES
+
+
+def address_of(text: str) -> PostgresAddress:
+    """The table that a text names."""
+    parts = urlsplit(text)
+    query = parse_qsl(parts.query, keep_blank_values=True)
+    if parts.password is not None or _SECRET.intersection(name for name, _ in query):
+        raise InvalidArgument(
+            "the address of a table holds a password, and addresses are shown: leave it out, and "
+            "give it in PGPASSWORD or ~/.pgpass"
+        )
+    names = [value for name, value in query if name == "table"]
+    schema, _, name = names[0].partition(".") if len(names) == 1 else ("", "", "")
+    if not schema or not name or parts.path in ("", "/"):
+        raise InvalidArgument(
+            "the address of a table in PostgreSQL reads "
+            "postgresql://reader@host/database?table=schema.name"
+        )
+    left = [pair for pair in query if pair[0] != "table"]
+    rest = urlencode(left, quote_via=quote, safe="/")
+    database = parts._replace(scheme="postgresql", query=rest, fragment="")
+    return PostgresAddress(urlunsplit(database), schema, name)

@@ -1,0 +1,356 @@
+"""Tables in PostgreSQL: their addresses, who may read them, and the faults of a server."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import discreet as dp
+from discreet.errors import ComputationFailed, DeclarationError, DiscreetError, InvalidArgument
+from discreet.ledger import Kind
+from discreet.query import _engine
+from discreet.query._compiled_plan import prepare
+from discreet.query._postgres_address import address_of, is_address
+from discreet.query._source import kinds, place_of, source_of
+from tests.ledger import postgres
+from tests.query import postgres_tables
+from tests.query.postgres_tables import run, url
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # between Ibis and DuckDB
+
+UNIT = dp.Unit("person")
+COUNT = "SELECT COUNT(*) FROM t"
+
+
+def made(columns: str = "person int8, days int4", *, is_granted: bool = True) -> str:
+    """A new table of a few rows, by its name."""
+    name = postgres_tables.new_name()
+    run(f"CREATE TABLE {name} ({columns})")
+    if columns.startswith("person int8, days int4"):
+        run(f"INSERT INTO {name} SELECT n % 9, n % 5 FROM generate_series(1, 60) AS n")
+    if is_granted:
+        run(f"GRANT SELECT ON {name} TO {postgres_tables.reader()}")
+    return name
+
+
+def table_of(source: str) -> dp.Table:
+    """A table to ask."""
+    return dp.Table(
+        source,
+        name="t",
+        unit=UNIT,
+        columns={"days": dp.Column.integer(0, 10)},
+        rows=5,
+        ledger=dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=10)),
+    )
+
+
+def charges(table: dp.Table) -> int:
+    """The number of charges in the table's ledger."""
+    ledger = table.ledger
+    assert isinstance(ledger, dp.Ledger)
+    return sum(entry.kind is Kind.CHARGE for entry in ledger.history())
+
+
+# --- addresses ---
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "postgresql://reader@host:5433/shop?table=public.visits",
+        "postgresql://reader@/shop?host=/tmp/a%20folder&table=public.visits",
+        "postgresql:///shop?service=main&table=public.odd.name",
+    ],
+)
+def test_an_address_is_written_as_it_is_read(text: str) -> None:
+    assert is_address(text)
+    assert address_of(str(address_of(text))) == address_of(text)
+    assert "table" not in address_of(text).database
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *(
+            "postgresql://host/shop",
+            "postgresql://host/?table=a.b",
+            "postgresql://host/shop?table=b",
+        ),
+        *("postgresql://host/shop?table=.b", "postgresql://host/shop?table=a.b&table=a.c"),
+        *(
+            "postgresql://u:secret@host/shop?table=a.b",
+            "postgresql://h/s?password=secret&table=a.b",
+        ),
+        "postgresql://h/s?sslpassword=secret&table=a.b",
+    ],
+)
+def test_an_address_that_names_no_table_or_a_password_is_refused(text: str) -> None:
+    with pytest.raises(InvalidArgument) as refusal:
+        address_of(text)
+    assert "secret" not in str(refusal.value)
+
+
+def test_one_table_has_one_place_whatever_the_user() -> None:
+    one, other, third = (
+        source_of(f"postgresql://{user}@Host{port}/shop?table={name}", [])
+        for user, port, name in (
+            ("a", "", "public.visits"),
+            ("b", ":5432", "public.visits"),
+            ("a", "", "public.other"),
+        )
+    )
+    assert place_of(one) == place_of(other) != place_of(third)
+
+
+def declaration(
+    source: str, *, name: str = "visits", ledger: str = "a.ledger", more: str = ""
+) -> str:
+    """One table of a declaration."""
+    return (
+        f'[tables.{name}]\nsource = "{source}"\nunit = "person"\nrows = 5\n{more}\n'
+        f'[tables.{name}.ledger]\npath = "{ledger}"\nepsilon = 1\n'
+        f'[tables.{name}.columns]\ndays = {{type = "integer", lower = 0, upper = 10}}\n'
+    )
+
+
+AT = "postgresql://reader@host/shop?table=public.visits"
+OTHER_USER = AT.replace("reader", "other")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (declaration(AT.replace("@", ":secret@")), "holds a password"),
+        (declaration(AT, more='format = "csv"'), "only a file has it"),
+        (declaration(AT, more='delimiter = ";"'), "only a file has it"),
+        (declaration("postgresql://host/shop"), "reads postgresql://"),
+        (
+            declaration(AT) + declaration(OTHER_USER, name="b", ledger="b.ledger"),
+            "one dataset has one budget",
+        ),
+        (declaration(AT) + f'[public.p]\nsource = "{AT}"\n', "a public table is a file"),
+    ],
+)
+def test_a_declaration_is_refused_by_name(text: str, why: str, tmp_path: Path) -> None:
+    file = tmp_path / "discreet.toml"
+    file.write_text(text)
+    with pytest.raises(DeclarationError, match=why) as refusal:
+        dp.open(file)
+    assert "secret" not in str(refusal.value)
+
+
+def test_a_declared_table_is_asked(tmp_path: Path) -> None:
+    file = tmp_path / "discreet.toml"
+    file.write_text(declaration(url(made())))
+    answer = dp.open(file)["visits"].sql("SELECT COUNT(*) AS n FROM visits", epsilon=1)
+    assert answer.to_pandas()["n"][0] > 0
+
+
+# --- rights, and tables that are none ---
+
+
+def _view(name: str) -> str:
+    run(f"CREATE VIEW {name}v AS SELECT * FROM {name}")
+    run(f"GRANT SELECT ON {name}v TO {postgres_tables.reader()}")
+    return url(f"{name}v")
+
+
+def _with_policies(name: str) -> str:
+    run(f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY")
+    return url(name)
+
+
+def _writable(name: str) -> str:
+    run(f"GRANT UPDATE ON {name} TO {postgres_tables.reader()}")
+    return url(name)
+
+
+def _ungranted(name: str) -> str:
+    run(f"REVOKE SELECT ON {name} FROM {postgres_tables.reader()}")
+    return url(name)
+
+
+def _full(name: str) -> str:
+    role = f"{postgres_tables.reader()}_full"
+    run(f"DROP ROLE IF EXISTS {role}", f"CREATE ROLE {role} LOGIN CONNECTION LIMIT 0")
+    return url(name, role)
+
+
+def _by_password(name: str) -> str:
+    role = f"{postgres_tables.reader()}_secret"
+    run(f"DROP ROLE IF EXISTS {role}", f"CREATE ROLE {role} LOGIN PASSWORD 'right'")
+    rules = Path(postgres.server().pgdata) / "pg_hba.conf"
+    old = rules.read_text()
+    if role not in old:
+        rules.write_text(f"local all {role} scram-sha-256\n{old}")
+    run("SELECT pg_reload_conf()")
+    time.sleep(0.2)
+    return url(name, role)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (_view, "no table that stores rows"),
+        (_with_policies, "row security"),
+        (_writable, "may change"),
+        (_ungranted, "the source has a type without a rule"),
+        (_full, "no connection left"),
+        (_by_password, "refuses the password"),
+        (lambda name: url(name, "postgres"), "may change"),
+        (lambda name: url(name, "nobody_of_this_name"), "no such database or role"),
+        (lambda name: url(f"{name}x"), "has no table"),
+        (lambda _: "postgresql://reader@127.0.0.1:1/x?table=a.b", "no server answers"),
+    ],
+)
+def test_a_table_that_may_not_be_asked_is_refused_before_the_charge(
+    change: Callable[[str], str], why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGPASSWORD", "wrong-and-secret")
+    table = table_of(change(made()))
+    with pytest.raises(DiscreetError, match=why) as refusal:
+        table.sql(COUNT, epsilon=1)
+    assert "wrong-and-secret" not in str(refusal.value)
+    assert charges(table) == 0
+
+
+def test_types_without_a_rule_are_named() -> None:
+    listed = {
+        "a": ("bigint[]", None),
+        "b": ("jsonb", None),
+        "c": ("bytea", None),
+        "d": ("interval", None),
+        "e": ("numeric(50, 2)", "text"),
+        "f": ("numeric(5, -2)", "text"),
+        "g": ("char(5)", "text"),
+        "h": ("uuid", "text"),
+        "i": ("time", None),
+        "j": ("timestamptz", "date"),
+        "k": ("real", "number"),
+    }
+    name = made(", ".join(f"{column} {kind}" for column, (kind, _) in listed.items()))
+    found = kinds(source_of(url(name), []))
+    assert {one: kind and kind.value for one, kind in found.items()} == {
+        column: kind for column, (_, kind) in listed.items()
+    }
+
+
+def test_a_domain_is_read_as_its_base() -> None:
+    name = postgres_tables.new_name()
+    run(f"CREATE DOMAIN {name}d AS int4 CHECK (value > 0)")
+    run(f"CREATE TABLE {name} (person int8, days {name}d)")
+    run(f"GRANT SELECT ON {name} TO {postgres_tables.reader()}")
+    assert kinds(source_of(url(name), []))["days"] == dp.Column.integer(0, 1).type
+
+
+# --- faults after the charge ---
+
+
+@contextmanager
+def waiting(name: str, then: Callable[[int], None]) -> Iterator[threading.Thread]:
+    """A lock on the table, for which a question must wait; once one does, its server process gets
+    what follows."""
+    connect = import_module("psycopg").connect
+    with connect(postgres_tables.owner(), autocommit=False) as owner:
+        owner.execute(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
+
+        def act() -> None:
+            with connect(postgres_tables.owner(), autocommit=True) as other:
+                for _ in range(600):
+                    found = other.execute(
+                        "SELECT pid FROM pg_stat_activity "
+                        "WHERE wait_event_type = 'Lock' AND usename = %s",
+                        (postgres_tables.reader(),),
+                    ).fetchone()
+                    if found:
+                        then(found[0])
+                        return
+                    time.sleep(0.05)
+
+        thread = threading.Thread(target=act)
+        thread.start()
+        try:
+            yield thread
+        finally:
+            thread.join()
+            owner.rollback()
+
+
+def test_a_server_that_ends_in_mid_question_leaves_it_paid_and_says_nothing() -> None:
+    name = made()
+    table = table_of(url(name))
+
+    def end(process: int) -> None:
+        run(f"SELECT pg_terminate_backend({process})")
+
+    with waiting(name, end), pytest.raises(ComputationFailed) as failure:
+        table.sql(COUNT, epsilon=1)
+    assert "terminat" not in str(failure.value)
+    assert name not in str(failure.value)
+    assert charges(table) == 1
+
+
+def test_ctrl_c_cancels_the_statement_in_the_server() -> None:
+    name = made()
+    table = table_of(url(name))
+
+    def interrupt(process: int) -> None:
+        del process
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with waiting(name, interrupt), pytest.raises(KeyboardInterrupt):
+        table.sql(COUNT, epsilon=1)
+    with import_module("psycopg").connect(postgres_tables.owner()) as owner:
+        left = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s AND state = 'active'"
+        assert owner.execute(left, (postgres_tables.reader(),)).fetchone() == (0,)
+
+
+def test_rows_that_a_subquery_computes_one_by_one_are_asked() -> None:
+    table = table_of(url(made()))
+    text = "SELECT COUNT(*) AS n FROM (SELECT person, days + 1 AS d FROM t WHERE days > 2) AS p"
+    assert table.sql(text, epsilon=9).to_pandas()["n"][0] > 0
+
+
+def test_a_column_that_goes_after_the_check_fails_without_an_answer() -> None:
+    name = made()
+    table = table_of(url(name))
+    asked: Any = table.question("SELECT SUM(days) FROM t")
+    with _engine.opened(table.source) as engine:
+        ready = prepare(asked.plan, table.source, engine)
+        run(f"ALTER TABLE {name} DROP COLUMN days")
+        with pytest.raises(DeclarationError, match="has no column 'days' any more"):
+            ready.compute(None)
+
+
+@pytest.mark.parametrize(
+    "relation",
+    [
+        "(SELECT person, SUM(days) AS days FROM t GROUP BY person) AS part1",
+        "(SELECT person, days FROM t UNION ALL SELECT person, days FROM t) AS part1",
+        "t JOIN t AS part2 ON t.person = part2.person",
+    ],
+)
+def test_computed_relations_are_refused_before_the_charge(relation: str) -> None:
+    table = table_of(url(made()))
+    with pytest.raises(DiscreetError, match="stay in their database"):
+        table.sql(f"SELECT COUNT(*) FROM {relation}", epsilon=1)
+    assert charges(table) == 0
+
+
+def test_the_role_needs_only_to_read_and_the_transaction_can_not_write() -> None:
+    table = table_of(url(made()))
+    with _engine.opened(table.source) as engine:
+        connection: Any = engine.connection  # type: ignore[attr-defined]  # PostgreSQL's alone
+        found = connection.execute(
+            "SELECT current_setting('transaction_read_only'), "
+            "current_setting('transaction_isolation'), current_setting('search_path')"
+        ).fetchone()
+    assert found == ("on", "repeatable read", "pg_catalog")
