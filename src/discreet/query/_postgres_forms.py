@@ -104,11 +104,11 @@ def quotient(constant: float | None) -> str:
     return "(@0 / @1)" if is_small else _QUOTIENT
 
 
-def remainder(left: Any, right: Any) -> str:  # Any: types of Ibis
+def remainder(left: Any, right: Any, constant: float | None) -> str:  # Any: types of Ibis
     """The remainder of whole numbers, with the sign of the dividend."""
     if not (left.is_integer() and right.is_integer()):
         raise UnsupportedOperationError("remainders of numbers that aren't whole")
-    return "(@0 % nullif(@1, 0))"
+    return "(@0 % @1)" if constant else "(@0 % nullif(@1, 0))"
 
 
 def power(exponent: float) -> str:

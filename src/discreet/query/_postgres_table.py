@@ -26,6 +26,7 @@ _SETTINGS = {
     "standard_conforming_strings": "on",
     "search_path": "pg_catalog",
     "row_security": "off",  # an error where a policy hides rows
+    "work_mem": "64MB",
     "jit": "off",  # it takes longer than most questions
     "statement_timeout": "1h",
     "lock_timeout": "60s",
