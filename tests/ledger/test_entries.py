@@ -20,11 +20,16 @@ from discreet.ledger._fact_json import FORMAT
 from discreet.ledger._facts import (
     Charge,
     Fact,
+    Grant,
     LedgerState,
     Lock,
     Opening,
+    Revoke,
+    ShareCharge,
+    ShareState,
     StepReservation,
     StoredAnswer,
+    Subtotal,
     Unlock,
 )
 
@@ -50,6 +55,8 @@ LIMITS: st.SearchStrategy[AnyLimit] = st.one_of(
     st.builds(RenyiLimit, st.dictionaries(ORDERS, POSITIVE, min_size=1)),
 )
 FILTERS = LIMITS.map(Filter.for_limit)
+SPENT = st.builds(Spent, WHOLE, st.lists(WHOLE, min_size=1).map(tuple), st.none() | WHOLE)
+SHARES = st.builds(ShareState, TEXT, FILTERS, SPENT)
 FACTS: st.SearchStrategy[Fact] = st.one_of(
     st.builds(Opening, UNITS, FILTERS),
     st.builds(
@@ -59,13 +66,16 @@ FACTS: st.SearchStrategy[Fact] = st.one_of(
         TEXT,
         st.none() | st.builds(Request, st.text(min_size=1, max_size=200), TEXT),
         st.booleans(),
+        share=st.none() | st.builds(ShareCharge, TEXT, SPENT),
     ),
     st.builds(StoredAnswer, WHOLE, TEXT),
     st.builds(Lock, WHOLE),
     st.builds(Unlock, TEXT, TEXT),
+    st.builds(Grant, TEXT, FILTERS, TEXT),
+    st.builds(Revoke, TEXT, TEXT),
+    st.builds(Subtotal, LOSSES, st.lists(SHARES, max_size=2).map(tuple)),
     st.builds(StepReservation, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, TEXT),
 )
-SPENT = st.builds(Spent, WHOLE, st.lists(WHOLE, min_size=1).map(tuple), st.none() | WHOLE)
 STATES = st.builds(
     lambda spent, charges, is_locked, opening: LedgerState(
         spent, charges, is_locked=is_locked, opening=opening, opening_digest=ROOT

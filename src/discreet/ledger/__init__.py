@@ -3,7 +3,8 @@
 A `Ledger` is a payer. It admits a charge by the filter of `discreet.accounting` and appends it to a
 chain of entries, so that no crash, race or restart takes it over its limit. Read in this order:
 
-1. `_ledger`: the class `Ledger`, which callers use, and `_views`, the texts it shows
+1. `_ledger`: the class `Ledger`, which callers use; `_shares`: payers with a part of its limit;
+   `_views`: the texts it shows
 2. `_facts`: recorded facts, and the state after each; `_fact_json`: their values as JSON;
    `_entries`: their rows and digests; `_chain`: the rules from one entry to the next
 3. `_decisions`: whether a charge is admitted or repeated; `_appending`: each decision that appends
@@ -19,6 +20,16 @@ chain of entries, so that no crash, race or restart takes it over its limit. Rea
 from discreet.ledger._facts import Kind
 from discreet.ledger._ledger import Ledger
 from discreet.ledger._receipts import ReceiptCheck, check_receipt
+from discreet.ledger._shares import Share, ShareBalance
 from discreet.ledger._views import Balance, Entry
 
-__all__ = ["Balance", "Entry", "Kind", "Ledger", "ReceiptCheck", "check_receipt"]
+__all__ = [
+    "Balance",
+    "Entry",
+    "Kind",
+    "Ledger",
+    "ReceiptCheck",
+    "Share",
+    "ShareBalance",
+    "check_receipt",
+]

@@ -1,9 +1,11 @@
 """Decisions that append an entry: each reads the head of the chain, checks, and appends."""
 
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
+from discreet import _checks
 from discreet._budget import Receipt
-from discreet.accounting import PrivacyLoss
+from discreet.accounting import PrivacyLoss, Spent
 from discreet.errors import InvalidArgument, LedgerDiffers, LedgerError, SessionEnded
 from discreet.ledger import _chain
 from discreet.ledger._decisions import (
@@ -19,9 +21,13 @@ from discreet.ledger._entries import answer_key, request_key
 from discreet.ledger._facts import (
     Charge,
     Fact,
+    Grant,
     Link,
     Lock,
     Opening,
+    Revoke,
+    ShareCharge,
+    ShareState,
     StepReservation,
     StoredAnswer,
     Unlock,
@@ -36,14 +42,18 @@ def pay(
     rows: Transaction,
     head: Link,
     fact: Charge,
-    counted: CountedCharge,
+    costs: Sequence[CountedCharge],
     *,
+    to: tuple[str, Mapping[str, ShareState]] | None,
     statement: str | None,
     may_wait: bool,
 ) -> Receipt | CountedCharge | None:
-    """The receipt of this charge, or of the first charge under its request; or the cost, if the
-    filter does not admit it; or None, if a cost that takes long must be computed again and
-    ``may_wait`` allows to do so outside the transaction."""
+    """The receipt of this charge, or of the first charge under its request; or the cost that a
+    filter does not admit; or None, if a cost that takes long must be computed again and
+    ``may_wait`` allows to do so outside the transaction.
+
+    ``costs`` are those of `tracks`, as they were before the transaction. ``to`` names a share, and
+    has those that are open."""
     opening, spent = rows.opening(head), head.state.spent
     if fact.request is not None:
         first = rows.under(request_key(fact.by, fact.request))
@@ -51,17 +61,59 @@ def pay(
             use = FilterUse(opening.filter, spent)
             return repeated(rows, first, fact.request, use, statement=statement)
     check_open(rows, head, fact.purpose)
-    if not counted.fits(opening, spent):
-        if counted.seconds > _QUICK and may_wait:
-            return None
-        is_same = counted.opening.unit == opening.unit
-        counted = CountedCharge.of(opening, spent, counted.loss if is_same else fact.loss)
-    sums = counted.sums
-    if sums is None:
-        return counted
-    recorded = replace(fact, loss=counted.loss)
-    link = rows.append(head, recorded, _chain.charged(head.state, sums))
-    return receipt_of(link, recorded, FilterUse(opening.filter, sums), statement=statement)
+    share = None if to is None else open_share(to[1], to[0])
+    if len(costs) < len(tracks(opening, spent, share)):
+        return None  # it was opened meanwhile
+    found: list[Spent] = []
+    for cost, (terms, before) in zip(costs, tracks(opening, spent, share), strict=True):
+        if not cost.fits(terms, before):
+            if cost.seconds > _QUICK and may_wait:
+                return None
+            loss = cost.loss if cost.opening.unit == terms.unit else fact.loss
+            cost = CountedCharge.of(terms, before, loss, cost.share)  # noqa: PLW2901
+        if cost.sums is None:
+            return cost
+        found.append(cost.sums)
+    charged = None if share is None else ShareCharge(share.name, found[1])
+    recorded = replace(fact, loss=fact.loss.for_unit(opening.unit), share=charged)
+    link = rows.append(head, recorded, _chain.charged(head.state, found[0]))
+    return receipt_of(link, recorded, FilterUse(opening.filter, found[0]), statement=statement)
+
+
+def tracks(
+    opening: Opening, spent: Spent, share: ShareState | None
+) -> tuple[tuple[Opening, Spent], ...]:
+    """The filters that must admit a charge, with their sums: the ledger's, and the share's."""
+    whole = opening, spent
+    return (
+        (whole,) if share is None else (whole, (replace(opening, filter=share.filter), share.spent))
+    )
+
+
+def grant(rows: Transaction, head: Link, fact: Grant, opened: Container[str]) -> None:
+    """Open a share."""
+    if fact.share in opened:
+        raise InvalidArgument(
+            f"share = {fact.share!r}: this share is open already: revoke it first, or take "
+            "another name"
+        )
+    _append(rows, head, fact)
+
+
+def revoke(rows: Transaction, head: Link, fact: Revoke, opened: Mapping[str, ShareState]) -> None:
+    """End a share."""
+    open_share(opened, fact.share)
+    _append(rows, head, fact)
+
+
+def open_share(opened: Mapping[str, ShareState], name: str) -> ShareState:
+    """The share of this name, which must be open."""
+    if name not in opened:
+        raise InvalidArgument(
+            f"share = {_checks.quoted(name)}: no such share is open: the ledger's owner grants it "
+            "by ledger.grant(share, limit=..., by=...)"
+        )
+    return opened[name]
 
 
 def store_answer(rows: Transaction, head: Link, receipt: Receipt, answer: str) -> None:

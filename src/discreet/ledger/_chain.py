@@ -4,17 +4,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from discreet.accounting import Filter, Spent
+from discreet.accounting import Filter, PrivacyLoss, Spent
 from discreet.errors import LedgerDamaged
 from discreet.ledger._entries import opening_digest
 from discreet.ledger._facts import (
     Backup,
     Charge,
     Fact,
+    Grant,
     LedgerState,
     Link,
     Lock,
     Opening,
+    Revoke,
+    ShareCharge,
     StepReservation,
     StoredAnswer,
     Subtotal,
@@ -49,7 +52,7 @@ def next_state(head: Link, opening: Opening, fact: Fact) -> LedgerState:
             return replace(state, is_locked=True)
         case Subtotal():
             return replace(state, subtotal=head.number + 1)
-        case StoredAnswer() | StepReservation():
+        case StoredAnswer() | StepReservation() | Grant() | Revoke():
             return state
 
 
@@ -124,16 +127,17 @@ def _follows(link: Link, head: Link, opening: Opening, past: _ChainHistory) -> N
     check_sums(link.state.spent, opening.filter)
     if not _is_allowed(link, head, opening, past):
         raise LedgerDamaged(f"entry {link.number} was not allowed where it stands")
+    are_right = True
     if not isinstance(link.fact, Charge):
         expected = next_state(head, opening, link.fact)
     else:
-        spent = opening.filter.recounted(head.state.spent, link.state.spent, link.fact.loss)
-        expected = charged(head.state, spent)
-        if head.state.spent == opening.filter.start:
-            expected = replace(expected, spent=_as_alone(link, opening.filter, expected.spent))
-        if _covers(link.state.spent, expected.spent):
-            expected = replace(expected, spent=link.state.spent)
-    if link.state != expected:
+        expected = charged(head.state, link.state.spent)
+        tracks = [(opening.filter, head.state.spent, link.state.spent)]
+        if (share := link.fact.share) is not None:
+            before = past.totals.shares[share.name]
+            tracks.append((before.filter, before.spent, share.spent))
+        are_right = all(_follow(link.fact.loss, *track) for track in tracks)
+    if link.state != expected or not are_right:
         raise LedgerDamaged(
             f"the sums or the state after entry {link.number} do not follow from it"
         )
@@ -151,11 +155,8 @@ def _is_allowed(link: Link, head: Link, opening: Opening, past: _ChainHistory) -
     match link.fact:
         case Opening(_, chosen):
             return not charges and chosen == opening.filter
-        case Charge(loss):
-            is_within = opening.filter.admits(link.state.spent)
-            purposes = {charges[number] for number in head.state.failed}
-            is_free = not head.state.is_locked and link.fact.purpose not in purposes
-            return is_within and loss.unit == opening.unit and is_free
+        case Charge():
+            return _is_admitted(link, head, opening, past)
         case StoredAnswer(number):
             return number in past.requested
         case Lock(number):
@@ -164,19 +165,41 @@ def _is_allowed(link: Link, head: Link, opening: Opening, past: _ChainHistory) -
             return head.state.is_locked or (allow_repeat and bool(head.state.failed))
         case Backup():
             return True
+        case Grant(name) | Revoke(name):
+            return (name in past.totals.shares) == isinstance(link.fact, Revoke)
         case Subtotal():
             return past.totals.agree_with(link.fact)
         case StepReservation(number):
             return number in charges and is_next_block(link.fact, past.steps.get(number))
 
 
-def _as_alone(first: Link, chosen: Filter, expected: Spent) -> Spent:
-    """The expected sums of a first charge. If it was admitted by itself, it is counted so, even if
-    a sum would admit it today."""
-    if first.state.spent.alone is None or expected.alone is not None:
-        return expected
-    assert isinstance(first.fact, Charge)
-    return replace(expected, alone=chosen.alone(first.fact.loss))
+def _is_admitted(link: Link, head: Link, opening: Opening, past: _ChainHistory) -> bool:
+    fact = link.fact
+    assert isinstance(fact, Charge)
+    is_within = opening.filter.admits(link.state.spent) and _is_in_share(fact.share, past)
+    purposes = {past.purposes[number] for number in head.state.failed}
+    is_free = not head.state.is_locked and fact.purpose not in purposes
+    return is_within and fact.loss.unit == opening.unit and is_free
+
+
+def _is_in_share(share: ShareCharge | None, past: _ChainHistory) -> bool:
+    """Whether the share, if there is one, is open and admits its sums."""
+    if share is None:
+        return True
+    state = past.totals.shares.get(share.name)
+    if state is None:
+        return False
+    check_sums(share.spent, state.filter)
+    return state.filter.admits(share.spent)
+
+
+def _follow(loss: PrivacyLoss, chosen: Filter, before: Spent, recorded: Spent) -> bool:
+    """Whether the recorded sums follow from those before by this charge. A first charge that was
+    admitted by itself is counted so, even if a sum would admit it today."""
+    expected = chosen.recounted(before, recorded, loss)
+    if before == chosen.start and recorded.alone is not None and expected.alone is None:
+        expected = replace(expected, alone=chosen.alone(loss))
+    return _covers(recorded, expected)
 
 
 def _covers(spent: Spent, expected: Spent) -> bool:

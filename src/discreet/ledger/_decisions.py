@@ -167,9 +167,12 @@ class CountedCharge:
     loss: PrivacyLoss
     after: Spent | DiscreetError
     seconds: float
+    share: str | None = None  # the name, if this is the cost under a share's filter
 
     @staticmethod
-    def of(opening: Opening, before: Spent, loss: PrivacyLoss) -> "CountedCharge":
+    def of(
+        opening: Opening, before: Spent, loss: PrivacyLoss, share: str | None = None
+    ) -> "CountedCharge":
         """Compute the cost. This may take long, so it belongs before the transaction."""
         begin = time.thread_time()
         try:
@@ -179,7 +182,7 @@ class CountedCharge:
             after = mistake
         except (ArithmeticError, ValueError, RuntimeWarning):
             after = NoBound("the numbers of this privacy loss are too extreme for a cost")
-        return CountedCharge(opening, before, loss, after, time.thread_time() - begin)
+        return CountedCharge(opening, before, loss, after, time.thread_time() - begin, share)
 
     def fits(self, opening: Opening, before: Spent) -> bool:
         """Whether the cost holds for these sums. An error does not depend on the sums."""
@@ -199,7 +202,8 @@ class CountedCharge:
         """The error that says why the filter does not admit the sums."""
         assert not isinstance(self.after, DiscreetError)
         loss = self.loss.for_unit(self.opening.unit)
-        return BudgetExceeded(refusal(self.opening.filter, self.before, self.after, loss))
+        named = "" if self.share is None else f"share {self.share!r}: "
+        return BudgetExceeded(named + refusal(self.opening.filter, self.before, self.after, loss))
 
 
 def repeated(

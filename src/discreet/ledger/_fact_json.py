@@ -16,11 +16,15 @@ from discreet.ledger._facts import (
     Backup,
     Charge,
     Fact,
+    Grant,
     Kind,
     LedgerState,
     Lock,
     Opening,
     PlainFact,
+    Revoke,
+    ShareCharge,
+    ShareState,
     StepReservation,
     StoredAnswer,
     Subtotal,
@@ -40,17 +44,23 @@ def fact_to_json(fact: Fact) -> dict[str, object]:
         case Opening(unit, chosen):
             plain = {"column": unit.plain, "change": unit.change.value}
             return {"format": FORMAT, "unit": plain, **_filter_to_json(chosen)}
-        case Charge(loss, purpose, by, request, is_insecure, statement, identity):
+        case Charge(loss, purpose, by, request, is_insecure, statement, identity, share):
             asked = None if request is None else {"id": request.id, "body": request.body}
             paid = _loss_to_json(loss)
             facts = {"purpose": purpose, "by": by, "is_insecure": is_insecure}
             stated = {} if statement is None else {"statement": statement}
             named = {} if identity is None else {"id": identity}
-            return {"loss": paid, "request": asked, **facts, **stated, **named}
+            charged = {} if share is None else {"share": _share_charge_to_json(share)}
+            return {"loss": paid, "request": asked, **facts, **stated, **named, **charged}
         case Unlock(reason, by, allow_repeat=False):
             return {"reason": reason, "by": by}
-        case Subtotal(total):
-            return {"total": _loss_to_json(total)}
+        case Subtotal(total, shares):
+            return {
+                "total": _loss_to_json(total),
+                "open": [_share_to_json(share) for share in shares],
+            }
+        case Grant(share, chosen, by):
+            return {"share": share, "by": by, **_filter_to_json(chosen)}
     return asdict(fact)
 
 
@@ -69,7 +79,8 @@ def fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
             statement = _text(values["statement"]) if "statement" in values else None
             is_insecure = _truth(values["is_insecure"])
             identity = _text(values["id"]) if "id" in values else None
-            return Charge(loss, purpose, by, request, is_insecure, statement, identity)
+            share = _share_charge_from_json(values["share"]) if "share" in values else None
+            return Charge(loss, purpose, by, request, is_insecure, statement, identity, share)
         case Kind.ANSWER:
             return _plain_fact(StoredAnswer, values)
         case Kind.LOCK:
@@ -80,8 +91,18 @@ def fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
             return Backup()
         case Kind.STEPS:
             return _plain_fact(StepReservation, values)
+    return _share_fact_from_json(kind, values)
+
+
+def _share_fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
+    match kind:
         case Kind.SUBTOTAL:
-            return Subtotal(_loss_from_json(canonical(values["total"])))
+            total, opened = _loss_from_json(canonical(values["total"])), values["open"]
+            return Subtotal(total, tuple(_share_from_json(each) for each in opened))
+        case Kind.GRANT:
+            chosen = _filter_from_json(canonical(values))
+            return Grant(_text(values["share"]), chosen, _text(values["by"]))
+    return _plain_fact(Revoke, values)
 
 
 def _plain_fact(kind: type[P], values: Mapping[str, Any]) -> P:  # Any: JSON
@@ -89,6 +110,24 @@ def _plain_fact(kind: type[P], values: Mapping[str, Any]) -> P:  # Any: JSON
     checks: dict[Any, Callable[[object], Any]] = {int: _whole, str: _text, bool: _truth}
     given = {field.name: checks[field.type](values[field.name]) for field in fields(kind)}
     return kind(**given)
+
+
+def _share_charge_to_json(share: ShareCharge) -> dict[str, object]:
+    return {"name": share.name, "spent": _spent_to_json(share.spent)}
+
+
+def _share_charge_from_json(values: Mapping[str, Any]) -> ShareCharge:  # Any: JSON
+    return ShareCharge(_text(values["name"]), _spent_from_json(values["spent"]))
+
+
+def _share_to_json(share: ShareState) -> dict[str, object]:
+    spent = _spent_to_json(share.spent)
+    return {"name": share.name, "filter": _filter_to_json(share.filter), "spent": spent}
+
+
+def _share_from_json(values: Mapping[str, Any]) -> ShareState:  # Any: JSON
+    chosen = _filter_from_json(canonical(values["filter"]))
+    return ShareState(_text(values["name"]), chosen, _spent_from_json(values["spent"]))
 
 
 def _filter_to_json(chosen: Filter) -> dict[str, object]:

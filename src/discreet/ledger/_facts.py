@@ -20,6 +20,8 @@ class Kind(Enum):
     STEPS = "steps"
     BACKUP = "backup"
     SUBTOTAL = "subtotal"
+    GRANT = "grant"
+    REVOKE = "revoke"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +33,19 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareCharge:
+    """The share that a charge was made to, and the sums of its filter after the charge."""
+
+    name: str
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True)
 class Charge:
     """A privacy loss that was paid; ``statement`` is the digest of the receipt's statement.
 
     ``id`` is random, so that no other charge has the same digest: if the outcome of a commit is not
-    known, the charge is looked up by it.
+    known, the charge is looked up by it. ``share`` is None for charges to no share.
     """
 
     loss: PrivacyLoss
@@ -45,6 +55,7 @@ class Charge:
     is_insecure: bool
     statement: str | None = None
     id: str | None = None
+    share: ShareCharge | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,14 +111,42 @@ class Backup:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """A share below the ledger's limit: a filter of its own for the charges that are made to it."""
+
+    share: str
+    filter: Filter
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """The end of a share: it takes no further charge."""
+
+    share: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShareState:
+    """A share that is open: its filter, and the filter's sums."""
+
+    name: str
+    filter: Filter
+    spent: Spent
+
+
+@dataclass(frozen=True, slots=True)
 class Subtotal:
-    """The sum of all charges before this entry, so that a reader need not read those."""
+    """The sum of all charges before this entry, and the open shares by name, so that a reader need
+    not read those entries."""
 
     total: PrivacyLoss
+    shares: tuple[ShareState, ...] = ()
 
 
-PlainFact = StoredAnswer | Lock | Unlock | StepReservation | Backup  # fields are plain values
-Fact = Opening | Charge | Subtotal | PlainFact
+PlainFact = StoredAnswer | Lock | Unlock | StepReservation | Backup | Revoke  # of plain values
+Fact = Opening | Charge | Subtotal | Grant | PlainFact
 
 KINDS: dict[type[Fact], Kind] = {
     Opening: Kind.OPEN,
@@ -118,6 +157,8 @@ KINDS: dict[type[Fact], Kind] = {
     StepReservation: Kind.STEPS,
     Backup: Kind.BACKUP,
     Subtotal: Kind.SUBTOTAL,
+    Grant: Kind.GRANT,
+    Revoke: Kind.REVOKE,
 }
 
 

@@ -1,9 +1,8 @@
 """The ledger: one budget for one dataset, whose limit is never exceeded."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from pathlib import Path
 
 from discreet import _checks
@@ -33,19 +32,23 @@ from discreet.ledger._decisions import (
 from discreet.ledger._entries import request_key
 from discreet.ledger._facts import (
     Charge,
+    Grant,
     Link,
     Opening,
+    Revoke,
+    ShareState,
     Unlock,
 )
+from discreet.ledger._shares import Share, ShareBalance, balances
 from discreet.ledger._sqlite import as_path
 from discreet.ledger._sqlite_store import SqliteStore
-from discreet.ledger._store import Store, Transaction, log
+from discreet.ledger._store import Store, Transaction, links_in_chunks, log
 from discreet.ledger._views import Balance, Entry, FilterUse, summary
 from discreet.ledger._writer import Decision, Writer
 
 _TRIES = 20  # to count a charge before its transaction, while others charge
 _LONGEST_ANSWER = 100_000_000  # characters
-_CHUNK = 1000  # entries that are read in one transaction
+_LONGEST_NAME = 200  # characters; each subtotal repeats it
 
 
 class Ledger:
@@ -199,12 +202,14 @@ the owner
         request: Request | None = None,
         is_insecure: bool = False,
         statement: str | None = None,
+        share: str | None = None,
     ) -> Receipt:
         """Record this privacy loss durably and return the receipt, or raise and record nothing.
 
         A loss without a unit takes the ledger's unit. ``statement`` is JSON that the receipt will
         show; its digest is recorded. A ``request`` that was paid and answered
-        before returns its first receipt, with the answer, and costs nothing. Raises
+        before returns its first receipt, with the answer, and costs nothing. A charge to a
+        ``share`` must fit both its limit and the ledger's. Raises
         `BudgetExceeded`, `LedgerLocked`, `QuestionFailed`, `WrongUnit`, `NoBound` or
         `RequestReused`. Raises a `LedgerError` if the file or its anchor fails; the charge is then
         recorded whole, or not at all.
@@ -212,9 +217,13 @@ the owner
         fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure, statement=statement)
         for tries in reversed(range(_TRIES)):
             # outside the transaction, since pricing may take long
-            counted = CountedCharge.of(*self._last_sums(), fact.loss)
+            names = (None, share)
+            costs = [
+                CountedCharge.of(terms, before, fact.loss, name)
+                for name, (terms, before) in zip(names, self._tracks(share), strict=False)
+            ]
             outcome = self._writer.write(
-                self._payment(fact, counted, statement=statement, may_wait=bool(tries))
+                self._payment(fact, costs, share, statement=statement, may_wait=bool(tries))
             )
             if isinstance(outcome, Receipt):
                 return outcome
@@ -223,13 +232,71 @@ the owner
         raise AssertionError("the last try decides")
 
     def _payment(
-        self, fact: Charge, counted: CountedCharge, *, statement: str | None, may_wait: bool
+        self,
+        fact: Charge,
+        costs: Sequence[CountedCharge],
+        share: str | None,
+        *,
+        statement: str | None,
+        may_wait: bool,
     ) -> Decision[Receipt | CountedCharge | None]:
         def decide(rows: Transaction, head: Link) -> Receipt | CountedCharge | None:
             self._last = rows.opening(head), head.state.spent
-            return _appending.pay(rows, head, fact, counted, statement=statement, may_wait=may_wait)
+            to = None if share is None else (share, self._shares_at(rows, head))
+            return _appending.pay(
+                rows, head, fact, costs, to=to, statement=statement, may_wait=may_wait
+            )
 
         return decide
+
+    def _tracks(self, share: str | None) -> tuple[tuple[Opening, Spent], ...]:
+        if share is None:
+            return _appending.tracks(*self._last_sums(), None)
+        with self._reading() as (rows, head):
+            state = self._shares_at(rows, head).get(share)
+            return _appending.tracks(rows.opening(head), head.state.spent, state)
+
+    def grant(self, share: str, *, limit: AnyLimit, by: str) -> None:
+        """Open a share with a limit of its own, recorded as an entry; `share` charges it.
+
+        Shares may add up to more than the ledger's limit, which holds over all of them together.
+        A name has at most 200 characters. A share that is open already is refused
+        (`InvalidArgument`); one that was revoked may be granted again, with nothing spent.
+        """
+        chosen = opening_for(self.unit, limit, None).filter
+        if len(name := _checks.text(share=share)) > _LONGEST_NAME:
+            raise InvalidArgument(
+                f"share = {_checks.quoted(share)}: give at most {_LONGEST_NAME} characters"
+            )
+        fact = Grant(name, chosen, _checks.text(by=by))
+        self._writer.write(
+            lambda rows, head: _appending.grant(rows, head, fact, self._shares_at(rows, head))
+        )
+
+    def revoke(self, share: str, *, by: str) -> None:
+        """End a share: it takes no further charge. Its entries stay as they are."""
+        fact = Revoke(_checks.text(share=share), _checks.text(by=by))
+        self._writer.write(
+            lambda rows, head: _appending.revoke(rows, head, fact, self._shares_at(rows, head))
+        )
+
+    def share(self, share: str) -> Share:
+        """The open share of this name, as a payer; `InvalidArgument` if there is none."""
+        return Share(self, self._open_share(share).name)
+
+    def shares(self) -> tuple[ShareBalance, ...]:
+        """The balance of each open share, by name."""
+        with self._reading() as (rows, head):
+            whole = FilterUse(rows.opening(head).filter, head.state.spent)
+            opened = tuple(self._shares_at(rows, head).values())
+        return balances(whole, opened)
+
+    def _shares_at(self, rows: Transaction, head: Link) -> Mapping[str, ShareState]:
+        return self._writer.totals.at(rows, head).shares
+
+    def _open_share(self, share: str) -> ShareState:
+        with self._reading() as (rows, head):
+            return _appending.open_share(self._shares_at(rows, head), share)
 
     def keep(self, receipt: Receipt, answer: str) -> None:
         """Store the answer to a paid request durably, before it is shown; it is stored once."""
@@ -331,23 +398,7 @@ the owner
     def history(self, last: int | None = None) -> tuple[Entry, ...]:
         """Every entry from the first, each digest verified; or only the ``last`` ones."""
         most = None if last is None else _checks.positive_count(last=last)
-        return tuple(Entry.of(link) for link in self._links(most))
-
-    def _links(self, last: int | None = None) -> Iterator[Link]:
-        """All links up to the head, or the last ones of them, each verified against the one before.
-        They are read in chunks, so that others charge in between."""
-        with self._reading() as (rows, head):
-            end = head.number
-            first = 0 if last is None else max(0, end + 1 - last)
-            until = AnchorMark.of(rows.link(first - 1)) if first else None
-        while first <= end:
-            with self._reading() as (rows, _):
-                links = islice(rows.links(until), min(_CHUNK, end + 1 - first))
-                chunk = [_chain.without_text(link) for link in links]
-            if not chunk:
-                raise LedgerDamaged(f"{self._store.name} is damaged: its last entries are missing")
-            yield from chunk
-            until, first = AnchorMark.of(chunk[-1]), first + len(chunk)
+        return tuple(Entry.of(link) for link in links_in_chunks(self._reading, most))
 
     def receipt(self, number: int, statement: str | None = None) -> Receipt:
         """The receipt of the charge at this number, as it is recorded; without a balance.
@@ -373,7 +424,7 @@ the owner
         """
         with self._reading() as (rows, _):
             self._store.check(rows)
-        _chain.verify(self._links())
+        _chain.verify(_chain.without_text(link) for link in links_in_chunks(self._reading))
 
     def _agree(self, declared: Opening) -> None:
         """Check the declared limit and unit; before the first charge, record the declared unit."""

@@ -6,11 +6,11 @@ one table, each read with its digest checked against the row before.
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -247,6 +247,24 @@ class Store(Protocol):
     def copy_file(self, path: Path) -> bool:
         """Write a verified copy, marked as one, to a new file; False if the path is taken."""
         ...
+
+
+def links_in_chunks(
+    reading: Callable[[], AbstractContextManager[tuple[Transaction, Link]]], last: int | None = None
+) -> Iterator[Link]:
+    """All links up to the head, or the last ones of them, each verified against the one before.
+    Each chunk has a transaction of its own, so that others charge in between."""
+    with reading() as (rows, head):
+        end = head.number
+        first = 0 if last is None else max(0, end + 1 - last)
+        until = AnchorMark.of(rows.link(first - 1)) if first else None
+    while first <= end:
+        with reading() as (rows, _):
+            chunk = list(islice(rows.links(until), min(_CHUNK, end + 1 - first)))
+        if not chunk:
+            raise LedgerDamaged(f"entry {first} is missing")
+        yield from chunk
+        until, first = AnchorMark.of(chunk[-1]), first + len(chunk)
 
 
 def _verified(number: int, pair: list[Row]) -> Link:

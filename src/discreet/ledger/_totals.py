@@ -1,19 +1,21 @@
-"""Running totals of a chain: the sum of all charges up to one link."""
+"""Running totals of a chain: the sum of all charges up to one link, and the open shares."""
 
 from collections import Counter
+from dataclasses import replace
 
 from discreet.accounting import PrivacyLoss, Term
-from discreet.ledger._facts import Charge, Link, Subtotal
+from discreet.errors import LedgerDamaged
+from discreet.ledger._facts import Charge, Grant, Link, Revoke, ShareState, Subtotal
 
 
 class Totals:
-    """The sum of all charges up to one link of a chain."""
+    """The sum of all charges up to one link of a chain, and the shares that are open there."""
 
     def __init__(self, start: Subtotal | None = None) -> None:
         """Begin with this subtotal, or before the first charge."""
-        self._counts: Counter[Term] = (
-            Counter() if start is None else Counter(dict(start.total.terms))
-        )
+        start = Subtotal(PrivacyLoss()) if start is None else start
+        self._counts: Counter[Term] = Counter(dict(start.total.terms))
+        self.shares = {share.name: share for share in start.shares}
         self._sum: PrivacyLoss | None = None  # computed when it is read
 
     def __len__(self) -> int:
@@ -29,15 +31,33 @@ class Totals:
 
     def add(self, link: Link) -> None:
         """Continue by the next link."""
-        if isinstance(link.fact, Charge):
-            for term, count in link.fact.loss.terms:
-                self._counts[term] += count
-            self._sum = None
+        match link.fact:
+            case Charge(loss, share=share):
+                for term, count in loss.terms:
+                    self._counts[term] += count
+                self._sum = None
+                if share is not None:
+                    state = replace(self._share(share.name), spent=share.spent)
+                    self.shares[share.name] = state
+            case Grant(name, chosen):
+                self.shares[name] = ShareState(name, chosen, chosen.start)
+            case Revoke(name):
+                self.shares.pop(self._share(name).name)
 
     def subtotal(self) -> Subtotal:
         """The totals as an entry."""
-        return Subtotal(self.sum)
+        return Subtotal(self.sum, self._open)
 
     def agree_with(self, recorded: Subtotal) -> bool:
         """Whether this entry records these totals; the order of its terms is of no account."""
-        return dict(recorded.total.terms) == dict(self.sum.terms)
+        is_sum = dict(recorded.total.terms) == dict(self.sum.terms)
+        return is_sum and recorded.shares == self._open
+
+    def _share(self, name: str) -> ShareState:
+        if name not in self.shares:
+            raise LedgerDamaged(f"an entry names the share {name!r}, which was not open")
+        return self.shares[name]
+
+    @property
+    def _open(self) -> tuple[ShareState, ...]:
+        return tuple(self.shares[name] for name in sorted(self.shares))

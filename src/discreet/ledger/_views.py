@@ -14,10 +14,12 @@ from discreet.errors import LedgerDamaged, NoBound
 from discreet.ledger._facts import (
     Backup,
     Charge,
+    Grant,
     Kind,
     Link,
     Lock,
     Opening,
+    Revoke,
     StepReservation,
     StoredAnswer,
     Subtotal,
@@ -32,7 +34,8 @@ class Entry:
     """One line of a ledger's history; fields that its kind lacks are None.
 
     ``purpose`` of a `Kind.UNLOCK` entry is its reason. ``about`` is the number of the charge that
-    an answer, a lock or steps belong to. ``request`` is the request id of a charge.
+    an answer, a lock or steps belong to. ``request`` is the request id of a charge, and ``share``
+    the share that a charge, a grant or its end belongs to.
     """
 
     number: int
@@ -45,6 +48,7 @@ class Entry:
     is_insecure: bool
     digest: str
     request: str | None = None
+    share: str | None = None
 
     @staticmethod
     def of(link: Link) -> "Entry":
@@ -53,7 +57,10 @@ class Entry:
         match link.fact:
             case Charge(loss, purpose, by, request, is_insecure):
                 paid = replace(blank, purpose=purpose, by=by, loss=loss, is_insecure=is_insecure)
-                return replace(paid, request=None if request is None else request.id)
+                share = None if link.fact.share is None else link.fact.share.name
+                return replace(paid, request=None if request is None else request.id, share=share)
+            case Grant(share, _, by) | Revoke(share, by):
+                return replace(blank, by=by, share=share)
             case Unlock(reason, by):
                 return replace(blank, purpose=reason, by=by)
             case StoredAnswer(charge) | Lock(charge) | StepReservation(charge):
