@@ -23,7 +23,7 @@ from discreet.ledger._facts import (
     Subtotal,
     Unlock,
 )
-from discreet.ledger._totals import Totals
+from discreet.ledger._totals import ChainTotals
 
 _FLOAT_TOLERANCE = 1 + Fraction(1, 10**6)  # costs of another machine may differ by this factor
 
@@ -111,7 +111,7 @@ class _ChainHistory:
     purposes: dict[int, str] = field(default_factory=dict)
     requested: set[int] = field(default_factory=set)
     steps: dict[int, StepReservation] = field(default_factory=dict)
-    totals: Totals = field(default_factory=Totals)
+    totals: ChainTotals = field(default_factory=ChainTotals)
 
     def remember(self, link: Link) -> None:
         self.totals.add(link)

@@ -11,7 +11,7 @@ from discreet.errors import LedgerDamaged
 from discreet.ledger._anchor import AnchorMark
 from discreet.ledger._facts import Link, Subtotal
 from discreet.ledger._store import Transaction
-from discreet.ledger._totals import Totals
+from discreet.ledger._totals import ChainTotals
 
 SUBTOTAL_EVERY = 512  # entries, at least
 
@@ -22,9 +22,9 @@ class TotalsReader:
     def __init__(self) -> None:
         """Nothing is read so far."""
         self._until: AnchorMark | None = None
-        self._totals = Totals()
+        self._totals = ChainTotals()
 
-    def at(self, rows: Transaction, head: Link) -> Totals:
+    def at(self, rows: Transaction, head: Link) -> ChainTotals:
         """The totals up to the head."""
         mark = AnchorMark.of(head)
         if not self._can_continue(rows, head):
@@ -65,9 +65,9 @@ class TotalsReader:
 
     def _begin(self, rows: Transaction, head: Link) -> None:
         """Begin at the last subtotal, or before the first entry."""
-        self._until, self._totals = None, Totals()
+        self._until, self._totals = None, ChainTotals()
         if number := head.state.subtotal:
             link = rows.link(number)
             if not isinstance(link.fact, Subtotal):
                 raise LedgerDamaged(f"entry {number} is no subtotal")
-            self._until, self._totals = AnchorMark.of(link), Totals(link.fact)
+            self._until, self._totals = AnchorMark.of(link), ChainTotals(link.fact)

@@ -8,7 +8,7 @@ from discreet.errors import LedgerDamaged
 from discreet.ledger._facts import Charge, Grant, Link, Revoke, ShareState, Subtotal
 
 
-class Totals:
+class ChainTotals:
     """The sum of all charges up to one link of a chain, and the shares that are open there."""
 
     def __init__(self, start: Subtotal | None = None) -> None:
