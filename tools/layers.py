@@ -105,6 +105,8 @@ SHARED = {
         "_diagnosis",
         "_expression_text",
         "_located_toml",
+        "_postgres_address",
+        "_postgres_table",
         "_proposed",
         "_source",
         "_suggestion",

@@ -18,8 +18,8 @@ from tests.train.steps import data, known, linear, losses_of, sgd, short
 
 
 def dropping(model: nn.Module, part: Any) -> Tensor:
-    found: Tensor = model(nn.functional.dropout(part.x))[:, 0]
-    return (found - part.y) ** 2
+    found: Tensor = (model(nn.functional.dropout(part.x))[:, 0] - part.y) ** 2
+    return found
 
 
 def test_a_step_has_the_generators_alone() -> None:

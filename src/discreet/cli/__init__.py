@@ -2,8 +2,9 @@
 
 Each command is one function: `_declaring` (declare, tables), `_asking` (ask, explain, check),
 `_pricing` (price), `_training` (train), `_exploring` (explore), `_budgeting` (budget, unlock,
-backup), `_verifying` (verify) and `_auditing` (audit). They share their options (`_options`), texts
-of costs (`_format`), output (`_output`) and exit codes (`_exit_codes`, `_failures`).
+backup), `_ledgers` (ledger), `_verifying` (verify) and `_auditing` (audit). They share their
+options (`_options`), texts of costs (`_format`), output (`_output`) and exit codes (`_exit_codes`,
+`_failures`).
 ``discreet declare`` is the longest: `_facts` reads its options, `_proposal` makes the new file.
 Nothing here decides about privacy: commands call `discreet.query`, `discreet.ledger`,
 `discreet.accounting`, `discreet.train` and `discreet.audit`, each imported when it is needed.
@@ -26,6 +27,7 @@ from discreet.cli import (
     _budgeting,
     _declaring,
     _exploring,
+    _ledgers,
     _pricing,
     _training,
     _verifying,
@@ -69,6 +71,11 @@ for command in (
     _auditing.audit,
 ):
     app.command(help=_flowing(command.__doc__ or ""))(command)
+for registered in _ledgers.ledgers.registered_commands:
+    registered.help = _flowing(registered.callback.__doc__ or "") if registered.callback else None
+app.add_typer(
+    _ledgers.ledgers, name="ledger", help="Look after one ledger: its entries, sums and shares."
+)
 
 
 def _version(*, asked: bool) -> None:

@@ -21,9 +21,10 @@ def verify(
     ],
     *,
     ledger: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="PATH", help="The ledger's file; without it, only the receipt is checked."
+            metavar="LEDGER",
+            help="The ledger's file or address; without it, only the receipt is checked.",
         ),
     ] = None,
     as_json: JsonOption = False,

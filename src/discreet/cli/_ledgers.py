@@ -1,0 +1,217 @@
+"""``discreet ledger``: look after one ledger, by its file or its address in a database."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from discreet._budget import Limit
+from discreet._exact import decimal_down, decimal_up, shown
+from discreet.cli import _format
+from discreet.cli._options import ByOption, JsonOption, above_zero, from_zero, login, some_text
+from discreet.cli._output import say, show, table, write_json
+
+if TYPE_CHECKING:
+    from discreet.ledger import Entry, Ledger
+
+_DIGITS = 6
+
+ledgers = typer.Typer(no_args_is_help=True)
+
+LedgerArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="LEDGER",
+        help="The ledger's file, or postgresql://host/database?ledger=NAME.",
+        show_default=False,
+    ),
+]
+ShareArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="SHARE", parser=some_text, help="The name of the share.", show_default=False
+    ),
+]
+AnchorOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--anchor", metavar="PATH", help="The ledger's anchor; an older copy is then refused."
+    ),
+]
+
+
+@ledgers.command()
+def spent(ledger: LedgerArgument, *, anchor: AnchorOption = None) -> None:
+    """Show what is spent, and what is left.
+
+    Example:
+
+    discreet ledger spent wages.ledger
+    """
+    show(str(_opened(ledger, anchor).spent()))
+
+
+@ledgers.command()
+def history(
+    ledger: LedgerArgument,
+    *,
+    last: Annotated[
+        int | None, typer.Option("--last", metavar="COUNT", min=1, help="Only the last entries.")
+    ] = None,
+    as_json: JsonOption = False,
+    anchor: AnchorOption = None,
+) -> None:
+    """Show the entries of a ledger.
+
+    Example:
+
+    discreet ledger history wages.ledger --last 20
+    """
+    opened = _opened(ledger, anchor)
+    entries = opened.history(last)
+    if as_json:
+        write_json({"entries": [_plain(entry) for entry in entries]})
+        return
+    rows = [
+        [
+            str(entry.number),
+            f"{entry.at:%Y-%m-%d %H:%M}",
+            entry.kind.value,
+            entry.by or "",
+            entry.share or "",
+            entry.purpose or "",
+            "" if entry.loss is None else _format.charged(entry.loss, opened.limit),
+        ]
+        for entry in entries
+    ]
+    show(table(["", "when (UTC)", "kind", "by", "share", "what", "cost"], rows, left=6))
+
+
+@ledgers.command()
+def verify(ledger: LedgerArgument, *, anchor: AnchorOption = None) -> None:
+    """Verify every entry of a ledger, from the first to the last.
+
+    Example:
+
+    discreet ledger verify wages.ledger
+    """
+    _opened(ledger, anchor).verify()
+    say("each entry follows from those before it, and the sums follow from the charges", "green")
+
+
+@ledgers.command()
+def grant(
+    ledger: LedgerArgument,
+    share: ShareArgument,
+    *,
+    epsilon: Annotated[
+        Decimal,
+        typer.Option(
+            "--epsilon",
+            metavar="NUMBER",
+            parser=above_zero,
+            help="The most that the share may spend.",
+            show_default=False,
+        ),
+    ],
+    delta: Annotated[
+        Decimal,
+        typer.Option("--delta", metavar="NUMBER", parser=from_zero, help="The limit's delta."),
+    ] = Decimal(0),
+    by: ByOption = None,
+    anchor: AnchorOption = None,
+) -> None:
+    """Open a share below the ledger's limit, for an analyst or a project.
+
+    Example:
+
+    discreet ledger grant wages.ledger ana --epsilon 0.5
+    """
+    limit = Limit(epsilon, delta)
+    _opened(ledger, anchor).grant(share, limit=limit, by=by or login())
+    say(f"{share} may spend {limit}", "green")
+
+
+@ledgers.command()
+def revoke(
+    ledger: LedgerArgument,
+    share: ShareArgument,
+    *,
+    by: ByOption = None,
+    anchor: AnchorOption = None,
+) -> None:
+    """End a share; what it spent stays spent.
+
+    Example:
+
+    discreet ledger revoke wages.ledger ana
+    """
+    _opened(ledger, anchor).revoke(share, by=by or login())
+    say(f"{share} may spend nothing more", "green")
+
+
+@ledgers.command()
+def shares(
+    ledger: LedgerArgument, *, as_json: JsonOption = False, anchor: AnchorOption = None
+) -> None:
+    """Show the open shares, with what they spent and what is left.
+
+    Example:
+
+    discreet ledger shares wages.ledger
+    """
+    found = _opened(ledger, anchor).shares()
+    rows = [
+        [
+            each.share,
+            str(each.limit),
+            f"{each.limit.symbol} = {shown(decimal_up(each.reached, _DIGITS))}",
+            f"ε = {shown(decimal_down(each.left, _DIGITS))}",
+        ]
+        for each in found
+    ]
+    if as_json:
+        names = ("share", "limit", "spent", "left")
+        write_json({"shares": [dict(zip(names, row, strict=True)) for row in rows]})
+        return
+    show(table(["share", "limit", "spent", "one more may cost"], rows))
+
+
+@ledgers.command()
+def backup(
+    ledger: LedgerArgument,
+    to: Annotated[Path, typer.Argument(help="The new file.", show_default=False)],
+    *,
+    anchor: AnchorOption = None,
+) -> None:
+    """Copy a ledger to a new file, also while others charge it.
+
+    Example:
+
+    discreet ledger backup "postgresql://host/database?ledger=wages" wages.backup
+    """
+    _opened(ledger, anchor).backup(to)
+    say(f"{to} holds the ledger as it is now", "green")
+
+
+def _opened(address: str, anchor: Path | None) -> "Ledger":
+    from discreet.ledger import Ledger
+
+    return Ledger.open(address, anchor=anchor)
+
+
+def _plain(entry: "Entry") -> dict[str, object]:
+    return {
+        "number": entry.number,
+        "at": entry.at.isoformat(),
+        "kind": entry.kind.value,
+        "by": entry.by,
+        "share": entry.share,
+        "purpose": entry.purpose,
+        "request": entry.request,
+        "about": entry.about,
+        "is_insecure": entry.is_insecure,
+        "privacy_loss": None if entry.loss is None else str(entry.loss),
+        "digest": entry.digest,
+    }

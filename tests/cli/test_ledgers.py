@@ -1,0 +1,77 @@
+"""``discreet ledger``: one ledger by its file or its address, without a declaration."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from discreet._budget import Limit
+from discreet.accounting import Pure
+from discreet.ledger import Ledger
+from tests.cli.kit import Run
+from tests.ledger import postgres
+from tests.ledger.kit import PERSON, unguarded
+
+
+@pytest.fixture(params=["file", "postgres"])
+def at(request: pytest.FixtureRequest) -> str:
+    """The address of a new ledger with one charge."""
+    place = "x.ledger" if request.param == "file" else postgres.address()
+    ledger = Ledger.create(place, unit=PERSON, limit=Limit(1))
+    ledger.charge(Pure(0.1), purpose="ages", by="ana")
+    return place
+
+
+def test_a_ledger_is_looked_after(run: Run, at: str) -> None:
+    """The same on both databases."""
+    assert run("ledger", "grant", at, "ana", "--epsilon", "0.5", "--by", "owner").code == 0
+    Ledger.open(at).share("ana").charge(Pure(0.2), purpose="wages", by="ana")
+    assert "spent ε = 0.3 of 1 (δ = 0), in 2 charges" in run("ledger", "spent", at).out
+    assert json.loads(run("ledger", "shares", at, "--json").out) == {
+        "shares": [{"share": "ana", "limit": "ε = 0.5", "spent": "ε = 0.2", "left": "ε = 0.3"}]
+    }
+    assert run("ledger", "verify", at).code == 0
+    assert run("ledger", "revoke", at, "ana", "--by", "owner").code == 0
+    entries = json.loads(run("ledger", "history", at, "--json").out)["entries"]
+    assert [entry["kind"] for entry in entries] == ["open", "charge", "grant", "charge", "revoke"]
+    assert [entry["share"] for entry in entries] == [None, None, "ana", "ana", "ana"]
+    last = run("ledger", "history", at, "--last", "2").out
+    assert "wages" in last
+    assert "ages " not in last.replace("wages", "")
+    assert run("ledger", "backup", at, "copy.ledger").code == 0
+    assert Ledger.open("copy.ledger").is_locked
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (("grant", "x.ledger", "ana", "--epsilon", "0"), 2, "above 0"),
+        (("grant", "x.ledger", " ", "--epsilon", "1"), 2, "1 to 200 characters"),
+        (("revoke", "x.ledger", "ana"), 2, "no such share is open"),
+        (("spent", "y.ledger"), 5, "there is no ledger at"),
+        (("history", "x.ledger", "--last", "0"), 2, "Invalid value for '--last'"),
+        (("verify", "mysql://host/x?ledger=y"), 2, "an address of a database"),
+    ],
+)
+def test_mistakes_are_named(run: Run, words: tuple[str, ...], code: int, text: str) -> None:
+    Ledger.create("x.ledger", unit=PERSON, limit=Limit(1))
+    ended = run("ledger", *words)
+    assert (ended.code, text in ended.message) == (code, True), ended.message
+
+
+def test_an_older_copy_is_refused_with_its_anchor(run: Run) -> None:
+    Ledger.create("x.ledger", unit=PERSON, limit=Limit(1))
+    older = Path("x.ledger").read_bytes()
+    granted = run("ledger", "grant", "x.ledger", "ana", "--epsilon", "1", "--anchor", "x.anchor")
+    assert granted.code == 0
+    Path("x.ledger").write_bytes(older)
+    assert run("ledger", "spent", "x.ledger").code == 0
+    assert run("ledger", "spent", "x.ledger", "--anchor", "x.anchor").code == 5
+
+
+def test_a_damaged_ledger_is_found(run: Run) -> None:
+    Ledger.create("x.ledger", unit=PERSON, limit=Limit(1))
+    Ledger.open("x.ledger").charge(Pure(0.1), purpose="ages", by="ana")
+    with unguarded(Path("x.ledger")) as connection:
+        connection.execute("UPDATE entries SET body = replace(body, 'ages', 'pays')")
+    assert run("ledger", "verify", "x.ledger").code == 5
