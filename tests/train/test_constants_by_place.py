@@ -141,6 +141,60 @@ def test_constants_that_are_alike_train(name: str, way: str) -> None:
         clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)  # noqa: B023
 
 
+def square(constant: Tensor) -> Tensor:
+    """All rows of it are the same."""
+    return constant.expand(len(constant), -1)
+
+
+def on_diagonal(constant: Tensor) -> Tensor:
+    return torch.eye(len(constant)) > 0
+
+
+DIAGONALS: dict[str, Combine] = {  # of equal rows, which aren't equal
+    "einsum": lambda x, c: torch.einsum("ii,ij->ij", square(c), excess(x)),
+    "einsum of three": lambda x, c: torch.einsum(
+        "iki,ij->ij", square(c)[:, None].expand(-1, 2, -1), excess(x)
+    ),
+    "a mask": lambda x, c: square(c)[on_diagonal(c)][:, None] * excess(x),
+    "a mask first": lambda x, c: square(c)[on_diagonal(c), None] * excess(x),
+    "a mask behind a slice": lambda x, c: (
+        square(c)[None][:, on_diagonal(c)][0][:, None] * excess(x)
+    ),
+    "a mask behind dots": lambda x, c: square(c)[..., on_diagonal(c)][:, None] * excess(x),
+    "selected": lambda x, c: square(c).masked_select(on_diagonal(c))[:, None] * excess(x),
+    "diagonal": lambda x, c: square(c).diagonal()[:, None] * excess(x),
+    "gathered": lambda x, c: (
+        square(c).gather(1, torch.arange(len(c))[:, None].expand(-1, 2))[:, :1] * excess(x)
+    ),
+    "pairs": lambda x, c: (
+        square(c)[torch.arange(len(c)), torch.arange(len(c))][:, None] * excess(x)
+    ),
+    "places": lambda x, c: (square(c) + 1).nonzero()[:: len(c), :1] * excess(x),
+    "places of where": lambda x, c: (
+        torch.where(square(c) >= 0)[0].view(len(c), -1)[:, :1] * excess(x)
+    ),
+    "a triangle": lambda x, c: square(c).tril().amax(1)[:, None] * excess(x),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", DIAGONALS)
+def test_no_diagonal_of_equal_rows_is_taken_for_equal(name: str, way: str) -> None:
+    model = Layers(WAYS[way](DIAGONALS[name], MAKE["counted"])).double()
+    data = of(5, WIDTH)
+    with pytest.raises(Refused, match="losses"):
+        clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)
+
+
+def test_masks_of_other_dimensions_keep_rows_equal() -> None:
+    def use(m: Layers, x: Tensor) -> Tensor:
+        rows = torch.arange(6.0, dtype=x.dtype).expand(len(x), -1)
+        return summed(m.layer(x)) * rows[:, torch.arange(6) > 2].sum(1)
+
+    model, data = Layers(use).double(), of(5, WIDTH)
+    clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)
+
+
 def test_how_many_rows_are_picked_decides_nothing() -> None:
     """With picked rows, a constant is refused even if it has the same values for all of them."""
 

@@ -44,9 +44,12 @@ class Backward:
 
     def refuse_mixed(self, function: Function, tensors: list[Tensor], result: object) -> None:
         """Refuse functions that mix the rows of examples' data or draws, or reorder them."""
-        if not _flow.is_known(function) or self._tags.every.size < 2:
+        if self._tags.every.size < 2:
             return
         given = [self._tags.of(each) for each in tensors if not self._shared.has(each)]
+        if not _flow.is_known(function):
+            self._refuse_unknown(function, given, result)
+            return
         found = [self._tags.of(each) for each in tensors_in((result,))]
         if _is_reordered(given, found) and (where := _backward_in()) is not None:
             raise Refused(
@@ -61,6 +64,16 @@ class Backward:
             raise Refused(
                 f"{where} mixes examples in the backward pass, by {lost.by}; "
                 "compute each example's gradient from its own rows"
+            )
+
+    def _refuse_unknown(self, function: Function, given: list[Tag | None], result: object) -> None:
+        """Refuse functions without a rule: it is not known how they arrange rows."""
+        has_rows = any(isinstance(tag, (ExampleRows, OneExample)) for tag in given)
+        if has_rows and tensors_in((result,)) and (where := _backward_in()) is not None:
+            raise Refused(
+                f"{where} may mix examples in the backward pass, by {_flow.name_of(function)}, "
+                "which no rule follows; compute each example's gradient from its own rows by other "
+                "functions"
             )
 
 

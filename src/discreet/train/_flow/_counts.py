@@ -11,9 +11,9 @@ from discreet.train._arguments import UNREADABLE, tensors_in
 from discreet.train._flow._call import Call, FlowRule, name_of
 from discreet.train._flow._dims import sorted_out
 from discreet.train._flow._indexing import getitem
-from discreet.train._flow._parsed_index import place_after
+from discreet.train._flow._parsed_index import MASKS, place_after
 from discreet.train._flow._parts import narrowed, parted, selected, unbound
-from discreet.train._flow._picks import inverse_scattered
+from discreet.train._flow._picks import inverse_scattered, mask_selected, masked_places
 from discreet.train._flow._random import draws, is_random
 from discreet.train._flow._shapes import (
     copied,
@@ -117,8 +117,12 @@ def _is_alike(call: Call, one: Tensor, dim: int) -> bool:
 def _note_alike_by_rule(call: Call, rule: FlowRule, several: list[Tensor]) -> None:
     """Take equal rows for those of examples, and see where a rule has them in the result."""
     tags, first = call.tags, several[0]
+    if rule in (mask_selected, masked_places):  # they take other entries of each row
+        return
     for dim, length in enumerate(first.shape):
         if length == 1 or not tags.indices.has_alike_rows(first, dim):
+            continue
+        if rule is getitem and _has_mask_over(call.args[1], dim):
             continue
         rows = ExampleRows(dim, RowLayout(ExampleOrder(length)))
         alike = [
@@ -136,6 +140,21 @@ def _note_alike_by_rule(call: Call, rule: FlowRule, several: list[Tensor]) -> No
         for each, own in zip(results, found, strict=False):
             if isinstance(own, ExampleRows) and own.dim < each.dim():
                 tags.indices.note_alike_rows(each, {own.dim})
+
+
+def _has_mask_over(index: object, dim: int) -> bool:
+    """Whether a mask of several dimensions covers this one: it takes other entries of each row."""
+    place = 0
+    for part in index if isinstance(index, tuple) else (index,):
+        if isinstance(part, Tensor) and part.dtype in MASKS:
+            if part.dim() > 1 and place <= dim < place + part.dim():
+                return True
+            place += part.dim()
+        elif isinstance(part, list) or part is ...:
+            return True  # it may hold a mask, or move one
+        else:
+            place += part is not None
+    return False
 
 
 def _is_of_slices(index: object) -> bool:

@@ -108,9 +108,11 @@ def einsum(call: Call) -> ResultTags:
         found = merged([(each, 0) for each in (found, tag) if each is not None], 0)
     # 3. constants must be the same for each example
     if isinstance(found, ExampleRows):
+        letter = right[found.dim]
         for one, letters in zip(several, given, strict=True):
-            place = letters.find(right[found.dim])
-            if place >= 0 and differs(call.tags, one, place, found.layout):
+            place = letters.find(letter)
+            takes_diagonal = letters.count(letter) > 1 and not call.tags.indices.is_alike(one)
+            if place >= 0 and (takes_diagonal or differs(call.tags, one, place, found.layout)):
                 return UntrackedRows("einsum with a constant that differs by place in the batch")
     return found
 
