@@ -41,6 +41,14 @@ class Hook:
         """Nothing."""
 
 
+class Settings(dict[str, float]):
+    """A dictionary with attributes."""
+
+
+class Listed(list[float]):
+    """A list with attributes."""
+
+
 def idle(*_: Any) -> None:
     """A hook that does nothing."""
 
@@ -62,8 +70,9 @@ class Keeping(nn.Module):
         self.frozen = nn.Parameter(torch.zeros(1), requires_grad=False)
         self.__dict__["hidden"] = (nn.Linear(3, 1),)  # not a submodule
         self.secret = [0.0]
-        self.slots, self.function = Slots(), lambda: 0
+        self.slots, self.function = Slots(), lambda *, mean=0.0: mean
         self.bound = partial(print, [0.0])
+        self.settings, self.listed = Settings(), Listed()
         self.hook = Hook()
         self.inner.register_forward_hook(self.hook)
 
@@ -104,6 +113,17 @@ LASTING: dict[str, Write] = {
     "attribute of a function": lambda model, x: setattr(model.function, "mean", mean(x)),
     "argument of a partial": lambda model, x: model.bound.args[0].append(mean(x)),
     "attribute of a hook": lambda model, x: setattr(model.hook, "mean", mean(x)),
+    "attribute of a partial": lambda model, x: setattr(model.bound, "mean", mean(x)),
+    "attribute of a dictionary": lambda model, x: setattr(model.settings, "mean", mean(x)),
+    "attribute of a list": lambda model, x: setattr(model.listed, "mean", mean(x)),
+    "default of a function": lambda model, x: setattr(model.function, "__defaults__", (mean(x),)),
+    "named default of a function": lambda model, x: setattr(
+        model.function, "__kwdefaults__", {"mean": mean(x)}
+    ),
+    "attribute of a method": lambda model, x: setattr(type(model).forward, "mean", mean(x)),
+    "hook of a weight": lambda model, x: model.inner.weight.register_hook(
+        partial(idle, x.detach().mean())
+    ),
     "attribute of a hidden module": lambda model, x: setattr(model.hidden[0], "mean", mean(x)),
     "hidden module": lambda model, x: model.hidden[0].weight.data.add_(mean(x)),
 }
@@ -145,6 +165,7 @@ def clean_class() -> Iterator[None]:
     yield
     if hasattr(Keeping, "rows"):
         del Keeping.rows
+    vars(Keeping.forward).pop("mean", None)
 
 
 BUFFERS = {"buffer", "new buffer", "new buffer of a layer"}
@@ -203,9 +224,9 @@ def test_what_can_not_be_put_back_ends_the_run(name: str) -> None:
         turns = training.batches()
         with pytest.raises(Refused, match="load the model anew"):
             training.step(next(turns))
-        with pytest.raises(Refused, match="load it anew"):
+        with pytest.raises(Refused, match="load both anew"):
             training.step(next(turns))
-        with pytest.raises(Refused, match="load it anew"):
+        with pytest.raises(Refused, match="load both anew"):
             training.checkpoint()
 
 

@@ -23,6 +23,8 @@ Content = Any  # numbers, texts and nested tuples of them, which are equal where
 _PLAIN = frozenset(vars(nn.Module())) - {"training"}  # hooks, parameters, buffers, modules
 _REGISTRIES = _PLAIN - {"_buffers", "_non_persistent_buffers_set"}  # `Buffers` watches these
 _SIMPLE = frozenset({bool, int, str, type(None)})  # equal where they are the same
+_CONTAINERS = (Mapping, list, tuple, deque, set, frozenset)
+_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")  # of tensors
 _DEPTH = 8  # containers within containers
 _LIBRARIES = frozenset({"accelerate", "lightning", "peft", "torch", "torchmetrics", "transformers"})
 _AT_ONCE = 1 << 22  # entries
@@ -153,17 +155,29 @@ def _contents(
         for name, value in _own(owner).items():
             if name not in derived:
                 found[id(owner), name] = content(value)
-    for module in modules:
-        for name, registry in _filled(module):
-            found[id(module), name] = _registered(registry)
-            if name.endswith("hooks"):
-                found[id(module), f"{name}'s"] = content([*registry.values()])
+    for place, registry in _places_of_registries(model, modules):
+        found[place] = _registered(registry)
+        if isinstance(registry, dict):
+            found[place] = found[place], content([*registry.values()])
     found |= zip(parameters, _sums([*parameters.values()]), strict=True)
     if _has_state_of_its_own(modules):
         for name, value in model.state_dict(keep_vars=True).items():
             if id(value) not in known:
                 found[name] = content(value)
     return found
+
+
+def _places_of_registries(
+    model: nn.Module, modules: list[nn.Module]
+) -> Iterator[tuple[AttributePlace | str, Any]]:  # Any: dictionaries, sets and flags
+    """All registries that have entries, of modules and of tensors, by their places."""
+    for module in modules:
+        for name, registry in _filled(module):
+            yield (id(module), name), registry
+    for name, one in (*model.named_parameters(), *model.named_buffers()):
+        for kind in _HOOKS:
+            if hooks := getattr(one, kind, None):
+                yield f"{name}.{kind}", hooks
 
 
 def _derived(owner: Any) -> set[str]:  # Any: as above
@@ -230,13 +244,15 @@ def _content_within(value: Any, known: set[int], depth: int) -> Content:  # Any:
     within = partial(_content, known=known, depth=depth - 1)
     if isinstance(value, nn.Module):  # one that is no submodule of the model
         return id(value), within(value.state_dict(keep_vars=True)), within(vars(value))
+    own = getattr(value, "__dict__", None)  # of a user's kind of container
+    more = (within(dict(own)),) if own and isinstance(value, _CONTAINERS) else ()
     if isinstance(value, Mapping):
         pairs = value.items()
-        return tuple((_content(k, known, 0), within(v)) for k, v in pairs)
+        return *((_content(k, known, 0), within(v)) for k, v in pairs), *more
     if isinstance(value, list | tuple | deque):
-        return tuple(within(each) for each in value)
+        return *map(within, value), *more
     if isinstance(value, set | frozenset):
-        return frozenset(_content(each, known, 0) for each in value)
+        return frozenset(_content(each, known, 0) for each in value), *more
     known.add(id(value))  # objects may hold one another
     return id(value), *(within(part) for part in _parts(value))
 
@@ -252,9 +268,11 @@ def _parts(value: Any) -> Iterator[Any]:  # Any: any object
         yield value.func
         yield value.args
         yield value.keywords
+        yield dict(value.__dict__)
     elif isinstance(value, FunctionType):
-        if value.__dict__:
-            yield dict(value.__dict__)
+        yield value.__defaults__
+        yield value.__kwdefaults__
+        yield dict(value.__dict__)
     elif not _is_of_a_library(type(value)):
         yield from _attributes_and_slots(value)
 
