@@ -1,11 +1,13 @@
 """Questions in Python: expressions of columns and aggregates."""
 
 from collections.abc import Callable
+from fractions import Fraction
 
 import pytest
 
 import discreet as dp
 from discreet.errors import InvalidArgument
+from discreet.query import Column
 from tests.query import real_tables
 
 EXPRESSIONS: dict[str, Callable[[], object]] = {
@@ -42,3 +44,17 @@ def test_a_call_is_the_aggregate_of_sql(name: str) -> None:
     function = {"mean": "AVG"}.get(name, name.upper())
     by_sql = real_tables.wages().question(f"SELECT {function}(wage) AS found FROM wages")
     assert by_call.query == by_sql.query
+
+
+def test_a_condition_in_place_of_a_number_is_refused_with_the_way_to_count_it() -> None:
+    for asked in (dp.mean, dp.sum, dp.median):
+        with pytest.raises(InvalidArgument, match=r"is a condition: give .*then\(1, otherwise=0\)"):
+            asked(dp.col("wage") > 3)  # type: ignore[arg-type]  # a condition
+
+
+def test_bounds_are_told_as_the_floats_that_they_are() -> None:
+    wind = Column.number(Fraction(7.623113231573402), Fraction(13.99538770542274))
+    assert wind.range_in_words == "7.623113231573402 .. 13.99538770542274"
+    assert Column.number(Fraction(1, 3), 2.5).range_in_words == "1/3 .. 2.5"
+    with pytest.raises(InvalidArgument, match=r"such as datetime.date\(2020, 1, 31\)"):
+        Column.date("2020-01-01", "2020-12-31")  # type: ignore[arg-type]  # texts

@@ -92,6 +92,8 @@ def test_each_form_asks_the_same() -> None:
     ):
         assert table.question(sql).query == asked.query
     assert table.question(str(asked.query)).query == asked.query
+    of_truth = table.agg(m=dp.mode(dp.col("n") > 3))
+    assert of_truth.query == table.question("SELECT MODE(n > 3) AS m FROM t").query
 
 
 # --- price ---

@@ -7,9 +7,11 @@ from discreet.query._aggregates import ESTIMATORS, AggregateFunction
 from discreet.query._expressions import Measure
 from discreet.query._frame import (
     ColumnExpression,
+    ConditionExpression,
     UnnamedAggregate,
     described,
     expression_of,
+    with_keys,
 )
 
 
@@ -71,9 +73,10 @@ def quantile(value: ColumnExpression | str, level: Number) -> UnnamedAggregate:
     return UnnamedAggregate(AggregateFunction.QUANTILE, expression_of(value).scalar, exact)
 
 
-def mode(value: ColumnExpression | str) -> UnnamedAggregate:
-    """The key of a column or expression that most rows have, or nearly so, NULL skipped."""
-    return aggregate(AggregateFunction.MODE, value)
+def mode(value: ColumnExpression | ConditionExpression | str) -> UnnamedAggregate:
+    """The key of a column or expression that most rows have, or nearly so, NULL skipped; of a
+    condition, whether it holds."""
+    return UnnamedAggregate(AggregateFunction.MODE, with_keys(value))
 
 
 def covar(one: ColumnExpression | str, other: ColumnExpression | str) -> UnnamedAggregate:

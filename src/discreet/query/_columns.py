@@ -88,7 +88,7 @@ class Column:
         if self.lower is None or self.upper is None:
             return None
         return " .. ".join(
-            end.isoformat() if isinstance(end, datetime.date) else shown(end)
+            end.isoformat() if isinstance(end, datetime.date) else _number_in_words(end)
             for end in (self.lower, self.upper)
         )
 
@@ -312,14 +312,20 @@ def _check_bounds(column: Column) -> None:
         raise InvalidArgument("bounds beyond 1e100 are refused: arithmetic on them could overflow")
 
 
+def _number_in_words(end: Fraction) -> str:
+    """The number as text; where it is exactly a float, as in public tables, as Python writes it."""
+    is_float = end.denominator > 1 and Fraction(float(end)) == end
+    return repr(float(end)) if is_float else shown(end)
+
+
 def _check_days(column: Column) -> None:
     lower, upper = column.lower, column.upper
     if column.type is not ColumnType.DATE or not (
         fits(ColumnType.DATE, lower) and fits(ColumnType.DATE, upper)
     ):
         raise InvalidArgument(
-            f"lower = {lower!r}, upper = {upper!r}: give two dates to a date column, two numbers "
-            "to a column of numbers"
+            f"lower = {lower!r}, upper = {upper!r}: give two dates to a date column, such as "
+            "datetime.date(2020, 1, 31), two numbers to a column of numbers"
         )
     if lower >= upper:  # type: ignore[operator]  # two dates, as they fit
         raise InvalidArgument(f"lower = {lower}, upper = {upper}: lower must lie before upper")

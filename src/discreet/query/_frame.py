@@ -493,16 +493,21 @@ def condition_of(given: object) -> Condition:
 
 def key_of(name: str, given: object) -> str | GroupKey:
     """The key of this name: an expression, or a condition, whose values are true and false."""
-    if isinstance(given, ColumnExpression):
-        value = given.scalar
-    elif isinstance(given, ConditionExpression):
-        value = _truth(given.condition)
+    if isinstance(given, ColumnExpression | ConditionExpression):
+        value = with_keys(given)
     else:
         raise InvalidArgument(
             f"{described(given)} is no key; give a column or expression, as in "
             "group_by('sex', month=col('day').truncate('month'))"
         )
     return name if value == ColumnRef(name) else GroupKey(value, name)
+
+
+def with_keys(given: "ColumnExpression | ConditionExpression | str") -> Scalar:
+    """A value that may have keys: an expression, or a condition as a truth value."""
+    if isinstance(given, ConditionExpression):
+        return _truth(given.condition)
+    return expression_of(given).scalar
 
 
 def _truth(condition: Condition) -> Scalar:
@@ -520,6 +525,11 @@ def expression_of(given: ColumnExpression | str) -> ColumnExpression:
         return col(given)
     if isinstance(given, ColumnExpression):
         return given
+    if isinstance(given, ConditionExpression):
+        raise InvalidArgument(
+            f"{given!r} is a condition: give (...).then(1, otherwise=0), whose mean is a share and "
+            "whose sum is a count"
+        )
     raise InvalidArgument(
         f"{described(given)}: give a column's name or an expression of dp.col(...)"
     )
