@@ -65,6 +65,24 @@ def test_some_outcomes_are_needed(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+def test_every_set_of_questions_has_a_view() -> None:
+    """Whatever is asked, in any order, the next view is exported; here for a budget of 2."""
+    page = pages.page("budget")
+    assert page.history is not None
+    at = {places[3:] for places in page.all_places() if places[:3] == (0, 1, 0)}
+    seen, todo = set(), [page.none_asked]
+    while todo:
+        counts = todo.pop()
+        seen.add(counts)
+        for place in range(len(counts)):
+            more = (*counts[:place], counts[place] + 1, *counts[place + 1 :])
+            asked = [price for price, n in zip(page.prices, more, strict=True) for _ in range(n)]
+            if more not in seen and page.history.admits({"limit": 2, "asked": tuple(asked)}):
+                todo.append(more)
+    assert at == seen
+    assert len(seen) == 36
+
+
 @pytest.mark.long
 def test_all_pages_are_exported(tmp_path: Path) -> None:
     export(tmp_path / "site", outcomes=1, said=lambda _: None)
