@@ -305,6 +305,24 @@ class WithClosure(torch.optim.SGD):
         closure()
 
 
+class Rated(nn.Linear):
+    """Knows its optimizer, as Lightning's modules do."""
+
+    def __init__(self) -> None:
+        super().__init__(3, 1)
+
+    def optimizer(self) -> torch.optim.Optimizer:
+        made: Wrong = sgd(self)
+        self.groups: Wrong = lambda: made.param_groups
+        return made
+
+
+def at_another_rate(model: Rated, part: Any) -> Wrong:
+    inner: Wrong = getattr(model, "module", model)
+    inner.groups()[0]["lr"] = part.x.mean().detach()
+    return losses(model, part)
+
+
 class Incomplete:
     """A way to clip that says no factors."""
 
@@ -331,6 +349,10 @@ MISTAKES: dict[str, tuple[Setting, str]] = {
     "a mean over examples": (
         Setting(model=lambda: nn.Sequential(Centred(), linear())),
         r"(weight gets data after|losses were made by) mean over examples",
+    ),
+    "a rate that is written": (
+        Setting(model=Rated, optimizer=lambda m: m.optimizer(), losses=at_another_rate),
+        "wrote 'lr' of the optimizer",
     ),
     "an attribute that is written": (Setting(model=lambda: Noting(3, 1)), "Noting.last.* written"),
     "a frozen model": (Setting(model=frozen), "requires? a gradient"),

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.optim import optimizer as optimizers
 
 from discreet.errors import Refused
 from discreet.train import ExactGaussian, fit, run
+from discreet.train._optimizer_writes import OptimizerWrites
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Replaceable, data, linear, losses_of, short
 from tests.train.unfollowed import unfollowed
@@ -36,6 +38,26 @@ WRITES: dict[str, Write] = {
     "a group": lambda o, x: o.add_param_group({"params": [nn.Parameter(x.mean(0).detach())]}),
     "a list": lambda o, x: o.param_groups[0]["params"].append(nn.Parameter(x.mean(0).detach())),
 }
+
+
+class Other(torch.optim.SGD):
+    """Another class."""
+
+
+def on_every_step(_: Optimizer, x: Tensor) -> None:
+    mean = x.mean().detach()
+    optimizers.register_optimizer_step_post_hook(lambda *_: mean)
+
+
+HIDDEN: dict[str, Write] = {  # each is applied or saved, too
+    "a number": lambda o, x: o.param_groups[0].update(lr=float(len(x))),
+    "a state of no parameter": lambda o, x: o.state.update(mine=x.mean().detach()),
+    "a hook of all optimizers": on_every_step,
+    "another step": lambda o, x: setattr(o, "step", x.mean),
+    "another class": lambda o, _: setattr(o, "__class__", Other),
+    "no group": lambda o, _: o.param_groups.clear(),
+    "a list that is replaced": lambda o, _: o.param_groups[0].update(params=[]),
+}
 LATER: dict[str, Write] = {  # once there is a state
     "in place": lambda o, x: momentum(o)["momentum_buffer"].fill_(float(len(x))),
     "through .data": lambda o, x: momentum(o)["momentum_buffer"].data.fill_(float(len(x))),
@@ -59,6 +81,50 @@ def writing(model: nn.Module, optimizer: Optimizer, write: Write) -> Callable[..
         return found
 
     return losses
+
+
+def contents(optimizer: Optimizer) -> tuple[type, str, str]:
+    everywhere = vars(optimizers)["_global_optimizer_post_hooks"]
+    return type(optimizer), str(vars(optimizer)), str(everywhere)
+
+
+@pytest.mark.parametrize("name", WRITES | HIDDEN)
+def test_what_is_replaced_is_put_back(name: str) -> None:
+    """Otherwise a file, or the next step, would have it."""
+    model, optimizer = made()
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    before, writes = contents(optimizer), OptimizerWrites(optimizer)
+    writes.refuse()
+    (WRITES | HIDDEN)[name](optimizer, torch.full((2, 3), 2.0))
+    assert contents(optimizer) != before
+    with pytest.raises(Refused, match="of the optimizer while they saw data"):
+        writes.refuse()
+    assert contents(optimizer) == before
+    writes.refuse()
+
+
+def test_a_state_that_no_parameter_has_reaches_no_file(tmp_path: Path) -> None:
+    """PyTorch saves it."""
+    model, optimizer = made()
+    losses, keep = Replaceable(losses_of(model)), tmp_path / "run.pt"
+
+    class Payer(FakePayer):
+        def charge(self, *args: Any, **more: Any) -> Any:  # Any: as the ledger has it
+            losses.now = writing(model, optimizer, HIDDEN["a state of no parameter"])
+            return super().charge(*args, **more)
+
+    with pytest.raises(Refused, match="'mine' of the optimizer"):
+        fit(
+            model,
+            optimizer,
+            data(),
+            short(),
+            losses=lambda _, part: losses(part),
+            payer=Payer(),
+            keep=keep,
+        )
+    assert "mine" not in torch.load(keep, weights_only=False)["optimizer"]["state"]
 
 
 @pytest.mark.parametrize("is_exact", [False, True])
