@@ -26,7 +26,7 @@ from discreet.accounting import (
     _pairs,
 )
 from discreet.accounting._bounds import Unknown, is_attained, known
-from discreet.accounting._profile import Profile, quick_delta
+from discreet.accounting._profile import Profile, quick_deltas
 from discreet.accounting.pld import _distribution
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side
 from discreet.errors import InvalidArgument
@@ -269,14 +269,16 @@ class TestTradeOff:
 
 @pytest.mark.parametrize("loss", [loss for loss in SOME if is_attained(loss)], ids=repr)
 def test_deltas_by_laws_that_serve_all_epsilons_are_as_close(loss: PrivacyLoss) -> None:
-    quick, whole = known(quick_delta(loss)), loss.epsilon(1e-15)
+    quick, whole = known(quick_deltas(loss)), loss.epsilon(1e-15)
     end = whole if math.isfinite(whole) else loss.epsilon(0.01)
-    for part in (0.0, 1e-9, 0.01, 0.3, 0.7, 1.0, 1.2):
-        found = quick(part * end)
+    parts = (0.0, 1e-9, 0.01, 0.3, 0.7, 1.0, 1.2)
+    together = quick(np.array([part * end for part in parts])).tolist()
+    assert together == [float(quick(np.array([part * end]))[0]) for part in parts]
+    for part, found in zip(parts, together, strict=True):
         assert found == pytest.approx(loss.delta(part * end), rel=0.01, abs=1e-12)
         for order in known(_pairs.pairs(loss, Side.LOWER)):
             assert found >= _distribution.delta(order, part * end, 1e-3, Side.LOWER)
 
 
 def test_deltas_that_another_theorem_may_improve_are_not_taken_from_laws() -> None:
-    assert isinstance(quick_delta(1 * Zcdp(0.1)), Unknown)
+    assert isinstance(quick_deltas(1 * Zcdp(0.1)), Unknown)

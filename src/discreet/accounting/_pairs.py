@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import pairwise, starmap
+from itertools import accumulate, pairwise, starmap
 
 import numpy as np
 from flint import arb, fmpq
@@ -151,7 +151,7 @@ def pair_of_curve(curve: Curve, failure: Fraction = Fraction(0)) -> Pair | Unkno
             return min(Fraction(1), upper_fraction(conversion.delta(epsilon)) + failure)
 
         top = _top(delta)
-        return TOO_LARGE if top is None else pair_of_profile(delta, top)
+        return TOO_LARGE if top is None else pair_of_profile(lambda at: map(delta, at), top)
 
 
 TOO_LARGE = Unknown("its losses are too large for a grid")
@@ -168,15 +168,19 @@ def _top(delta: Callable[[Fraction], Fraction]) -> Fraction | None:
     return halved(lambda epsilon: delta(epsilon) <= least, high, low, _HALVINGS)[0]
 
 
-def pair_of_profile(delta: Callable[[Fraction], Fraction], top: Fraction) -> Pair:
+def pair_of_profile(
+    deltas: Callable[[Sequence[Fraction]], Iterable[Fraction]], top: Fraction
+) -> Pair:
     """The pair of a bound on delta in both directions, from its values at epsilons between 0 and
     the ``top``."""
-    points, least = [], Fraction(1)
+    epsilons = [top * number / _POINTS for number in range(_POINTS + 1 if top else 1)]
     with precision(_BITS):
-        for number in range(_POINTS + 1 if top else 1):
-            epsilon = top * number / _POINTS
-            least = min(least, delta(epsilon))
-            points.append((upper_fraction(ball(epsilon).exp()), least))
+        falling = accumulate(deltas(epsilons), min, initial=Fraction(1))
+        next(falling)  # 1 itself
+        points = [
+            (upper_fraction(ball(epsilon).exp()), least)
+            for epsilon, least in zip(epsilons, falling, strict=True)
+        ]
     return pair_through(points)
 
 

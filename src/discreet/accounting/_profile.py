@@ -122,8 +122,8 @@ def profile(loss: Sum, least: float = _LEAST) -> Profile:
 
 
 @lru_cache(maxsize=64)
-def quick_delta(loss: Sum) -> Callable[[float], float] | Unknown:
-    """A bound on delta at any epsilon, for sums of which many deltas are needed.
+def quick_deltas(loss: Sum) -> Callable[[FloatArray], FloatArray] | Unknown:
+    """A bound on delta at each of any epsilons, for sums of which many deltas are needed.
 
     It is about as close as `PrivacyLoss.delta`, apart from deltas below 1e-12 next to the largest
     loss of a pure sum. `Unknown` if another theorem could improve on distributions.
@@ -131,7 +131,7 @@ def quick_delta(loss: Sum) -> Callable[[float], float] | Unknown:
     if not _bounds.is_attained(loss):
         return Unknown("its distributions need not be the best bound")
     found = _Deltas.of(loss, _TINIEST, _end(loss, _TINIEST))
-    return found if isinstance(found, Unknown) else found.delta
+    return found if isinstance(found, Unknown) else found.deltas
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +158,14 @@ class _Deltas:
         return _Deltas(laws, whole, spent)
 
     def delta(self, epsilon: float) -> float:
-        if epsilon >= self.whole:
-            return self.spent
-        worst = max if epsilon else min  # at 0, both directions have the same delta
-        return worst(law.delta(math.nextafter(epsilon, 0.0)) for law in self.laws) * (1 + _LAST)
+        return float(self.deltas(np.array([epsilon]))[0])
+
+    def deltas(self, epsilons: FloatArray) -> FloatArray:
+        """`delta` at each epsilon."""
+        below = np.nextafter(epsilons, 0.0)
+        each = np.array([law.deltas(below) for law in self.laws])  # (direction, epsilon)
+        worst = np.where(epsilons > 0, each.max(0), each.min(0))  # at 0 both are the same
+        return np.where(epsilons >= self.whole, self.spent, worst * (1 + _LAST))
 
 
 def _pointwise(loss: Sum, epsilons: FloatArray) -> Profile:

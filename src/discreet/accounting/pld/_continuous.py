@@ -272,6 +272,13 @@ class Symmetrized:
         )
 
 
+def takes_rows(piece: Piece) -> bool:
+    """Whether edges may have several rows, each with masses of its own."""
+    parts = [getattr(piece, name) for name in piece.__slots__] if isinstance(piece, _ALIKE) else []
+    inner = (part for part in parts if not isinstance(part, float | np.ndarray))
+    return bool(parts) and all(map(takes_rows, inner))
+
+
 def similarity(piece: Piece) -> Hashable:
     """A key that pieces share if they can be stacked: their kinds and, roughly, their numbers. Any
     other piece has a key of its own."""

@@ -264,7 +264,7 @@ class LossDistribution(_UpperPair):
             raise WrongUnit("a term has no unit of its own: export the loss without its unit")
         profile = whole.profile()
         top = min(fraction(profile.epsilons[-1]), Fraction(_LARGEST_LOSS))
-        pair = pair_of_profile(lambda epsilon: fraction(profile.delta(epsilon)), top)
+        pair = pair_of_profile(lambda at: [fraction(profile.delta(one)) for one in at], top)
         finite = np.isfinite(pair.atoms.loss) & (pair.atoms.p > 0)
         both = zip(pair.atoms.loss[finite].tolist(), pair.atoms.p[finite].tolist(), strict=True)
         # a small part of each mass goes to the infinite loss, so that the sum is at most 1

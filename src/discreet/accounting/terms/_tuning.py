@@ -5,7 +5,7 @@ All bounds follow from those of one run, by what the law of the number of runs a
 of whose outcomes are released.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -49,7 +49,7 @@ _FURTHEST = 1 << 10
 _NOT_PURE = Unknown("the best of some runs is known to be zCDP only if each run is pure")
 _MOST_RUNS = 1000  # that are composed: beyond, the best of a random number of runs costs less
 
-DeltaFunction = Callable[[Fraction], Fraction]
+DeltaFunction = Callable[[Sequence[Fraction]], list[Fraction]]
 
 
 def _run_loss(**named: PrivacyLoss | Term) -> PrivacyLoss:
@@ -272,11 +272,11 @@ def _curve(best: _BestOfRuns) -> _BestRunCurve | Unknown:
 @lru_cache(maxsize=64)
 def _pair(best: _BestOfRuns) -> Pair | Unknown:
     with precision(_BITS):
-        delta = _profile(best)
-        if isinstance(delta, Unknown):
-            return delta
-        top = _top(best, delta)
-        return TOO_LARGE if top > _FURTHEST else pair_of_profile(delta, top)
+        deltas = _profile(best)
+        if isinstance(deltas, Unknown):
+            return deltas
+        top = _top(best, deltas)
+        return TOO_LARGE if top > _FURTHEST else pair_of_profile(deltas, top)
 
 
 def _profile(best: _BestOfRuns) -> DeltaFunction | Unknown:
@@ -295,27 +295,32 @@ def _profile(best: _BestOfRuns) -> DeltaFunction | Unknown:
     if 0 < best.most <= _MOST_RUNS:
         composed = profile(best.most * best.privacy_loss, float(_LEAST))
 
-    def delta(epsilon: Fraction) -> Fraction:
+    def deltas(epsilons: Sequence[Fraction]) -> list[Fraction]:
+        left = {epsilon: lower_fraction(ball(epsilon) - spread) for epsilon in epsilons}
+        left = {epsilon: rest for epsilon, rest in left.items() if rest >= 0}
+        of_one = dict(zip(left, one.deltas([*left.values()]), strict=True)) if left else {}
+        return [least_delta(epsilon, of_one.get(epsilon)) for epsilon in epsilons]
+
+    def least_delta(epsilon: Fraction, of_one: arb | None) -> Fraction:
         found = [Fraction(1), upper_fraction(renyi.delta(epsilon)) + failure]
-        left = lower_fraction(ball(epsilon) - spread)
-        if left >= 0:
-            found.append(upper_fraction(often * one.delta(left)))
+        if of_one is not None:
+            found.append(upper_fraction(often * of_one))
         if not isinstance(pure, Unknown) and pure[0] <= epsilon:
             found.append(pure[1])
         if composed is not None:
             found.append(fraction(composed.delta(epsilon)))
         return min(found)
 
-    return delta
+    return deltas
 
 
-def _top(best: _BestOfRuns, delta: DeltaFunction) -> Fraction:
+def _top(best: _BestOfRuns, deltas: DeltaFunction) -> Fraction:
     """An epsilon above which delta no longer falls, or is negligible."""
     pure = best.approximate()
     if not isinstance(pure, Unknown):
         return pure[0]
     top = Fraction(1)
-    least = _ENOUGH * max(delta(Fraction(_FURTHEST)), _LEAST)
-    while top < _FURTHEST and delta(top) > least:
+    least = _ENOUGH * max(*deltas([Fraction(_FURTHEST)]), _LEAST)
+    while top < _FURTHEST and deltas([top])[0] > least:
         top *= 2
     return top
