@@ -173,6 +173,11 @@ def _writable(name: str) -> str:
     return url(name)
 
 
+def _writable_column(name: str) -> str:
+    run(f"GRANT UPDATE (days) ON {name} TO {postgres_tables.reader()}")
+    return url(name)
+
+
 def _ungranted(name: str) -> str:
     run(f"REVOKE SELECT ON {name} FROM {postgres_tables.reader()}")
     return url(name)
@@ -202,6 +207,7 @@ def _by_password(name: str) -> str:
         (_view, "no table that stores rows"),
         (_with_policies, "row security"),
         (_writable, "may change"),
+        (_writable_column, "may change"),
         (_ungranted, "the source has a type without a rule"),
         (_full, "no connection left"),
         (_by_password, "refuses the password"),
@@ -241,6 +247,38 @@ def test_types_without_a_rule_are_named() -> None:
     assert {one: kind and kind.value for one, kind in found.items()} == {
         column: kind for column, (_, kind) in listed.items()
     }
+
+
+ENDS = {
+    "timestamp": ("4714-11-24 BC", "294276-12-31 23:59:59.999999", "infinity", "-infinity"),
+    "timestamptz": ("4714-11-24 BC", "294276-12-31 23:59:59.999999", "infinity", "-infinity"),
+    "date": ("4714-11-24 BC", "5874897-12-31", "infinity", "-infinity"),
+    "numeric": ("NaN", "Infinity", "-Infinity", f"{'9' * 131_000}", f"0.{'0' * 16_000}1"),
+    "float8": ("NaN", "Infinity", "4.9e-324", "1.7976931348623157e308", "-1e308"),
+    "int8": ("9223372036854775807", "-9223372036854775808"),
+}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ENDS if kind != "timestamptz"])
+def test_no_end_of_a_type_makes_an_id_fail(kind: str) -> None:
+    name = made(f"person {kind}, days int4")
+    run((f"INSERT INTO {name} VALUES (%s::{kind}, 1)", [[end] for end in ENDS[kind]]))
+    table = table_of(url(name))
+    with _engine.opened(table.source) as engine:
+        prepare(table.question(COUNT).plan, table.source, engine).compute(None)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in ENDS if "time" in kind or kind == "date"])
+def test_no_end_of_a_type_makes_a_day_fail(kind: str) -> None:
+    name = made(f"person int8, days {kind}")
+    run((f"INSERT INTO {name} VALUES (1, %s::{kind})", [[end] for end in ENDS[kind]]))
+    zone = "Pacific/Kiritimati" if kind == "timestamptz" else None
+    table = dp.Table(
+        url(name), name="t", unit=UNIT, columns={"days": dp.Column.date(zone=zone)}, rows=5
+    )
+    asked: Any = table.question("SELECT SUM(MONTH(days)), COUNT(days) FROM t")
+    with _engine.opened(table.source) as engine:
+        prepare(asked.plan, table.source, engine).compute(None)
 
 
 def test_a_domain_is_read_as_its_base() -> None:

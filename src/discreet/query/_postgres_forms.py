@@ -26,7 +26,8 @@ FUNCTIONS = {
     "discreet_key": "(CASE WHEN octet_length(@0) <= 1024 THEN @0 END)",
     "discreet_md5": "md5(@0)",
     "discreet_microseconds": (
-        "(CASE WHEN isfinite(@0) THEN (extract(epoch FROM @0) * 1000000)::int8 END)"
+        f"(CASE WHEN extract(epoch FROM @0) * 1000000 BETWEEN {texts.INT64} "
+        "THEN (extract(epoch FROM @0) * 1000000)::int8 END)"
     ),
     "discreet_instant": texts.INSTANT,
     "discreet_local_day": "((@0 AT TIME ZONE 'UTC') AT TIME ZONE @1)::date",

@@ -53,7 +53,8 @@ _KINDS = {
 }
 _TABLE = """
     SELECT c.oid, c.relkind::text, c.relrowsecurity,
-      has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER') AS writes,
+      has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+        OR has_any_column_privilege(c.oid, 'INSERT, UPDATE') AS writes,
       (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS is_super,
       EXISTS (SELECT FROM pg_partition_tree(c.oid) AS p JOIN pg_class AS k ON k.oid = p.relid
         WHERE k.relkind NOT IN ('r', 'p')) AS is_foreign,
