@@ -62,8 +62,10 @@ def size(**named: object) -> int:
 
 
 def text(**named: object) -> str:
-    """One named text that is not empty, can be written as UTF-8, and fits into a ledger."""
-    ((name, value),) = named.items()
+    """One named text that is not empty, can be written as UTF-8, and fits into a ledger. It is a
+    plain string, so that no method of a subclass runs later."""
+    ((name, given),) = named.items()
+    value = str.__str__(given) if isinstance(given, str) else given
     if not (isinstance(value, str) and value.strip()):
         raise InvalidArgument(f"{name} = {quoted(value)}: give a text that is not empty")
     if not is_unicode(value):

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from discreet._budget import Receipt, Request
 from discreet.accounting import Pure
-from discreet.errors import BudgetExceeded, LedgerError
+from discreet.errors import BudgetExceeded, InvalidArgument, LedgerError
 from discreet.ledger import Ledger, _writer
 from discreet.ledger._facts import Charge
 from discreet.ledger._store import Transaction
@@ -214,7 +214,96 @@ def test_an_anchor_that_fails_fails_all_whose_entries_it_misses(
     kinds = [type(outcome) for outcome in outcomes]
     assert kinds == [LedgerError, BudgetExceeded, LedgerError, LedgerError]
     assert len({id(outcome) for outcome in outcomes}) == 4  # an error belongs to one thread
+    for number, outcome in zip((2, 3, 4), (outcomes[0], *outcomes[2:]), strict=True):
+        assert str(outcome) == f"entry {number} is recorded, but the anchor can't be written"
     assert charges(ledger) == 4
+
+
+def watched(plain: type, where: set[int]) -> type:
+    """A subclass that notes in which threads its methods run."""
+
+    def noted(method: Any) -> Any:  # Any: any method
+        def run(self: object, *arguments: object, **named: object) -> object:
+            where.add(threading.get_ident())
+            return method(self, *arguments, **named)
+
+        return run
+
+    used = ("__eq__", "__ne__", "__hash__", "__str__", "__repr__", "__len__", "encode", "strip")
+    methods = {name: noted(getattr(plain, name)) for name in used if hasattr(plain, name)}
+    return type("Watched", (plain,), methods)
+
+
+def test_no_code_of_one_thread_runs_in_another(path: Path) -> None:
+    """The leader of a group decides for all: texts are plain by then, whatever was given."""
+    ledger, where, own = made(path), set[int](), set[int]()
+    text = watched(str, where)
+    receipt = pay(ledger, Pure(0.01), Request("0", "body"))
+
+    def by_own(act: Callable[[], object]) -> Callable[[], object]:
+        def run() -> object:
+            own.add(threading.get_ident())
+            return act()
+
+        return run
+
+    outcomes = together(
+        ledger,
+        [
+            *payments(ledger, 1),
+            by_own(
+                lambda: ledger.charge(
+                    Pure(0.01),
+                    purpose=text("p"),
+                    by=text("ana"),
+                    request=Request(text("1"), text("body")),
+                    statement=text("{}"),
+                )
+            ),
+            by_own(lambda: ledger.keep(receipt, text("42"))),
+        ],
+    )
+    assert numbers(outcomes) == [2, 3]
+    assert outcomes[2] is None
+    assert where <= own
+    assert charges(ledger) == 3
+
+
+def test_receipts_of_other_types_are_refused_by_their_own_thread(path: Path) -> None:
+    ledger = made(path)
+    receipt = pay(ledger, Pure(0.01), Request("0", "body"))
+    other = type("Other", (Receipt,), {})
+    facts = (receipt.number, receipt.digest, receipt.at, receipt.purpose, receipt.by)
+    for wrong in (other(*facts), Receipt(True, *facts[1:]), None, "receipt"):
+        for act in (
+            lambda given=wrong: ledger.keep(given, "42"),
+            lambda given=wrong: ledger.lock(given),
+            lambda given=wrong: ledger.reserve(given, Pure(0.01), count=1, of=1, plan="p"),
+            lambda given=wrong: ledger.reserved(given),
+        ):
+            with pytest.raises(InvalidArgument, match="not from this ledger"):
+                act()
+    ledger.keep(Receipt(*facts), "42")
+
+
+def test_a_decision_that_was_interrupted_twice_is_not_made_by_others(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C while it waits, and again while it leaves the queue."""
+    ledger = made(path)
+
+    def interrupt(*_: object) -> None:
+        raise Interrupted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_writer.Writer, "_lead", interrupt)
+        patch.setattr(_writer.Writer, "_resign", interrupt)
+        with pytest.raises(Interrupted):
+            pay(ledger, Pure(0.01))
+    assert len(ledger._writer._waiting) == 1
+    ledger._writer._leader.clear()
+    assert pay(ledger, Pure(0.02)).number == 1
+    assert charges(ledger) == 1
 
 
 FORK = """

@@ -57,8 +57,7 @@ class Anchor:
                     self._replace(canonical({"number": mark.number, "digest": mark.digest}))
         except OSError as mistake:
             raise LedgerError(
-                f"entry {mark.number} is recorded, but the anchor {self.path} can't be written: "
-                f"{mistake.strerror}"
+                f"the anchor {self.path} can't be written: {mistake.strerror}"
             ) from mistake
 
     def _replace(self, text: str) -> None:

@@ -21,6 +21,7 @@ from discreet.ledger._anchor import Anchor, AnchorMark
 from discreet.ledger._decisions import (
     CountedCharge,
     charge_for,
+    check_receipt_type,
     failures,
     last_reservation,
     loss_of,
@@ -214,6 +215,7 @@ the owner
         `RequestReused`. Raises a `LedgerError` if the file or its anchor fails; the charge is then
         recorded whole, or not at all.
         """
+        statement = None if statement is None else str.__str__(statement)
         fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure, statement=statement)
         for tries in reversed(range(_TRIES)):
             # outside the transaction, since pricing may take long
@@ -307,10 +309,13 @@ the owner
                 f"answer: it has more than {_LONGEST_ANSWER} characters, the most that a ledger "
                 "stores: charge without a request"
             )
-        self._writer.write(lambda rows, head: _appending.store_answer(rows, head, receipt, answer))
+        check_receipt_type(receipt)
+        plain = str.__str__(answer)
+        self._writer.write(lambda rows, head: _appending.store_answer(rows, head, receipt, plain))
 
     def lock(self, receipt: Receipt) -> None:
         """Refuse every further charge until the owner unlocks: this computation failed."""
+        check_receipt_type(receipt)
         self._writer.write(lambda rows, head: _appending.lock(rows, head, receipt))
 
     def reserve(
@@ -322,6 +327,7 @@ the owner
         ``loss`` is the loss that was paid and ``plan`` a digest of the steps: another loss or plan
         than before is refused (`InvalidArgument`). Raises `SessionEnded` if no step is left.
         """
+        check_receipt_type(receipt)
         wanted, most = _checks.size(count=count), _checks.size(of=of)
         digest, whole = _checks.text(plan=plan), loss_of(loss)
         return self._writer.write(
@@ -332,6 +338,7 @@ the owner
 
     def reserved(self, receipt: Receipt) -> int:
         """The number of reserved steps, of those that this receipt paid."""
+        check_receipt_type(receipt)
         with self._reading() as (rows, head):
             paid(rows, head, receipt)
             last = last_reservation(rows, receipt.number)

@@ -55,14 +55,15 @@ class Writer:
             self._begin()  # the threads that wait in its parent are not here
         self._store.use.check(self._store.name)
         job = _Job(decide)
-        self._waiting.append(job)
         try:
+            self._waiting.append(job)
             while not job.is_done:
                 if self._leader.setdefault(_LEADER, job) is job:
                     self._lead(job)
                 else:
                     self._wait(job)
         finally:  # interrupted or not
+            job.is_done = True  # if it is left in the queue, nobody decides it
             self._resign(job)
             with suppress(ValueError):
                 self._waiting.remove(job)
@@ -172,7 +173,10 @@ class Writer:
             try:
                 self._anchor.advance(AnchorMark.of(head))
             except LedgerError as failure:
-                _fail((job for job in jobs if job.shows_an_entry), failure)
+                for job in jobs:
+                    if job.entry is not None:
+                        text = f"entry {job.entry} is recorded, but {failure}"
+                        job.fail(type(failure)(text))
         for job in jobs:
             job.is_done = True
 
@@ -205,9 +209,12 @@ class _Job(Generic[R]):
             self.link = rows.written[-1]
 
     @property
-    def shows_an_entry(self) -> bool:
-        """Whether the outcome says that an entry is recorded, now or earlier."""
-        return self.link is not None or any(isinstance(o, Receipt) for o in self._outcome)
+    def entry(self) -> int | None:
+        """The entry that the outcome says is recorded, now or earlier; None if there is none."""
+        if self.link is not None:
+            return self.link.number
+        shown = (outcome.number for outcome in self._outcome if isinstance(outcome, Receipt))
+        return next(shown, None)
 
     def fail(self, error: BaseException) -> None:
         """Let the decision end in this error."""
