@@ -186,7 +186,7 @@ def test_a_mechanism_of_the_library_is_compared_with_its_price() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("arguments", "text"),
     [
         ({"mechanism": 3}, "mechanism is of type int"),
         ({"mechanism": lambda value, count: [value]}, "1 items"),
@@ -204,10 +204,10 @@ def test_a_mechanism_of_the_library_is_compared_with_its_price() -> None:
         ({"confidence": 1}, "confidence"),
     ],
 )
-def test_wrong_arguments_are_refused(given: dict[str, Any], text: str) -> None:
+def test_wrong_arguments_are_refused(arguments: dict[str, Any], text: str) -> None:
     right = {"mechanism": laplace(1), "pairs": PAIR, "claim": 1}
     with pytest.raises(InvalidArgument, match=text):
-        black_box(**{**right, **given})
+        black_box(**{**right, **arguments})
 
 
 def test_a_session_is_given_as_a_function() -> None:
@@ -225,10 +225,50 @@ def test_a_claim_without_a_bound_is_refused_before_anything_is_drawn() -> None:
         black_box(draw, PAIR, claim="much")  # type: ignore[arg-type]  # on purpose
 
 
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.05])
+def test_rare_outputs_of_another_form_pass_through(share: float) -> None:
+    """In some batches no output has a number, and in others a few have many."""
+    random = generator()
+
+    def draw(bit: int) -> Any:  # Any: a list or None
+        length = 3 + 20 * (random.random() < 0.5)
+        return [random.normal()] * length if random.random() < share else None
+
+    assert not black_box(draw, PAIR, 0.1, samples=1500).is_refuted
+    assert black_box(
+        lambda bit: draw(bit) if bit else None, PAIR, 0.1, samples=1500
+    ).is_refuted == (share > 0.01)
+
+
+UGLY: list[Any] = [
+    *(None, True, 0, 1, -(10**400), 2**53 + 1, 0.0, -0.0, 1e-320, 5e-324, 1.7e308, -1.7e308),
+    *(math.nan, math.inf, -math.inf, "", "a", "\ud800", b"a", {1, 2}, object, 1j),
+    *([], (), {}, [1, 2.5], (None, "x"), {"a": [1, math.nan]}, [[1], [2, [3]]], [1.5] * 70),
+    *(np.float32(0.1), np.int64(7), np.bool_(True), np.str_("b")),
+    *(np.zeros((0, 2)), np.ones((2, 2)), np.array([math.inf, math.nan])),
+]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_output_makes_an_audit_fail(seed: int) -> None:
+    """Each seed mixes up to five kinds of ugly outputs for each dataset."""
+    random = generator(seed)
+    one, other = (
+        [UGLY[place] for place in random.integers(len(UGLY), size=random.integers(1, 6))]
+        for _ in range(2)
+    )
+
+    def draw(outputs: list[Any]) -> Any:  # Any: one of them
+        return outputs[random.integers(len(outputs))]
+
+    assert not black_box(draw, [(one, one)], 1, samples=100).is_refuted
+    black_box(draw, [(one, other)], 1, samples=100)
+
+
 def test_an_infinite_threshold_names_nothing() -> None:
     """Otherwise infinite outputs would count, though delta counts half."""
     outputs = Outputs.of(np.array([-np.inf, 0.0, np.inf]))
-    score = OutputScore("number", lambda given: given.numbers[:, 0])
+    score = OutputScore("number", lambda known: known.numbers[:, 0])
     first, second = GuessRule(score, math.inf, 0.0).names(outputs)
     assert (first.tolist(), second.tolist()) == ([False] * 3, [True, True, False])
     first, second = GuessRule(score, 0.0, -math.inf).names(outputs)

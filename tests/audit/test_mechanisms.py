@@ -14,7 +14,7 @@ from tests.mechanisms.attack import Attack, asked
 from tests.mechanisms.registry import CASES
 from tests.noise.fit import QuickBits
 
-SAMPLES = 4000
+SAMPLES = 2500
 
 
 def audited(attack: Attack, noise: Fraction) -> BlackBoxResult:

@@ -88,7 +88,8 @@ def choose_guesses(
     most significant in so many ``trials``. The others aim at a large epsilon at some deltas, and
     at a large delta at some epsilons.
     """
-    tables = [(score, _table(score, *choosing)) for score in learn_scores(*learning)]
+    known = [(score, _table(score, *choosing)) for score in learn_scores(*learning)]
+    tables = [(score, table) for score, table in known if table.high.size]
     goals = [
         _excess(*claimed, trials),
         *(_epsilon(delta, trials) for delta in _DELTAS),
@@ -138,7 +139,7 @@ def _table(score: OutputScore, one: Outputs, other: Outputs) -> _ThresholdTable:
 
 def _smoothed(frequency: NumberArray, count: int) -> NumberArray:
     """A frequency that is 0 in a small sample need not be 0."""
-    return frequency + 1 / count
+    return np.minimum(frequency + 1 / count, 1.0)
 
 
 def _excess(epsilons: Sequence[float], deltas: Sequence[float], trials: int) -> Goal:

@@ -40,6 +40,13 @@ class Outputs:
             return _of_array(drawn.reshape(len(drawn), -1), drawn.dtype.kind)
         return _of_list(list(drawn))
 
+    def wide(self, width: int) -> NumberArray:
+        """The numbers of this many places; missing ones are NaN."""
+        found = np.full((len(self), width), np.nan)
+        there = min(width, self.numbers.shape[1])
+        found[:, :there] = self.numbers[:, :there]
+        return found
+
     def __len__(self) -> int:
         """The number of outputs."""
         return len(self.labels)

@@ -20,6 +20,7 @@ _TAILS = 16  # further cells, each half as frequent as the one before, at both e
 _REPEATED = 3  # a number that occurs this often has a cell of its own
 _MOST_COLUMNS = 12  # numbers of one output that are looked at one by one
 _MANTISSA = 53
+_FAR = 1e140  # whose square, times the number of outputs, is a float
 _MOST_DECIMALS = 9
 
 
@@ -72,48 +73,44 @@ def _label_columns() -> Iterator[tuple[str, Feature]]:
 
 def _places(one: Outputs, other: Outputs) -> list[int]:
     """The places whose numbers differ most between the datasets, by their ranks' means."""
-    width = min(one.numbers.shape[1], other.numbers.shape[1])
+    width = _width(one, other)
     if width <= _MOST_COLUMNS:
         return list(range(width))
-    ranks = np.argsort(np.argsort(np.vstack([one.numbers, other.numbers]), axis=0), axis=0)
+    both = np.vstack([one.wide(width), other.wide(width)])
+    ranks = np.argsort(np.argsort(both, axis=0), axis=0)
     moved = np.abs(ranks[: len(one)].mean(axis=0) - ranks[len(one) :].mean(axis=0))
-    return sorted(np.argsort(-moved[:width])[:_MOST_COLUMNS].tolist())
+    return sorted(np.argsort(-moved)[:_MOST_COLUMNS].tolist())
+
+
+def _width(one: Outputs, other: Outputs) -> int:
+    return max(int(each.numbers.shape[1]) for each in (one, other))
 
 
 def _number(place: int) -> tuple[str, Feature]:
-    def column(outputs: Outputs) -> NumberArray:
-        if place >= outputs.numbers.shape[1]:
-            return np.full(len(outputs), np.nan)
-        return outputs.numbers[:, place]
-
-    return f"number {place + 1}", column
+    return f"number {place + 1}", lambda outputs: outputs.wide(place + 1)[:, place]
 
 
 def _projection(one: Outputs, other: Outputs) -> tuple[str, Feature]:
     """Fisher's linear discriminant of all numbers."""
-    width = min(one.numbers.shape[1], other.numbers.shape[1])
-    both = [_filled(each.numbers[:, :width]) for each in (one, other)]
+    width = _width(one, other)
+    both = [_filled(each.wide(width)) for each in (one, other)]
     moved = both[0].mean(axis=0) - both[1].mean(axis=0)
     spread = sum(np.atleast_2d(np.cov(each, rowvar=False)) for each in both)
     spread += np.eye(width) * (1e-9 * np.trace(spread) / width + 1e-300)
-    weights = np.linalg.lstsq(spread, moved, rcond=None)[0]
-
-    def column(outputs: Outputs) -> NumberArray:
-        numbers = np.zeros((len(outputs), width))
-        there = min(width, outputs.numbers.shape[1])
-        numbers[:, :there] = _filled(outputs.numbers[:, :there])
-        return np.asarray(numbers @ weights)
-
-    return "a weighted sum of the numbers", column
+    weights = np.nan_to_num(np.linalg.lstsq(spread, moved, rcond=None)[0])
+    weights = weights / (np.abs(weights).max() or 1.0)  # so that no sum overflows
+    return "a weighted sum of the numbers", lambda outputs: np.asarray(
+        _filled(outputs.wide(width)) @ weights
+    )
 
 
 def _largest(outputs: Outputs) -> NumberArray:
-    return np.asarray(_filled(outputs.numbers).max(axis=1))
+    return np.asarray(_filled(outputs.wide(max(1, outputs.numbers.shape[1]))).max(axis=1))
 
 
 def _filled(numbers: NumberArray) -> NumberArray:
     """Finite numbers: a missing one is 0, an infinite one is the largest."""
-    return np.nan_to_num(numbers, posinf=1e150, neginf=-1e150).clip(-1e150, 1e150)
+    return np.nan_to_num(numbers, posinf=_FAR, neginf=-_FAR).clip(-_FAR, _FAR)
 
 
 def _lowest_bit(name: str, column: Feature) -> tuple[str, Feature]:
