@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from discreet._unit import Unit
-from discreet.errors import DiscreetError
-from discreet.train import ExactGaussian, Units, clipped_sum
+from discreet.errors import DiscreetError, InvalidArgument
+from discreet.train import ExactGaussian, Units, clipped_sum, fit
 from discreet.train._clipping import Flat
-from tests.train.steps import Losses, Replaceable, Wrong, data, known, linear, short
+from tests.mechanisms.kit import FakePayer
+from tests.train.steps import Losses, Replaceable, Wrong, data, known, linear, sgd, short
 from tests.train.unfollowed import unfollowed
 
 SIZES = 37, 53
@@ -196,3 +197,13 @@ def test_outside_of_runs_shapes_are_shown() -> None:
     model, rows = linear(), torch.ones(5, 3)
     with pytest.raises(DiscreetError, match=r"shape \(5, 1\) for 5 examples"):
         clipped_sum(model, lambda: model(rows)[:, :1], 5, Flat(1.0))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_scripted_models_are_refused_by_name() -> None:
+    script: Any = torch.jit.script  # Any: it has no types
+    payer = FakePayer()
+    for model in (script(linear()), nn.Sequential(script(linear()))):
+        with pytest.raises(InvalidArgument, match="scripted or traced"):
+            fit(model, sgd(model), data(), short(), losses=lambda m, p: m(p.x), payer=payer)
+    assert not payer.charges

@@ -71,6 +71,11 @@ def check_loss_function(losses: object) -> None:
 def _check_model(model: nn.Module) -> None:
     if not isinstance(model, nn.Module):
         raise InvalidArgument(f"model is a {type(model).__name__}: give a torch.nn.Module")
+    if any(isinstance(one, torch.jit.ScriptModule) for one in model.modules()):
+        raise InvalidArgument(
+            "model: a part of it is scripted or traced, and its calls can't be followed; give the "
+            "module that it was made of"
+        )
     if not trainable(model):
         raise InvalidArgument("model: none of its parameters requires a gradient")
     for name, parameter in model.named_parameters():

@@ -167,8 +167,8 @@ class _Watch(RefuseGenerators):
         """Refuse another seed of PyTorch's."""
         if any(generator.initial_seed() != seed for generator, seed in self._seeds):
             raise Refused(
-                "the model or its losses, or another thread meanwhile, seed PyTorch's generator, "
-                f"by torch.manual_seed; {_MEND}"
+                "the model or its losses seed PyTorch's generator, by torch.manual_seed, or "
+                f"another training run or thread does at the same time; {_MEND}"
             )
 
     def check_numpy(self) -> None:
