@@ -42,6 +42,9 @@ COUNTER = StreamCounter(DiscreteLaplace(2), steps=4)
 
 NO_RIGHT = {  # classes with state but without a right, with the reason
     "mechanisms._silence._IfSilent": "a filter of warnings",
+    "query._postgres_compiler._FilledForm": "a part of a statement's tree",
+    "query._postgres_compiler._SqlWriter": "the text of one statement",
+    "query._postgres_compiler._ClosedCompiler": "Ibis' compiler, which has no state of ours",
     "accounting._pairs.Conversion": "numbers of one calculation",
     "accounting._events._Reader": "the place in a text",
     "accounting._loss.Term": "the base of frozen values",
