@@ -314,7 +314,13 @@ class Rated(nn.Linear):
     def optimizer(self) -> torch.optim.Optimizer:
         made: Wrong = sgd(self)
         self.groups: Wrong = lambda: made.param_groups
-        return made
+        optimizer: torch.optim.Optimizer = made
+        return optimizer
+
+
+def own_optimizer(model: nn.Module) -> torch.optim.Optimizer:
+    assert isinstance(model, Rated)
+    return model.optimizer()
 
 
 def at_another_rate(model: Rated, part: Any) -> Wrong:
@@ -351,7 +357,7 @@ MISTAKES: dict[str, tuple[Setting, str]] = {
         r"(weight gets data after|losses were made by) mean over examples",
     ),
     "a rate that is written": (
-        Setting(model=Rated, optimizer=lambda m: m.optimizer(), losses=at_another_rate),
+        Setting(model=Rated, optimizer=own_optimizer, losses=at_another_rate),
         "wrote 'lr' of the optimizer",
     ),
     "an attribute that is written": (Setting(model=lambda: Noting(3, 1)), "Noting.last.* written"),

@@ -85,8 +85,8 @@ def choose_guesses(
 
     Scores are learned from the first two sets of outputs, thresholds are chosen by the other two.
     The first guess is the one whose excess over ``claimed`` (epsilons and deltas) would be
-    most significant in so many ``trials``. The others aim at a large epsilon at some deltas, and
-    at a large delta at some epsilons.
+    most significant in this number of ``trials``. The others aim at a large epsilon at some
+    deltas, and at a large delta at some epsilons.
     """
     known = [(score, _table(score, *choosing)) for score in learn_scores(*learning)]
     tables = [(score, table) for score, table in known if table.high.size]

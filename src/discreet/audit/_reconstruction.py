@@ -30,9 +30,9 @@ _CLOSE = 1e-9  # far above the rounding error of a weight, far below 1 / people
 class Reconstruction:
     """The secret bits that an attacker rebuilt from counts.
 
-    Of ``people`` bits ``right`` are right, and ``certain`` people are told by the counts without
-    noise for sure. ``common`` bits are right if everybody gets the more frequent bit, which the
-    total alone shows. ``privacy_loss`` is the price of the noise, for one person whose bit
+    Of ``people`` bits ``right`` are right, and the counts without noise determine those of
+    ``certain`` people. ``common`` bits are right if everybody gets the more frequent bit, which
+    the total alone shows. ``privacy_loss`` is the price of the noise, for one person whose bit
     changes, and ``None`` without noise.
     """
 
@@ -92,7 +92,7 @@ def exposed(groups: npt.ArrayLike) -> tuple[Exposure, ...]:
     """
     matrix = _checked_groups(groups)
     inverse = np.linalg.pinv(matrix.astype(float))  # (person, count)
-    told = inverse @ matrix  # the identity's rows where a person is told
+    determined = inverse @ matrix  # the identity's rows where the counts determine a person
     return tuple(
         Exposure(
             person,
@@ -100,7 +100,7 @@ def exposed(groups: npt.ArrayLike) -> tuple[Exposure, ...]:
             int((np.abs(inverse[person]) > _CLOSE).sum()),
         )
         for person in range(matrix.shape[1])
-        if np.abs(told[person] - np.eye(matrix.shape[1])[person]).max() < _CLOSE
+        if np.abs(determined[person] - np.eye(matrix.shape[1])[person]).max() < _CLOSE
     )
 
 

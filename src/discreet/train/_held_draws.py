@@ -37,25 +37,25 @@ def _normal(share: float) -> float:
 def _of_size(quantile: Callable[[float], float]) -> Held:
     """For functions that draw a tensor of a given size."""
 
-    def made(args: Args, keywords: Keywords, share: float) -> Tensor:
+    def held(args: Args, keywords: Keywords, share: float) -> Tensor:
         given = args[0] if args and not isinstance(args[0], int) else args
         size: Any = keywords.get("size", given)  # Any: numbers, as PyTorch takes them
         rest = {key: keywords[key] for key in keywords if key not in ("size", "generator")}
         kind = {"dtype": torch.get_default_dtype(), **rest}
         return torch.full(tuple(size), quantile(share), **kind)
 
-    return made
+    return held
 
 
 def _like(quantile: Callable[[float], float]) -> Held:
     """For functions that draw a number for each entry of a tensor."""
 
-    def made(args: Args, keywords: Keywords, share: float) -> Tensor:
+    def held(args: Args, keywords: Keywords, share: float) -> Tensor:
         given = named("input", args, keywords)
         rest = {key: given[key] for key in given if key not in ("input", "generator")}
         return torch.full_like(given["input"], quantile(share), **rest)
 
-    return made
+    return held
 
 
 def _between(low: float, high: float, share: float) -> int:
@@ -95,8 +95,8 @@ def _shifted(args: Args, keywords: Keywords, share: float) -> Tensor:
     if isinstance(found, Tensor):
         return found
     rest = {key: value for key, value in given.items() if key not in ("mean", "std")}
-    made: Tensor = _of_size(lambda _: found)((), rest, share)
-    return made
+    drawn: Tensor = _of_size(lambda _: found)((), rest, share)
+    return drawn
 
 
 def _coin(args: Args, keywords: Keywords, share: float) -> Tensor:

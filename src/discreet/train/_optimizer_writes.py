@@ -1,8 +1,8 @@
 """Refuses losses that write into the optimizer, which would apply it to the model without noise.
 
 A learning rate, a momentum or a hook made of private rows changes the weights as much as it likes,
-and a checkpoint holds it. What attributes, groups and states hold is compared by identity, and the
-state's tensors by their versions and sums.
+and a checkpoint holds it. Attributes, groups and states are compared by identity, and the state's
+tensors by their versions and sums.
 """
 
 from collections.abc import Callable, Iterator
@@ -74,7 +74,7 @@ class OptimizerWrites:
             self._others.append((name, value))
 
     def _present(self) -> list[Content]:
-        """What identities don't show: contents of other objects, and the tensors' sums."""
+        """Facts that identities don't show: contents of other objects, and the tensors' sums."""
         tensors = [one for _, one, _ in self._tensors]
         return [*(content_of(one, self._known) for _, one in self._others), _sums(tensors)]
 

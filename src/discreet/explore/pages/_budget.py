@@ -113,7 +113,7 @@ def _history(limit: float, asked: Prices) -> str:
 
 
 def _offer(limit: float, asked: Prices, price: float) -> str:
-    """What one more question of this price would do."""
+    """The effect of one more question of this price."""
     reached, left = at_most(_reached(limit, _more(asked, price))), _left(limit, asked, price)
     one = "One more" if asked else "A question"
     if not left:
@@ -165,7 +165,7 @@ def _chart(limit: float) -> Chart:
 
 
 def _totals(limit: float, asked: Prices) -> tuple[float, float, float, float]:
-    """What these questions cost together, in the order of the lines."""
+    """The cost of these questions together, in the order of the lines."""
     return (_reached(limit, asked), *_theorems(asked))
 
 

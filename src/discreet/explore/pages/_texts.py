@@ -37,7 +37,7 @@ def at_most_percent(bound: float) -> str:
 
 
 def meaning(loss: PrivacyLoss, delta: float = 0, *, guess: str = WHETHER_IN) -> str:
-    """What the epsilon of this privacy loss means: a factor of odds, and a bound of any guess.
+    """The meaning of this privacy loss's epsilon: a factor of odds, and a bound of any guess.
 
     A best guess at even odds is right (1 + advantage) / 2 of the time.
     """
@@ -51,7 +51,7 @@ def meaning(loss: PrivacyLoss, delta: float = 0, *, guess: str = WHETHER_IN) -> 
 
 
 def meaning_of_both(epsilon: float, delta: float, *, guess: str = WHETHER_IN) -> str:
-    """What this epsilon at this delta means, for all privacy losses that have them."""
+    """The meaning of this epsilon at this delta, for all privacy losses that have them."""
     return meaning(PrivacyLoss.of(Approximate(epsilon, delta)), delta, guess=guess)
 
 
