@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from discreet.errors import Refused
 from discreet.train._arguments import Args, Keywords, tensors_in
 from discreet.train._graph import by_custom_functions, nodes
+from discreet.train._values import READS
 
 _LIBRARIES = frozenset({"torch", "discreet"})
 _NUMBERS = (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
@@ -64,8 +65,11 @@ def refuse_unfollowed(func: Any, types: Any, args: Args, keywords: Keywords) -> 
 
 
 def refuse_numbers(func: Any, result: object) -> None:  # Any: as above
-    """Refuse a call with data that returns numbers, texts or arrays, of a function not known."""
-    if result is None or isinstance(result, Tensor) or _name(func) in _PUBLIC:
+    """Refuse a call with data that returns numbers, texts or arrays, of a function not known.
+
+    Known reads are followed elsewhere: those of data are refused, those of random numbers count.
+    """
+    if result is None or isinstance(result, Tensor) or _name(func) in _PUBLIC or func in READS:
         return
     if _has_numbers(result):
         raise Refused(
