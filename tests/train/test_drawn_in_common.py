@@ -13,7 +13,11 @@ from torch import Tensor, nn
 
 import discreet as dp
 from discreet.errors import Refused
-from discreet.train import fit, plan
+from discreet.train import Flat, fit, plan
+from discreet.train._capture import Capture
+from discreet.train._drawn_in_common import draw_in_common
+from discreet.train._drawn_unrecorded import WatchfulCapture
+from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Replaceable, data, known, linear, short
 
 RECORDS, WIDTH = 32, 3
@@ -123,3 +127,50 @@ def test_a_batch_stays_one_microbatch_for_the_whole_run() -> None:
         pytest.raises(Refused, match="share some random numbers"),
     ):
         losses.step(training, with_a_coin(model, most=7))
+
+
+def test_a_step_sees_the_calls_that_the_check_saw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call around the losses that one of them lacks lets the check pass and the step fail."""
+    calls: dict[Capture, list[str]] = {}
+    plain = Capture.__torch_function__
+
+    def noted(self: Capture, func: Any, *given: Any) -> Any:  # Any: PyTorch's functions
+        if not self.replaying and func.__name__ != "__get__":  # properties
+            calls.setdefault(self, []).append(func.__name__)
+        return plain(self, func, *given)
+
+    def losses(model: nn.Module, part: Any) -> Tensor:
+        weights = torch.tensor([1.0, 2.0, 3.0])
+        made: Tensor = model(F.dropout(part.x) * weights)[:, 0]
+        return (made - part.y).square() * torch.rand(len(made))
+
+    monkeypatch.setattr(Capture, "__torch_function__", noted)
+    model = linear()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1)
+    fit(model, optimizer, data(), short(steps=2), losses=losses, payer=FakePayer())
+    of_check = {tuple(found) for one, found in calls.items() if isinstance(one, WatchfulCapture)}
+    *_, first, second = calls.values()
+    assert of_check == {(*first,)} == {(*second,)}
+
+
+def backward_draws(x: Tensor) -> Tensor:
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+            return gradients[0] * random.random()
+
+    found: Tensor = Scaled.apply(x)
+    return found
+
+
+def test_numbers_of_python_in_a_backward_pass_are_shared() -> None:
+    model, rows = nn.Linear(WIDTH, 1), torch.ones(4, WIDTH)
+
+    def losses() -> Tensor:
+        return backward_draws(model(rows)[:, 0])
+
+    assert draw_in_common(model, losses, rows, 4, Flat(1.0))

@@ -19,7 +19,7 @@ from discreet.train._collated import Microbatch
 from discreet.train._drawn_unrecorded import WatchfulCapture
 from discreet.train._engine import captured_sum
 from discreet.train._rules import RULES
-from discreet.train._secret_draws import secret_draws
+from discreet.train._secret_draws import SecretDraws, secret_draws
 
 _COINS = 100  # conditions that are answered alike; a loop may wait for the other answer
 
@@ -39,7 +39,7 @@ def draw_in_common(  # noqa: PLR0917  # called in one place
     Where random numbers decide a condition of Python's, both branches are computed.
     """
 
-    def drawn(answers: list[bool]) -> WatchfulCapture:
+    def drawn(draws: SecretDraws, answers: list[bool]) -> WatchfulCapture:
         capture = WatchfulCapture(
             model,
             dict(model.named_parameters()),
@@ -50,28 +50,37 @@ def draw_in_common(  # noqa: PLR0917  # called in one place
         )
         capture.answers = answers
 
-        def watched() -> Tensor:
+        def watched(_: None) -> Tensor:
+            capture.refuse_set_states()
+            before = _states()
             found = losses()
             capture.refuse_set_states()
+            others.append(_states() != before)
             return found
 
-        capture.refuse_set_states()
-        captured_sum(model, capture, watched, clipping)
+        secret = draws.secret(watched)  # as a step has it
+
+        def seeded() -> Tensor:
+            found = secret(None)
+            after.append(_states())
+            return found
+
+        captured_sum(model, capture, seeded, clipping)
+        others[-1] |= _states() != after[-1]  # in the backward pass
         return capture
 
-    with secret_draws(SecureBits()):
-        before = _states()
-        capture = drawn([])
-        is_drawn_otherwise = _states() != before
+    others = list[bool]()  # whether Python or NumPy drew numbers, in each pass
+    after = list[object]()  # their states between forward and backward pass
+    with secret_draws(SecureBits()) as draws:
+        capture = drawn(draws, [])
         for answer in (True, False) if capture.has_tossed else ():
             try:
-                drawn([answer] * _COINS)
+                drawn(draws, [answer] * _COINS)
             except Refused:
                 raise
             except Exception:  # noqa: BLE001, S112  numbers that contradict the answer
                 continue
-    is_drawn_otherwise |= capture.has_unrecorded
-    return is_drawn_otherwise or capture.tags.draws.are_in_common
+    return others[0] or capture.has_unrecorded or capture.tags.draws.are_in_common
 
 
 def _states() -> tuple[object, str]:
