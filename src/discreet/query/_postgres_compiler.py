@@ -5,7 +5,6 @@ function but PostgreSQL's own. An operation without a form is refused.
 """
 
 import re
-from collections import Counter
 from functools import cache
 from types import FunctionType, SimpleNamespace
 from typing import Any
@@ -46,51 +45,7 @@ def compiled(operation: ops.Relation) -> str:
     split = operation.replace(staged)
     _check_names(split)
     tree = _compiler().to_sqlglot(split.to_expr())
-    _remove_needless_fences(tree)
     return str(_SqlWriter(dialect=Postgres()).generate(tree, copy=False))
-
-
-def _remove_needless_fences(tree: Any) -> None:  # Any: sqlglot's expressions
-    """Let PostgreSQL merge a step with the one after it, if that uses each value once."""
-    for outer in tree.find_all(sge.Select):
-        source = outer.args.get("from_") or outer.args.get("from")
-        inner = source.this if source is not None else None
-        if not (isinstance(inner, sge.Subquery) and isinstance(inner.this, sge.Select)):
-            continue
-        step = inner.this
-        if not step.args.get("offset"):
-            continue
-        uses: Counter[str] = Counter()
-        for name, part in outer.args.items():
-            if name not in ("from", "from_", "with", "with_"):
-                for one in part if isinstance(part, list) else [part]:
-                    _count_uses(one, inner.alias, 1, uses)
-        computed = [one.alias for one in step.expressions if not _is_plain(one)]
-        if "*" not in uses and all(uses[name] <= 1 for name in computed):
-            step.set("offset", None)
-
-
-def _count_uses(node: Any, table: str, times: int, uses: "Counter[str]") -> None:  # Any: as above
-    """Add how often the columns of a table are computed in an expression."""
-    if isinstance(node, sge.Star):
-        uses["*"] += 1
-    elif isinstance(node, sge.Column):
-        if node.table == table:
-            uses[node.name] += times
-    elif isinstance(node, _FilledForm):
-        for place, one in enumerate(node.expressions):
-            _count_uses(one, table, times * str(node.this).count(f"@{place}"), uses)
-    elif isinstance(node, sge.Expression) and not isinstance(node, sge.Subquery):
-        for one in node.iter_expressions():
-            _count_uses(one, table, times, uses)
-
-
-def _is_plain(item: Any) -> bool:  # Any: as above
-    """Whether an item of a step is a column or a constant."""
-    value = item.unalias()
-    return isinstance(value, sge.Column) or (
-        isinstance(value, _FilledForm) and not value.expressions
-    )
 
 
 def _check_names(operation: ops.Relation) -> None:
