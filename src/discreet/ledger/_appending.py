@@ -85,9 +85,9 @@ def tracks(
 ) -> tuple[tuple[Opening, Spent], ...]:
     """The filters that must admit a charge, with their sums: the ledger's, and the share's."""
     whole = opening, spent
-    return (
-        (whole,) if share is None else (whole, (replace(opening, filter=share.filter), share.spent))
-    )
+    if share is None:
+        return (whole,)
+    return whole, (replace(opening, filter=share.filter), share.spent)
 
 
 def grant(rows: Transaction, head: Link, fact: Grant, opened: Container[str]) -> None:
