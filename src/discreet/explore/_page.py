@@ -103,8 +103,8 @@ class Overlay:
 @dataclass(frozen=True, slots=True)
 class QuestionStep:
     """The additions of one more question to a view: points on its charts, a row of its table, its
-    price in the list ``asked = []`` of its code. ``refusal`` says why it is refused, in words and in the
-    ledger's own; a question that is refused adds no row.
+    price in the list ``asked = []`` of its code. ``refusal`` says why it is refused, in words and
+    in the ledger's own; a question that is refused adds no row.
     """
 
     price: str
