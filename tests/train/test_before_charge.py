@@ -310,20 +310,16 @@ class Rated(nn.Linear):
 
     def __init__(self) -> None:
         super().__init__(3, 1)
-
-    def optimizer(self) -> torch.optim.Optimizer:
-        made: Wrong = sgd(self)
-        self.groups: Wrong = lambda: made.param_groups
-        optimizer: torch.optim.Optimizer = made
-        return optimizer
+        self.groups: Wrong = None
 
 
-def own_optimizer(model: nn.Module) -> torch.optim.Optimizer:
-    assert isinstance(model, Rated)
-    return model.optimizer()
+def rated_optimizer(model: Wrong) -> torch.optim.Optimizer:
+    made = sgd(model)
+    model.groups = lambda: made.param_groups
+    return made
 
 
-def at_another_rate(model: Rated, part: Any) -> Wrong:
+def at_another_rate(model: nn.Module, part: Any) -> Wrong:
     inner: Wrong = getattr(model, "module", model)
     inner.groups()[0]["lr"] = part.x.mean().detach()
     return losses(model, part)
@@ -357,7 +353,7 @@ MISTAKES: dict[str, tuple[Setting, str]] = {
         r"(weight gets data after|losses were made by) mean over examples",
     ),
     "a rate that is written": (
-        Setting(model=Rated, optimizer=own_optimizer, losses=at_another_rate),
+        Setting(model=Rated, optimizer=rated_optimizer, losses=at_another_rate),
         "wrote 'lr' of the optimizer",
     ),
     "an attribute that is written": (Setting(model=lambda: Noting(3, 1)), "Noting.last.* written"),
@@ -436,6 +432,24 @@ def test_public_mistakes_cost_nothing(mistake: str, way: str, tmp_path: Path) ->
     ):  # of others, who come first
         WAYS[way](setting, payer, tmp_path)
     assert not payer.events
+
+
+REPLACED = {"sampling": WithoutReplacement(), "unit": Unit.ROW.with_change(Change.REPLACE)}
+
+
+@pytest.mark.parametrize("facts", [{"batch": 60}, {"batch": 35, **REPLACED}])
+def test_losses_that_fail_for_the_last_microbatch_cost_nothing(facts: Any) -> None:
+    """The number of rows that are left for it is public where the batch is."""
+    model, payer = linear(), FakePayer()
+
+    def failing(model: nn.Module, part: Any) -> Wrong:
+        assert len(part.x) != 10
+        return losses(model, part)
+
+    made = short(steps=1, **facts)
+    with pytest.raises(Refused, match="can't be computed"):
+        fit(model, sgd(model), data(), made, losses=failing, payer=payer, at_once=25)
+    assert not payer.charges
 
 
 def test_a_resumed_run_takes_no_step_for_a_public_mistake(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -45,13 +45,12 @@ class Other(torch.optim.SGD):
 
 
 def on_every_step(_: Optimizer, x: Tensor) -> None:
-    mean = x.mean().detach()
-    optimizers.register_optimizer_step_post_hook(lambda *_: mean)  # type: ignore[arg-type]  # holds data
+    optimizers.register_optimizer_step_post_hook(lambda *_, x=x: None)
 
 
 HIDDEN: dict[str, Write] = {  # each is applied or saved, too
     "a number": lambda o, x: o.param_groups[0].update(lr=float(len(x))),
-    "a state of no parameter": lambda o, x: cast(Any, o.state).update(mine=x.mean().detach()),
+    "a state of no parameter": lambda o, x: vars(o)["state"].update(mine=x.mean().detach()),
     "a hook of all optimizers": on_every_step,
     "another step": lambda o, x: setattr(o, "step", x.mean),
     "another class": lambda o, _: setattr(o, "__class__", Other),

@@ -18,7 +18,7 @@ from tests.train.steps import data, known, linear, losses_of, sgd, short
 
 
 def dropping(model: nn.Module, part: Any) -> Tensor:
-    found: Tensor = (model(nn.functional.dropout(part.x))[:, 0] - part.y) ** 2
+    found: Tensor = (model(nn.functional.dropout(part.x))[:, 0] - part.y).square()
     return found
 
 

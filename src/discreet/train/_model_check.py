@@ -23,6 +23,7 @@ from discreet.train._made_up import Values, in_shape, repeated, shapes
 from discreet.train._memory import room
 from discreet.train._microbatch import MicrobatchSize, unless_memory_runs_out
 from discreet.train._plan import TrainingPlan
+from discreet.train._sampling import SizeDeclaration
 from discreet.train._units import Units
 
 Losses = Callable[[Microbatch], Tensor]
@@ -73,6 +74,7 @@ class ModelCheck:
     by_unit: bool
     rows: int = MADE_UP  # of a large batch, about
     most_rows: int = 0  # no batch has more
+    whole: int = 0  # rows of each batch, if that is public
     like: Public | None = None
     hides_shapes: bool = False  # no error states the shapes of private items
     compared: set[Hashable] = field(init=False)  # shapes in which these losses were compared
@@ -120,7 +122,11 @@ class ModelCheck:
             if unless_memory_runs_out(partial(among_many, many), many):
                 break
             self.size.rows = (many + 1) // 2
-        # 4. random numbers that all share: each batch must be one microbatch, also later on
+        # 4. as many as are left for the last microbatch
+        rest = self.whole % self.size.rows
+        if rest and self.whole > rest:
+            self._draw_in_common(examples, values, rest)
+        # 5. random numbers that all share: each batch must be one microbatch, also later on
         if self._draw_in_common(examples, values, few):
             self.size.least = self.most_rows
             self.size.shrink(self.size.rows)
@@ -172,6 +178,13 @@ class ModelCheck:
             hides_shapes=self.hides_shapes,
             values=values,
         )
+
+
+def public_rows_of_a_batch(plan: TrainingPlan, given: Units | None) -> int:
+    """The rows of each batch, or about as many; 0 if their number is random."""
+    size = plan.phases[0].size
+    is_public = plan.sampling.declared is SizeDeclaration.EXACT or size.batch == size.records
+    return size.batch if is_public and given is None else 0
 
 
 def most_rows_of_a_batch(plan: TrainingPlan, given: Units | None) -> int:

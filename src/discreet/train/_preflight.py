@@ -22,6 +22,7 @@ from discreet.train._model_check import (
     ModelCheck,
     Public,
     most_rows_of_a_batch,
+    public_rows_of_a_batch,
     rows_of_a_batch,
 )
 from discreet.train._noise import ExactGaussian
@@ -101,6 +102,7 @@ def _check_model(  # noqa: PLR0917  # called in one place
         by_unit=units is not None,
         rows=rows_of_a_batch(plan, units),
         most_rows=most_rows_of_a_batch(plan, units),
+        whole=public_rows_of_a_batch(plan, units),
         like=like,
     )
     check.first()
