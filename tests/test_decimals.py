@@ -87,6 +87,7 @@ BINARY = {  # computed floats, and floats of the data; they are rounded by their
     "mechanisms/_fixed_point.py": "Fraction(value)",
     "mechanisms/selection/_gaps.py": "Fraction(chance)",
     "query/_aggregates.py": "Fraction(end)",
+    "query/_columns.py": "Fraction(float(end))",
     "query/_derived.py": "Fraction(value)",
     "query/_estimates.py": "Fraction(float(end))",
     "query/_public_table.py": "Fraction(end)",
