@@ -322,6 +322,42 @@ def test_what_a_module_logs_of_private_data_is_refused(tmp_path: Path) -> None:
     assert "log" not in vars(model)
 
 
+class Measures(Logistic):
+    """Writes what callbacks such as EarlyStopping read."""
+
+    def training_step(self, batch: Any, place: int) -> Wrong:
+        self.trainer.callback_metrics["mean"] = batch[0].mean().detach()
+        return super().training_step(batch, place)
+
+
+def test_metrics_that_a_module_writes_are_refused_before_the_charge(tmp_path: Path) -> None:
+    model, payer = Measures(), FakePayer()
+    found = trainer(tmp_path, private(payer))
+    with pytest.raises(Refused, match="'mean' was written into Trainer's metrics"):
+        found.fit(model, loader())
+    assert not payer.charges
+    assert "mean" not in found.callback_metrics
+
+
+class Reads(Logistic):
+    """Reads a public metric in training, and writes it in validation."""
+
+    def validation_step(self, batch: Any, place: int) -> None:
+        self.log("public", batch[0].mean())
+
+    def training_step(self, batch: Any, place: int) -> Wrong:
+        assert "public" in self.trainer.callback_metrics or not self.trainer.global_step
+        return super().training_step(batch, place)
+
+
+def test_metrics_of_public_data_may_be_read(tmp_path: Path) -> None:
+    model, strategy = Reads(), private(eval_is_public=True)
+    found = trainer(tmp_path, strategy, val_check_interval=1)
+    found.fit(model, loader(), loader(shuffle=False))
+    assert found.global_step == strategy.report().taken
+    assert "public" in found.callback_metrics
+
+
 # What can't be obeyed
 
 
