@@ -429,3 +429,16 @@ def test_no_two_ways_to_hold_the_same_sum_are_alike() -> None:
             bits[place + 1 : place + 3] -= 1
             found.add(_sums([moved])[0])
         assert len(found | {_sums([whole])[0]}) == 501
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float64, torch.uint8])
+@pytest.mark.parametrize("size", [1, 2, 3, 8, 9])
+@pytest.mark.parametrize("start", [0, 1, 3])
+def test_a_checksum_tells_contents_and_not_places(kind: torch.dtype, size: int, start: int) -> None:
+    values = torch.arange(start + size).to(kind)[start:]
+    (before,) = _sums([values])
+    assert _sums([values.clone()]) == [before]
+    for place in range(size):
+        other = values.clone()
+        other[place] += 1
+        assert _sums([other]) != [before]
