@@ -18,6 +18,7 @@ from discreet.ledger import Kind
 from discreet.query import _engine
 from discreet.query._compiled_plan import prepare
 from discreet.query._postgres_address import address_of, is_address
+from discreet.query._postgres_table import connected
 from discreet.query._source import kinds, place_of, source_of
 from tests.ledger import postgres
 from tests.query import postgres_tables
@@ -277,6 +278,32 @@ def test_no_end_of_a_type_makes_a_day_fail(kind: str) -> None:
         url(name), name="t", unit=UNIT, columns={"days": dp.Column.date(zone=zone)}, rows=5
     )
     asked: Any = table.question("SELECT SUM(MONTH(days)), COUNT(days) FROM t")
+    with _engine.opened(table.source) as engine:
+        prepare(asked.plan, table.source, engine).compute(None)
+
+
+TEXT_KINDS = ("text", "varchar", "char(10000000)")
+
+
+@pytest.mark.parametrize("kind", TEXT_KINDS)
+def test_no_longer_text_is_read_than_the_server_can_compute_with(kind: str) -> None:
+    name = made(f"person {kind}, days int4")
+    run(f"INSERT INTO {name} SELECT repeat('é', n), 1 FROM unnest(ARRAY[5, 524288, 524289]) AS n")
+    source: Any = source_of(url(name), [])
+    with source.rows(["person"]) as rows, connected(source.at) as connection:
+        found = connection.execute(rows.selected(connection)).fetchall()
+    assert [one and len(one) for (one,) in found] == [5, 1 << 19, None]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("column", ["person", "days", "name"])
+def test_no_long_text_makes_a_question_fail(column: str) -> None:
+    name = made("person text, days text, name text")
+    row = {"person": "'p'", "days": "'1'", "name": "'a'", column: "repeat('é', 70000000)"}
+    run(f"INSERT INTO {name} SELECT {', '.join(row.values())}")
+    columns = {"days": dp.Column.integer(0, 9), "name": dp.Column.text(keys=["a", "b"])}
+    table = dp.Table(url(name), name="t", unit=UNIT, columns=columns, rows=5)
+    asked: Any = table.question("SELECT name, COUNT(*), SUM(days) FROM t GROUP BY name")
     with _engine.opened(table.source) as engine:
         prepare(asked.plan, table.source, engine).compute(None)
 

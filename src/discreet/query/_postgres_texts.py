@@ -11,7 +11,6 @@ from functools import cache
 from ibis.common.exceptions import UnsupportedOperationError
 
 LONGEST_SPELLING = 4096  # bytes
-_LONGEST_ID = 1 << 20  # bytes of an id in text; each may need four
 INT64 = "-9223372036854775808 AND 9223372036854775807"
 _IS_SHORT = f"octet_length(@0) <= {LONGEST_SPELLING}"
 _REGULAR = r"'^[ !#-&(-[\]-~]*$'"  # printable ASCII without quotes and the backslash
@@ -38,7 +37,7 @@ def quoted(text: str) -> str:
 # bytes as a text in plain ASCII, others as \xFF, as `_spelling.plain_text` says
 OF_BYTES = (  # no text of a user is in it
     f"(CASE WHEN encode(@0, 'escape') ~ {_REGULAR} THEN encode(@0, 'escape') "  # noqa: S608
-    f"WHEN octet_length(@0) <= {_LONGEST_ID} THEN "
+    "WHEN @0 IS NOT NULL THEN "
     "(SELECT string_agg(CASE WHEN b BETWEEN 32 AND 126 AND b NOT IN (34, 39, 92) THEN chr(b) "
     r"ELSE '\x' || upper(lpad(to_hex(b), 2, '0')) END, '' ORDER BY i) "
     "FROM (SELECT i, get_byte(@0, i) AS b FROM generate_series(0, octet_length(@0) - 1) AS i) "
