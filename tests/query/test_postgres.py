@@ -6,11 +6,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import discreet as dp
 from discreet.query import Table, _engine
 from discreet.query._compiled_plan import prepare
+from discreet.query._source import source_of
 from tests.query import nasty_table, postgres_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # between Ibis and DuckDB
@@ -151,6 +153,26 @@ NUMBER_TERMS = (
 @pytest.mark.parametrize("terms", TEXT_TERMS)
 def test_texts_are_computed_alike(terms: str) -> None:
     check(f"SELECT {terms} FROM t")
+
+
+def test_each_character_has_the_same_other_case() -> None:
+    signs = [chr(code) for code in range(1, 0x20000) if not 0xD800 <= code < 0xE000]
+    cased = [one for one in signs if {one} != {one.upper(), one.lower(), one.title()}]
+    name = postgres_tables.new_name()
+    postgres_tables.run(
+        f"CREATE TABLE {name} (sign text)",
+        f"INSERT INTO {name} SELECT string_to_table('{''.join(cased)}', NULL)",
+        f"GRANT SELECT ON {name} TO {postgres_tables.reader()}",
+    )
+    found = []
+    for rows in (pa.table({"sign": cased}), postgres_tables.url(name)):
+        source: Any = source_of(rows, ["sign"])
+        with _engine.opened(source) as engine, source.rows(["sign"]) as given:
+            table = engine.table(pa.schema([("sign", pa.string())]))
+            changed = table.select(table.sign, up=table.sign.upper(), low=table.sign.lower())
+            found.append(engine.run(engine.statement(changed), given).sort_by("sign").to_pylist())
+    assert len(found[0]) == len(cased) > 2000
+    assert found[1] == found[0]
 
 
 @pytest.mark.parametrize("terms", NUMBER_TERMS)

@@ -174,8 +174,9 @@ def changed_case(*, is_lower: bool) -> str:
     """The text in lower or upper case, by Unicode's simple mapping, which has one character for
     each. The server's own depends on its version and its locale."""
     name = "lower" if is_lower else "upper"
+    exceptions = {"\u0130": "i"} if is_lower else {"\u00df": "\u1e9e"}  # as in the embedded engine
     others = {
-        sign: "i" if sign == "\u0130" and is_lower else getattr(sign, name)()
+        sign: exceptions.get(sign) or _simple(getattr(sign, name)(), sign.title())
         for sign in map(chr, range(128, 0x110000))
     }
     pairs = [(sign, other) for sign, other in others.items() if len(other) == 1 and other != sign]
@@ -183,3 +184,8 @@ def changed_case(*, is_lower: bool) -> str:
     plain = f'{name}(@0 COLLATE "C")'
     is_ascii = "octet_length(@0) = char_length(@0)"
     return f"(CASE WHEN {is_ascii} THEN {plain} ELSE translate({plain}, '{before}', '{after}') END)"
+
+
+def _simple(changed: str, title: str) -> str:
+    """A character in another case; where that has several, its simple one is that of titles."""
+    return title if len(changed) > 1 else changed
