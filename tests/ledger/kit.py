@@ -4,9 +4,11 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 from discreet._budget import Limit, Receipt, Request
 from discreet._unit import Unit
@@ -15,6 +17,7 @@ from discreet.ledger import Kind, Ledger
 from discreet.ledger._sqlite import _SCHEMA
 
 PERSON = Unit("person")
+MODULES = ("discreet/ledger", "sqlalchemy/engine", "sqlalchemy/pool")
 START = """
 import os, signal, sys, threading, time
 from pathlib import Path
@@ -119,3 +122,39 @@ def copied(path: Path, to: Path) -> Path:
     to.write_bytes(path.read_bytes())
     to.chmod(0o600)
     return to
+
+
+class Interrupted(BaseException):
+    """Not an Exception, as KeyboardInterrupt isn't."""
+
+
+def interrupted(
+    step: int, act: Callable[[], object], modules: tuple[str, ...] = MODULES, *, by: str = "line"
+) -> bool:
+    """Interrupt the act at this call and line, or ``by`` "opcode", counted in these modules; False
+    if it has fewer."""
+    left = step
+
+    def trace(frame: FrameType, event: str, argument: Any) -> Any:  # Any: as sys.settrace says
+        nonlocal left
+        if not any(part in frame.f_code.co_filename for part in modules):
+            return None
+        if frame.f_code.co_name in ("_collection_gced", "_finalize_fairy"):
+            return None  # what the collector calls can't be interrupted
+        frame.f_trace_opcodes = by == "opcode"
+        left -= 1
+        if left == 0:
+            raise Interrupted
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        act()
+    except BaseException:
+        if left > 0:
+            raise
+        return True  # SQLAlchemy's own assertions may hide it
+    finally:
+        sys.settrace(before)
+    return False

@@ -1,11 +1,9 @@
 """Ctrl-C, or any failure, in a transaction: it is undone, and the ledger goes on at once."""
 
 import gc
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -15,42 +13,9 @@ from discreet.accounting import PrivacyLoss, Pure
 from discreet.errors import LedgerError, RequestReused
 from discreet.ledger import Ledger
 from discreet.ledger._store import Transaction
-from tests.ledger.kit import PERSON, begun, charges, ended, made, pay
+from tests.ledger.kit import PERSON, begun, charges, ended, interrupted, made, pay
 
 LOSS = PrivacyLoss.of(Pure(0.001))
-MODULES = ("discreet/ledger", "sqlalchemy/engine", "sqlalchemy/pool")
-
-
-class Interrupted(BaseException):
-    """Not an Exception, as KeyboardInterrupt isn't."""
-
-
-def interrupted(step: int, act: Callable[[], object]) -> bool:
-    """Interrupt the act at this call or line, counted in these modules; False if it has fewer."""
-    left = step
-
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:  # Any: as sys.settrace says
-        nonlocal left
-        if not any(part in frame.f_code.co_filename for part in MODULES):
-            return None
-        if frame.f_code.co_name in ("_collection_gced", "_finalize_fairy"):
-            return None  # what the collector calls can't be interrupted
-        left -= 1
-        if left == 0:
-            raise Interrupted
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        act()
-    except BaseException:
-        if left > 0:
-            raise
-        return True  # SQLAlchemy's own assertions may hide it
-    finally:
-        sys.settrace(before)
-    return False
 
 
 def acts(ledger: Ledger, folder: Path, number: int) -> dict[str, Callable[[], object]]:

@@ -15,33 +15,38 @@ from discreet.ledger._totals import ChainTotals
 
 SUBTOTAL_EVERY = 512  # entries, at least
 
+_Position = tuple[
+    AnchorMark | None, ChainTotals
+]  # the last link that was added, and the totals there
+
 
 class TotalsReader:
-    """Follows the totals of one chain; used during a transaction only."""
+    """Follows the totals of one chain; used during a transaction only.
+
+    An interruption or an error leaves the totals of a link together with its mark, or nothing.
+    """
 
     def __init__(self) -> None:
         """Nothing is read so far."""
-        self._until: AnchorMark | None = None
-        self._totals = ChainTotals()
+        self._position: _Position = None, ChainTotals()
 
     def at(self, rows: Transaction, head: Link) -> ChainTotals:
         """The totals up to the head."""
         mark = AnchorMark.of(head)
         if not self._can_continue(rows, head):
-            self._begin(rows, head)
-        if self._until != mark:
-            for link in rows.links(self._until):
-                self._add(link)
-        if self._until != mark:
+            self._position = _beginning(rows, head)
+        if self._position[0] != mark:
+            self._add(rows.links(self._position[0]))
+        until, totals = self._position
+        if until != mark:
             raise LedgerDamaged("its last entry is not the end of its chain")
-        return self._totals
+        return totals
 
     def follow(self, before: Link, written: Iterable[Link]) -> None:
         """Add the links written after this head, if the totals are those at it; otherwise they are
         read when they are needed."""
-        if self._until == AnchorMark.of(before):
-            for link in written:
-                self._add(link)
+        if self._position[0] == AnchorMark.of(before):
+            self._add(written)
 
     def due(self, rows: Transaction, head: Link) -> Subtotal | None:
         """The subtotal to append after the head, if the last one is far enough behind. A subtotal
@@ -52,22 +57,29 @@ class TotalsReader:
         totals = self.at(rows, head)
         return totals.subtotal() if 2 * behind >= len(totals) else None
 
-    def _add(self, link: Link) -> None:
-        self._totals.add(link)
-        self._until = AnchorMark.of(link)
+    def _add(self, links: Iterable[Link]) -> None:
+        """Continue by these links. Meanwhile nothing is known: a link that was added before an
+        interruption would be added again."""
+        (until, totals), self._position = self._position, (None, ChainTotals())
+        for link in links:
+            totals.add(link)
+            until = AnchorMark.of(link)
+        self._position = until, totals
 
     def _can_continue(self, rows: Transaction, head: Link) -> bool:
         """Whether the chain still has the last link that was added, and no later subtotal."""
-        until = self._until
+        until = self._position[0]
         if until is None or not head.state.subtotal <= until.number <= head.number:
             return False
         return until == AnchorMark.of(head) or rows.link(until.number).digest == until.digest
 
-    def _begin(self, rows: Transaction, head: Link) -> None:
-        """Begin at the last subtotal, or before the first entry."""
-        self._until, self._totals = None, ChainTotals()
-        if number := head.state.subtotal:
-            link = rows.link(number)
-            if not isinstance(link.fact, Subtotal):
-                raise LedgerDamaged(f"entry {number} is no subtotal")
-            self._until, self._totals = AnchorMark.of(link), ChainTotals(link.fact)
+
+def _beginning(rows: Transaction, head: Link) -> _Position:
+    """The last subtotal, or nothing before the first entry."""
+    number = head.state.subtotal
+    if not number:
+        return None, ChainTotals()
+    link = rows.link(number)
+    if not isinstance(link.fact, Subtotal):
+        raise LedgerDamaged(f"entry {number} is no subtotal")
+    return AnchorMark.of(link), ChainTotals(link.fact)
