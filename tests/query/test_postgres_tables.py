@@ -62,6 +62,11 @@ def charges(table: dp.Table) -> int:
 
 # --- addresses ---
 
+OTHER_PARAMETERS = (  # secrets, another database, and none of libpq's
+    *("passfile", "scram_client_key", "scram_server_key", "oauth_client_secret"),
+    *("dbname", "secret", "PASSWORD"),
+)
+
 
 @pytest.mark.parametrize(
     "text",
@@ -91,6 +96,9 @@ def test_an_address_is_written_as_it_is_read(text: str) -> None:
             "postgresql://h/s?password=secret&table=a.b",
         ),
         "postgresql://h/s?sslpassword=secret&table=a.b",
+        *(f"postgresql://h/s?{name}=secret&table=a.b" for name in OTHER_PARAMETERS),
+        *(f"postgresql://u:secret{sign}x@h/s?table=a.b" for sign in "/?#"),
+        *("postgresql://[secret/s?table=a.b", "postgresql://h:secret/s?table=a.b"),
     ],
 )
 def test_an_address_that_names_no_table_or_a_password_is_refused(text: str) -> None:

@@ -9,8 +9,17 @@ from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit, urluns
 from discreet.errors import InvalidArgument
 
 _SCHEMES = ("postgresql", "postgres")
-_SECRET = {"password", "sslpassword", "passfile"}
+_PARAMETERS = (
+    *("host", "hostaddr", "port", "user", "service", "options", "application_name"),
+    *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "sslnegotiation", "channel_binding"),
+    *("gssencmode", "krbsrvname", "require_auth", "requirepeer", "target_session_attrs"),
+)
+"""Parameters of a connection that are public, and don't name another database."""
 _PORT = "5432"
+_FORM = (
+    "the address of a table in PostgreSQL reads "
+    "postgresql://reader@host:port/database?table=schema.name"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,20 +63,26 @@ def is_address(text: str) -> bool:
 
 def address_of(text: str) -> PostgresAddress:
     """The table that a text names."""
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+        parts.port  # noqa: B018  # raises, as for a password with a slash
+    except ValueError:
+        raise InvalidArgument(_FORM) from None
     query = parse_qsl(parts.query, keep_blank_values=True)
-    if parts.password is not None or _SECRET.intersection(name for name, _ in query):
+    if parts.password is not None or any("pass" in name for name, _ in query):
         raise InvalidArgument(
             "the address of a table holds a password, and addresses are shown: leave it out, and "
             "give it in PGPASSWORD or ~/.pgpass"
         )
+    if not {name for name, _ in query} <= {"table", *_PARAMETERS}:
+        raise InvalidArgument(
+            "the address of a table has another parameter than table, "
+            f"{', '.join(_PARAMETERS)}: leave it out, or set it in a service file (service=...)"
+        )
     names = [value for name, value in query if name == "table"]
     schema, _, name = names[0].partition(".") if len(names) == 1 else ("", "", "")
     if not schema or not name or parts.path in ("", "/"):
-        raise InvalidArgument(
-            "the address of a table in PostgreSQL reads "
-            "postgresql://reader@host/database?table=schema.name"
-        )
+        raise InvalidArgument(_FORM)
     left = [pair for pair in query if pair[0] != "table"]
     rest = urlencode(left, quote_via=quote, safe="/")
     database = parts._replace(scheme="postgresql", query=rest, fragment="")
