@@ -60,8 +60,9 @@ def black_box(
 
     Guarantee: if the claim holds for the pair, the audit refutes it with probability at most
     1 - ``confidence``; with the same confidence all measured bounds hold. This assumes that the
-    outputs are independent. An audit that refutes nothing proves nothing: another pair or another
-    event may be worse. No ledger is charged, so never show these outputs.
+    outputs are independent; one in an array or list must not depend on the others there. An audit
+    that refutes nothing proves nothing: another pair or another event may be worse. No ledger is
+    charged, so never show these outputs.
 
     Source: Ding et al. 2018 (events chosen on other samples); Clopper and Pearson 1934; Steinke,
     Nasr and Jagielski 2023 (guesses that abstain).
@@ -96,14 +97,14 @@ def black_box_in_steps(
         raise InvalidArgument(
             f"samples = {samples}: give at least {_LEAST} for each of {len(known)} pairs"
         )
-    draw = draw_of(mechanism)
+    draws = [draw_of(mechanism) for _ in known]
     claimed = _claimed(claim, delta, mechanism, known[0][0])
     profile = claimed.profile()
     pilot = max(count // _PILOT, min(count // 3, _PILOT_OUTPUTS))
     trials = count - pilot
-    worst, guesses = _chosen(draw, known, profile, outputs=pilot, trials=trials)
+    worst, guesses = _chosen(draws, known, profile, outputs=pilot, trials=trials)
     evidence = _counted(
-        draw,
+        draws[worst],
         known[worst],
         guesses,
         trials=trials,
@@ -114,17 +115,21 @@ def black_box_in_steps(
 
 
 def _chosen(
-    draw: Draw, pairs: list[Neighbours], profile: Profile, *, outputs: int, trials: int
+    draws: list[Draw], pairs: list[Neighbours], profile: Profile, *, outputs: int, trials: int
 ) -> tuple[int, list[GuessRule]]:
-    """The place of the worst pair, and guesses for it. With several pairs, half of the outputs
-    serve to find the pair."""
+    """The place of the worst pair, and guesses for it. Each pair has a function of its own. With
+    several pairs, half of the outputs serve to find the pair."""
     worst = 0
     if len(pairs) > 1:
         outputs //= 2
         each = outputs // len(pairs)
-        found = [_pilot(draw, pair, profile, outputs=each, trials=trials) for pair in pairs]
+        found = [
+            _pilot(draw, pair, profile, outputs=each, trials=trials)
+            for draw, pair in zip(draws, pairs, strict=True)
+        ]
         reached = [one[0][1] if one else -math.inf for one in found]
         worst = reached.index(max(reached))
+    draw = draws[worst]
     guesses = _pilot(draw, pairs[worst], profile, outputs=outputs, trials=trials)
     if not guesses:
         raise InvalidArgument(f"the mechanism raised in each call: {_failure(draw, pairs[worst])}")

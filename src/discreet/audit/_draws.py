@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.accounting import PrivacyLoss
+from discreet.audit._outputs import layout
 from discreet.audit._replay import Run
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, Door, Mechanism, release_through
@@ -49,7 +50,8 @@ def draw_of(mechanism: object) -> Draw:
 
     A mechanism of this library takes a `Bounded` as its dataset. It draws through an insecure door
     that charges no ledger. A function takes the dataset, or the dataset and the number of outputs.
-    An exception of a function of one argument is an output, since an analyst sees it.
+    An exception of a function of one argument is an output, since an analyst sees it. Arrays of two
+    layouts are refused; so make a function of its own for each pair.
     """
     if callable(getattr(mechanism, "privacy_loss", None)) and not isinstance(mechanism, type):
         if not callable(getattr(mechanism, "sample", None)):
@@ -64,7 +66,7 @@ def draw_of(mechanism: object) -> Draw:
             "of a dataset and a number of outputs, or a mechanism such as DiscreteLaplace(2)"
         )
     if _arguments(mechanism) >= 2:
-        return lambda dataset, count: _of_length(mechanism(dataset, count), count)
+        return _in_batches(mechanism)
     return lambda dataset, count: _one_by_one(mechanism, dataset, count)
 
 
@@ -86,6 +88,23 @@ def _arguments(function: Callable[..., object]) -> int:
         return 1
     by_place = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
     return sum(one.kind in by_place and one.default is one.empty for one in parameters)
+
+
+def _in_batches(mechanism: Callable[..., object]) -> Draw:
+    known: set[str] = set()
+
+    def draw(dataset: Any, count: int) -> OutputList:  # Any: theirs
+        drawn = _of_length(mechanism(dataset, count), count)
+        known.add(layout(drawn))
+        if len(known) > 1:
+            raise InvalidArgument(
+                f"the mechanism returned {' and '.join(sorted(known))} for one pair of datasets. "
+                "An output must not depend on others that are drawn with it, and one output may "
+                "decide the type or the width of an array: return a list of outputs"
+            )
+        return drawn
+
+    return draw
 
 
 def _of_length(drawn: object, count: int) -> OutputList:

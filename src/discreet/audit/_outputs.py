@@ -1,7 +1,10 @@
 """Outputs of a mechanism as arrays: one label for each output, and the numbers inside it.
 
-Two outputs have the same label if they print alike. A label is a hash, so two different outputs
-may share one; an attack then loses a little power, and its bounds stay valid.
+Everything about an output depends on this output alone, and not on the others that were drawn with
+it: only then are labels and scores of independent outputs independent. One output may decide the
+type of a whole array, so numbers in arrays are compared by their values, as floats. A label is a
+hash, so two different outputs may share one; an attack then loses a little power, and its bounds
+stay valid.
 """
 
 import zlib
@@ -14,7 +17,9 @@ import numpy.typing as npt
 
 Labels = npt.NDArray[np.int64]
 NumberArray = npt.NDArray[np.float64]
+_Real = bool | int | float | np.bool_ | np.integer | np.floating
 
+_REAL = "biuf"  # kinds of arrays of real numbers
 _MOST_NUMBERS = 64  # of one output
 _LONGEST = 50
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -36,8 +41,10 @@ class Outputs:
     @staticmethod
     def of(drawn: Sequence[Any] | npt.NDArray[Any]) -> "Outputs":  # Any: outputs of any kind
         """From an array whose first axis counts outputs, or from a list of outputs."""
-        if isinstance(drawn, np.ndarray) and drawn.dtype.kind in "biuf" and drawn.ndim:
-            return _of_array(drawn.reshape(len(drawn), -1), drawn.dtype.kind)
+        if isinstance(drawn, np.ndarray) and drawn.dtype.kind in _REAL:
+            return _of_array(drawn.reshape(len(drawn), -1))
+        if isinstance(drawn, np.ndarray) and drawn.dtype.kind == "O":
+            return _of_objects(drawn)
         return _of_list(list(drawn))
 
     def wide(self, width: int) -> NumberArray:
@@ -58,16 +65,44 @@ def printed(output: Any) -> str:  # Any: any output
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def _of_array(rows: npt.NDArray[Any], kind: str) -> Outputs:
-    seed = np.uint64(zlib.crc32(f"{kind} {rows.shape[1]}".encode()))
+def layout(drawn: Sequence[Any] | npt.NDArray[Any]) -> str:
+    """The form that outputs have together: outputs in arrays of two forms can't be compared, since
+    one of them may decide the form of all."""
+    if not isinstance(drawn, np.ndarray):
+        return "a list"
+    kind = drawn.dtype.kind
+    named = {"U": "texts", "S": "bytes", **dict.fromkeys(f"{_REAL}O", "numbers or objects")}
+    shape = "".join(f" × {length}" for length in drawn.shape[1:])
+    return f"an array of {named.get(kind, drawn.dtype.name)}{shape}"
+
+
+def _of_array(rows: npt.NDArray[Any]) -> Outputs:
+    seed = np.uint64(zlib.crc32(f"{rows.shape[1]}".encode()))
     labels = np.full(len(rows), seed, dtype=np.uint64)
     numbers = rows.astype(np.float64)
-    bits = numbers.view(np.uint64) if kind == "f" else rows.astype(np.int64).view(np.uint64)
-    for column in bits.T:  # the finalizer of splitmix64 between columns
+    numbers[np.isnan(numbers)] = np.nan  # of whatever bits
+    for column in numbers.view(np.uint64).T:  # the finalizer of splitmix64 between columns
         labels = (labels ^ column) * _MIX
         labels ^= labels >> np.uint64(29)
     structures = np.full(len(rows), seed, dtype=np.uint64)
     return Outputs(labels.view(np.int64), structures.view(np.int64), numbers[:, :_MOST_NUMBERS])
+
+
+def _of_objects(drawn: npt.NDArray[Any]) -> Outputs:
+    """Those of numbers only are what they would be in an array of numbers."""
+    rows = drawn.reshape(len(drawn), -1)
+    is_real = np.array([all(isinstance(one, _Real) for one in row) for row in rows], dtype=bool)
+    floats = [[_as_float(one) for one in row] for row in rows[is_real]]
+    real = _of_array(np.array(floats, dtype=np.float64).reshape(len(floats), rows.shape[1]))
+    other = _of_list(list(drawn[~is_real]))
+    width = max(real.numbers.shape[1], other.numbers.shape[1])
+    found = Outputs(
+        *(np.empty(len(rows), np.int64) for _ in range(2)), np.empty((len(rows), width))
+    )
+    for part, at in ((real, is_real), (other, ~is_real)):
+        found.labels[at], found.structures[at] = part.labels, part.structures
+        found.numbers[at] = part.wide(width)
+    return found
 
 
 def _of_list(drawn: Sequence[Any]) -> Outputs:
@@ -91,7 +126,7 @@ def _plain(output: Any) -> Any:  # Any: any output
     if isinstance(output, np.generic):
         return output.item()
     if isinstance(output, np.ndarray):
-        return ("array", output.shape, *map(_plain, output.ravel().tolist()))
+        return (f"array {output.shape}", *map(_plain, output.ravel().tolist()))
     if isinstance(output, Mapping):
         return ("mapping", *((_plain(key), _plain(value)) for key, value in output.items()))
     if isinstance(output, tuple | list):

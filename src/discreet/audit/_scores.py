@@ -105,12 +105,14 @@ def _projection(one: Outputs, other: Outputs) -> tuple[str, Feature]:
 
 
 def _largest(outputs: Outputs) -> NumberArray:
-    return np.asarray(_filled(outputs.wide(max(1, outputs.numbers.shape[1]))).max(axis=1))
+    """Missing numbers are the smallest: how many there are depends on the other outputs."""
+    found = outputs.wide(max(1, outputs.numbers.shape[1]))
+    return np.asarray(_filled(found, missing=-_FAR).max(axis=1))
 
 
-def _filled(numbers: NumberArray) -> NumberArray:
-    """Finite numbers: a missing one is 0, an infinite one is the largest."""
-    return np.nan_to_num(numbers, posinf=_FAR, neginf=-_FAR).clip(-_FAR, _FAR)
+def _filled(numbers: NumberArray, missing: float = 0.0) -> NumberArray:
+    """Finite numbers: an infinite one is the largest."""
+    return np.nan_to_num(numbers, nan=missing, posinf=_FAR, neginf=-_FAR).clip(-_FAR, _FAR)
 
 
 def _lowest_bit(name: str, column: Feature) -> tuple[str, Feature]:

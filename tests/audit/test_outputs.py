@@ -1,0 +1,150 @@
+"""Labels and scores of an output depend on this output alone, not on others of its batch."""
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from discreet.audit import black_box
+from discreet.audit._outputs import Outputs, layout
+from discreet.audit._scores import learn_scores
+from discreet.errors import InvalidArgument
+from tests.audit.laws import generator
+
+ODD: list[Any] = [
+    *(None, True, 0.5, math.nan, -math.inf, 10**30, -(10**400), 2**63, -5),
+    *(1j, "b", Decimal(1), (7, 8, 9), [1.5] * 70, np.float32(0.1), np.ones((2, 2))),
+]
+NUMBERS: list[Any] = [-3, -2, -1, 0, 1, 2, 2**53 + 1]
+BATCHES: dict[str, list[Any]] = {
+    "numbers": NUMBERS,
+    "tuples": [(-1,), (-2, -3), (), (2, 0, 1)],
+    "texts": ["a", "b", ""],
+    "mixed": [None, 1, 2.5, "a", (1, 2)],
+}
+
+
+def objects(batch: list[Any]) -> Any:  # Any: an array
+    found = np.empty(len(batch), dtype=object)
+    found[:] = batch
+    return found
+
+
+def arrays(numbers: list[Any], odd: Any) -> list[Any]:  # Any: arrays
+    """The numbers as arrays of all types that one more output may give them."""
+    with np.errstate(over="ignore"):
+        found = [np.array(numbers), np.array(numbers, float), objects([*numbers, odd])]
+    if isinstance(odd, bool | int | float) and abs(odd) < 10**300:
+        found.append(np.array([*numbers, odd]))
+    return found
+
+
+def scores_of(batches: list[Any], count: int) -> list[list[Any]]:
+    """For each batch what all scores say of its first outputs."""
+    learning = [Outputs.of([(-1, -2), (-3,), -1, 2, (0, 1, 2)] * 20) for _ in range(2)]
+    known = learn_scores(learning[0], learning[1])
+    return [[score.of(Outputs.of(batch))[:count] for score in known] for batch in batches]
+
+
+def is_same(batches: list[Any], count: int) -> bool:
+    found = [Outputs.of(batch) for batch in batches]
+    for one in found[1:]:
+        if not np.array_equal(one.labels[:count], found[0].labels[:count]):
+            return False
+        if not np.array_equal(one.structures[:count], found[0].structures[:count]):
+            return False
+    scores = scores_of(batches, count)
+    return all(
+        np.array_equal(one, first, equal_nan=True)
+        for each in scores[1:]
+        for one, first in zip(each, scores[0], strict=True)
+    )
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+@pytest.mark.parametrize("name", BATCHES)
+def test_no_output_changes_another_one(name: str, odd: Any) -> None:
+    """In a list, and in an array of objects."""
+    batch = BATCHES[name]
+    assert is_same([batch, [*batch, odd]], len(batch))
+    assert is_same([objects(batch), objects([*batch, odd])], len(batch))
+
+
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_no_output_changes_numbers_in_an_array(odd: Any) -> None:
+    """Whatever type the array has because of it."""
+    assert is_same(arrays(NUMBERS, odd), len(NUMBERS))
+
+
+def test_rows_of_numbers_are_the_same_in_each_array() -> None:
+    rows = [[1, 2], [3, -4]]
+    batches = [np.array(rows), np.array(rows, float), np.array([*rows, [None, 1]])]
+    assert is_same(batches, 2)
+    assert len(set(Outputs.of(batches[2]).labels)) == 3
+
+
+def one_in_a_hundred(random: np.random.Generator, people: list[str]) -> bool:
+    return "ana" in people and random.random() < 0.01
+
+
+@pytest.mark.parametrize("odd", [None, math.nan, 0.5, "array"])
+def test_a_rare_output_does_not_give_its_batch_away(odd: float | None) -> None:
+    """The mechanisms satisfy delta 0.01, and an array of them shows which dataset it is of."""
+    random = generator()
+
+    def many(people: list[str], count: int) -> Any:  # Any: an array
+        found = [
+            odd if one_in_a_hundred(random, people) else int(random.integers(0, 3))
+            for _ in range(count)
+        ]
+        return objects(found) if odd == "array" else np.array(found)
+
+    audit = black_box(many, [(["ana", "ben"], ["ben"])], 0.001, delta=0.011, samples=3000)
+    assert not audit.is_refuted
+    audit = black_box(many, [(["ana", "ben"], ["ben"])], 0.001, delta=0.001, samples=30_000)
+    assert audit.is_refuted
+
+
+def test_a_rare_long_output_does_not_give_its_batch_away() -> None:
+    """The mechanism satisfies delta 0.01."""
+    random = generator()
+
+    def keys(people: list[str]) -> tuple[int, ...]:
+        number = -int(random.integers(1, 4))
+        return (number,) * (3 if one_in_a_hundred(random, people) else 1)
+
+    assert not black_box(
+        keys, [(["ana", "ben"], ["ben"])], 0.001, delta=0.011, samples=3000
+    ).is_refuted
+
+
+@pytest.mark.parametrize(
+    ("usual", "odd"),
+    [
+        (np.zeros(500), np.array(["0"] * 500)),
+        (np.zeros((500, 2)), np.zeros((500, 3))),
+        (np.zeros(500), np.zeros((500, 1))),
+        (np.array(["a"] * 500), objects(["a"] * 500)),
+        (np.zeros(500), [0.0] * 500),
+        (np.zeros(500, "M8[s]"), np.zeros(500, "M8[D]")),
+    ],
+)
+def test_arrays_of_two_layouts_are_refused(usual: Any, odd: Any) -> None:
+    """One output may decide the layout of an array, and no output alone can be told from it."""
+    assert layout(usual) != layout(odd)
+    left = [True] * 3 + [False]  # the pilot draws four times
+
+    def draw(_: object, count: int) -> Any:  # Any: an array
+        return (usual if not left or left.pop(0) else odd)[:count]
+
+    with pytest.raises(InvalidArgument, match="return a list of outputs"):
+        black_box(draw, [(0, 1)], 1, samples=300)
+
+
+def test_each_pair_may_have_a_layout_of_its_own() -> None:
+    def draw(people: list[int], count: int) -> Any:  # Any: an array
+        return np.zeros((count, len(people) // 2))
+
+    black_box(draw, [([1, 2], [1, 2, 3]), ([1] * 4, [1] * 5)], 1, samples=300)
