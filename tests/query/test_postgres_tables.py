@@ -18,7 +18,7 @@ from discreet.ledger import Kind
 from discreet.query import _engine
 from discreet.query._compiled_plan import prepare
 from discreet.query._postgres_address import address_of, is_address
-from discreet.query._postgres_table import connected
+from discreet.query._postgres_table import PostgresTable, connected
 from discreet.query._source import kinds, place_of, source_of
 from tests.ledger import postgres
 from tests.query import postgres_tables
@@ -198,6 +198,16 @@ def _full(name: str) -> str:
     return url(name, role)
 
 
+def _foreign_child(name: str) -> str:
+    run(
+        f"CREATE FOREIGN DATA WRAPPER {name}w",
+        f"CREATE SERVER {name}s FOREIGN DATA WRAPPER {name}w",
+        f"CREATE TABLE {name}c () INHERITS ({name})",
+        f"CREATE FOREIGN TABLE {name}f () INHERITS ({name}c) SERVER {name}s",
+    )
+    return url(name)
+
+
 def _by_password(name: str) -> str:
     role = f"{postgres_tables.reader()}_secret"
     run(f"DROP ROLE IF EXISTS {role}", f"CREATE ROLE {role} LOGIN PASSWORD 'right'")
@@ -214,6 +224,7 @@ def _by_password(name: str) -> str:
     ("change", "why"),
     [
         (_view, "no table that stores rows"),
+        (_foreign_child, "no table that stores rows"),
         (_with_policies, "row security"),
         (_writable, "may change"),
         (_writable_column, "may change"),
@@ -288,6 +299,62 @@ def test_no_end_of_a_type_makes_a_day_fail(kind: str) -> None:
     asked: Any = table.question("SELECT SUM(MONTH(days)), COUNT(days) FROM t")
     with _engine.opened(table.source) as engine:
         prepare(asked.plan, table.source, engine).compute(None)
+
+
+def test_a_label_is_read_without_its_owners_cast() -> None:
+    name = postgres_tables.new_name()
+    run(f"CREATE TYPE {name}e AS ENUM ('a', 'b')", f"CREATE DOMAIN {name}d AS {name}e")
+    run(
+        f"CREATE FUNCTION {name}f({name}e) RETURNS text LANGUAGE plpgsql IMMUTABLE AS "
+        "$$ BEGIN RAISE EXCEPTION 'no'; END $$",
+        f"CREATE CAST ({name}e AS text) WITH FUNCTION {name}f({name}e)",
+        f"CREATE TABLE {name} (person int8, mood {name}e, other {name}d)",
+        f"INSERT INTO {name} VALUES (1, 'a', 'b'), (2, NULL, NULL)",
+        f"GRANT SELECT ON {name} TO {postgres_tables.reader()}",
+    )
+    source: Any = source_of(url(name), [])
+    with source.rows(["mood", "other"]) as rows, connected(source.at) as connection:
+        found = connection.execute(rows.selected(connection)).fetchall()
+    assert found == [("a", "b"), (None, None)]
+
+
+SETTINGS = {
+    "search_path": "odd, pg_catalog",
+    **dict.fromkeys(("statement_timeout", "lock_timeout", "transaction_timeout"), "'50s'"),
+    "timezone": "'Asia/Tokyo'",
+    "datestyle": "'German'",
+    "extra_float_digits": "-15",
+    "bytea_output": "escape",
+    "standard_conforming_strings": "off",
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_no_setting_of_the_role_decides(name: str) -> None:
+    role = f"{postgres_tables.reader()}_{name}"
+    place = made()
+    run(
+        f"DROP ROLE IF EXISTS {role}",
+        f"CREATE ROLE {role} LOGIN",
+        "CREATE SCHEMA IF NOT EXISTS odd",
+        "CREATE OR REPLACE FUNCTION odd.set_config(text, text, boolean) RETURNS text LANGUAGE sql "
+        "AS $$ SELECT 'ignored'::text $$",
+        f"GRANT USAGE ON SCHEMA odd TO {role}",
+        f"GRANT SELECT ON {place} TO {role}",
+    )
+    try:
+        run(f"ALTER ROLE {role} SET {name} = {SETTINGS[name]}")
+    except import_module("psycopg").errors.UndefinedObject:
+        pytest.skip("an older server, which lacks this setting")
+    here, there = (source_of(url(place, user), []) for user in (None, role))
+    assert isinstance(there, PostgresTable)
+    assert isinstance(here, PostgresTable)
+    found = []
+    for one in (here, there):
+        with connected(one.at) as connection:
+            row = connection.execute("SELECT pg_catalog.current_setting(%s)", (name,)).fetchone()
+            found.append(row)
+    assert found[1] == found[0]
 
 
 TEXT_KINDS = ("text", "varchar", "char(10000000)")

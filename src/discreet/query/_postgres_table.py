@@ -17,6 +17,7 @@ from discreet.query._postgres_address import PostgresAddress
 LEAST_VERSION = 16
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _SETTINGS = {
+    "search_path": "pg_catalog",  # first, so that no later name is another schema's
     "TimeZone": "UTC",
     "DateStyle": "ISO, YMD",
     "IntervalStyle": "postgres",
@@ -24,16 +25,19 @@ _SETTINGS = {
     "client_encoding": "UTF8",
     "extra_float_digits": "1",
     "standard_conforming_strings": "on",
-    "search_path": "pg_catalog",
     "row_security": "off",  # an error where a policy hides rows
     "work_mem": "64MB",
     "jit": "off",  # it takes longer than most questions
     "statement_timeout": "1h",
     "lock_timeout": "60s",
     "idle_in_transaction_session_timeout": "0",
+    "transaction_timeout": "0",
     "client_connection_check_interval": "10s",  # so that a client's end stops the question
 }
+_NEWER = {"transaction_timeout": 170_000}  # settings that older servers don't have
+_SET = "SELECT pg_catalog.set_config(%s, %s, TRUE)"
 _CONNECT_SECONDS = 10
+_LABEL = '(CASE WHEN {0} IS NOT NULL THEN concat({0}) END) COLLATE "C"'  # a cast may be the owner's
 _LONGEST_TEXT = 1 << 20  # bytes; some functions of the server fail for texts of 64 MiB
 _SHORT_TEXT = (
     f'(CASE WHEN octet_length({{0}}::text) <= {_LONGEST_TEXT} THEN {{0}}::text END) COLLATE "C"'
@@ -50,7 +54,7 @@ _KINDS = {
     "varchar": (pa.string(), _SHORT_TEXT),
     "bpchar": (pa.string(), _SHORT_TEXT),
     "uuid": (pa.string(), '{}::text COLLATE "C"'),
-    "enum": (pa.string(), '{}::text COLLATE "C"'),
+    "enum": (pa.string(), _LABEL),
     "date": (pa.date32(), "{}"),
     "timestamp": (pa.timestamp("us"), "{}"),
     "timestamptz": (pa.timestamp("us", "UTC"), "({} AT TIME ZONE 'UTC')"),
@@ -60,8 +64,11 @@ _TABLE = """
       has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
         OR has_any_column_privilege(c.oid, 'INSERT, UPDATE') AS writes,
       (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS is_super,
-      EXISTS (SELECT FROM pg_partition_tree(c.oid) AS p JOIN pg_class AS k ON k.oid = p.relid
-        WHERE k.relkind NOT IN ('r', 'p')) AS is_foreign,
+      EXISTS (
+        WITH RECURSIVE parts(oid) AS (
+          SELECT c.oid UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN parts ON inhparent = oid
+        ) SELECT FROM parts JOIN pg_class AS k USING (oid) WHERE k.relkind NOT IN ('r', 'p')
+      ) AS is_foreign,
       current_user::text
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE n.nspname = $1 AND c.relname = $2
@@ -139,9 +146,11 @@ def connected(at: PostgresAddress) -> Iterator[Any]:  # Any: psycopg's own
         )
     try:
         _check_server(connection, at)
-        connection.execute(_BEGIN)
-        for name, value in _SETTINGS.items():
-            connection.execute("SELECT set_config(%s, %s, TRUE)", (name, value))
+        with _named(at):
+            connection.execute(_BEGIN)
+            for name, value in _SETTINGS.items():
+                if connection.info.server_version >= _NEWER.get(name, 0):
+                    connection.execute(_SET, (name, value))
         yield connection
     finally:
         connection.close()
@@ -179,6 +188,7 @@ def _reason(cause: Any) -> str:  # Any: psycopg's errors
         "password": "its server refuses the password; give it in PGPASSWORD or ~/.pgpass",
         "too many": "its server has no connection left; try again later",
         "does not exist": "there is no such database or role",
+        "due to": "a time limit of its server or role is too short for a question",
         "remaining connection slots": "its server has no connection left; try again later",
     }
     return next((why for sign, why in reasons.items() if sign in text), "no server answers there")
