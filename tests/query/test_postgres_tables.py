@@ -18,7 +18,7 @@ from discreet.ledger import Kind
 from discreet.query import _engine
 from discreet.query._compiled_plan import prepare
 from discreet.query._postgres_address import address_of, is_address
-from discreet.query._postgres_table import PostgresTable, connected
+from discreet.query._postgres_table import PostgresRows, PostgresTable, connected
 from discreet.query._source import kinds, place_of, source_of
 from tests.ledger import postgres
 from tests.query import postgres_tables
@@ -141,6 +141,8 @@ OTHER_USER = AT.replace("reader", "other")
         (declaration(AT, more='format = "csv"'), "only a file has it"),
         (declaration(AT, more='delimiter = ";"'), "only a file has it"),
         (declaration("postgresql://host/shop"), "reads postgresql://"),
+        (declaration("postgresql://one:1,other:2/shop?table=a.b"), "reads postgresql://"),
+        (declaration("postgresql://u:secret/x@host/shop?table=a.b"), "reads postgresql://"),
         (
             declaration(AT) + declaration(OTHER_USER, name="b", ledger="b.ledger"),
             "one dataset has one budget",
@@ -232,7 +234,7 @@ def _by_password(name: str) -> str:
         (_full, "no connection left"),
         (_by_password, "refuses the password"),
         (lambda name: url(name, "postgres"), "may change"),
-        (lambda name: url(name, "nobody_of_this_name"), "no such database or role"),
+        (lambda name: url(name, "nobody_of_this_name"), "no such database, role or table"),
         (lambda name: url(f"{name}x"), "has no table"),
         (lambda _: "postgresql://reader@127.0.0.1:1/x?table=a.b", "no server answers"),
     ],
@@ -363,11 +365,11 @@ TEXT_KINDS = ("text", "varchar", "char(10000000)")
 @pytest.mark.parametrize("kind", TEXT_KINDS)
 def test_no_longer_text_is_read_than_the_server_can_compute_with(kind: str) -> None:
     name = made(f"person {kind}, days int4")
-    run(f"INSERT INTO {name} SELECT repeat('é', n), 1 FROM unnest(ARRAY[5, 524288, 524289]) AS n")
+    run(f"INSERT INTO {name} SELECT repeat('é', n), 1 FROM unnest(ARRAY[5, 32768, 32769]) AS n")
     source: Any = source_of(url(name), [])
     with source.rows(["person"]) as rows, connected(source.at) as connection:
         found = connection.execute(rows.selected(connection)).fetchall()
-    assert [one and len(one) for (one,) in found] == [5, 1 << 19, None]
+    assert [one and len(one) for (one,) in found] == [5, 1 << 15, None]
 
 
 @pytest.mark.long
@@ -395,58 +397,63 @@ def test_a_domain_is_read_as_its_base() -> None:
 
 
 @contextmanager
-def waiting(name: str, then: Callable[[int], None]) -> Iterator[threading.Thread]:
-    """A lock on the table, for which a question must wait; once one does, its server process gets
-    what follows."""
-    connect = import_module("psycopg").connect
-    with connect(postgres_tables.owner(), autocommit=False) as owner:
-        owner.execute(f"LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE")
+def waiting(
+    kind: str, then: Callable[[int], None], patch: pytest.MonkeyPatch | None = None
+) -> Iterator[None]:
+    """Once a server process of the reader waits for an event of this kind, it gets what follows.
+    With a patch, each row is read in a minute."""
+    if patch is not None:
+        slow = PostgresRows.selected
+        patch.setattr(
+            PostgresRows,
+            "selected",
+            lambda *given: f"SELECT * FROM ({slow(*given)}) AS r WHERE pg_sleep(60) IS NOT NULL",
+        )
 
-        def act() -> None:
-            with connect(postgres_tables.owner(), autocommit=True) as other:
-                for _ in range(600):
-                    found = other.execute(
-                        "SELECT pid FROM pg_stat_activity "
-                        "WHERE wait_event_type = 'Lock' AND usename = %s",
-                        (postgres_tables.reader(),),
-                    ).fetchone()
-                    if found:
-                        then(found[0])
-                        return
-                    time.sleep(0.05)
+    def act() -> None:
+        with import_module("psycopg").connect(postgres_tables.owner(), autocommit=True) as other:
+            for _ in range(600):
+                found = other.execute(
+                    "SELECT pid FROM pg_stat_activity WHERE wait_event_type = %s AND usename = %s",
+                    (kind, postgres_tables.reader()),
+                ).fetchone()
+                if found:
+                    then(found[0])
+                    return
+                time.sleep(0.05)
 
-        thread = threading.Thread(target=act)
-        thread.start()
-        try:
-            yield thread
-        finally:
-            thread.join()
-            owner.rollback()
+    thread = threading.Thread(target=act)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
 
 
-def test_a_server_that_ends_in_mid_question_leaves_it_paid_and_says_nothing() -> None:
+def test_a_server_that_ends_in_mid_question_leaves_it_paid_and_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     name = made()
     table = table_of(url(name))
 
     def end(process: int) -> None:
         run(f"SELECT pg_terminate_backend({process})")
 
-    with waiting(name, end), pytest.raises(ComputationFailed) as failure:
+    with waiting("Timeout", end, monkeypatch), pytest.raises(ComputationFailed) as failure:
         table.sql(COUNT, epsilon=1)
     assert "terminat" not in str(failure.value)
     assert name not in str(failure.value)
     assert charges(table) == 1
 
 
-def test_ctrl_c_cancels_the_statement_in_the_server() -> None:
-    name = made()
-    table = table_of(url(name))
+def test_ctrl_c_cancels_the_statement_in_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = table_of(url(made()))
 
     def interrupt(process: int) -> None:
         del process
         os.kill(os.getpid(), signal.SIGINT)
 
-    with waiting(name, interrupt), pytest.raises(KeyboardInterrupt):
+    with waiting("Timeout", interrupt, monkeypatch), pytest.raises(KeyboardInterrupt):
         table.sql(COUNT, epsilon=1)
     with import_module("psycopg").connect(postgres_tables.owner()) as owner:
         left = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s AND state = 'active'"
@@ -459,15 +466,48 @@ def test_rows_that_a_subquery_computes_one_by_one_are_asked() -> None:
     assert table.sql(text, epsilon=9).to_pandas()["n"][0] > 0
 
 
-def test_a_column_that_goes_after_the_check_fails_without_an_answer() -> None:
+CHANGES = (
+    *("TRUNCATE {0}", "DROP TABLE {0}", "ALTER TABLE {0} DROP COLUMN days"),
+    *("ALTER TABLE {0} RENAME TO {0}x", "ALTER TABLE {0} ALTER days TYPE text"),
+)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_no_table_changes_between_the_charge_and_the_answer(change: str) -> None:
     name = made()
     table = table_of(url(name))
-    asked: Any = table.question("SELECT SUM(days) FROM t")
+    asked: Any = table.question(COUNT)
+    refused = import_module("psycopg").errors.LockNotAvailable
     with _engine.opened(table.source) as engine:
         ready = prepare(asked.plan, table.source, engine)
-        run(f"ALTER TABLE {name} DROP COLUMN days")
-        with pytest.raises(DeclarationError, match="has no column 'days' any more"):
-            ready.compute(None)
+        with pytest.raises(refused):
+            run(f"SET lock_timeout = '50ms'; {change.format(name)}")
+        assert sum(next(iter(ready.compute(None).values()))) == 45
+
+
+def test_a_load_that_is_under_way_is_waited_for() -> None:
+    name = made()
+    table = table_of(url(name))
+    asked: Any = table.question(COUNT)
+    with import_module("psycopg").connect(postgres_tables.owner()) as load:
+        load.execute(f"TRUNCATE {name}")
+        load.execute(f"INSERT INTO {name} SELECT n, 1 FROM generate_series(1, 30) AS n")
+
+        def commit(_: int) -> None:
+            load.commit()
+
+        with waiting("Lock", commit), _engine.opened(table.source) as engine:
+            found = prepare(asked.plan, table.source, engine).compute(None)
+    assert sum(next(iter(found.values()))) == 30
+
+
+def test_a_role_that_may_read_some_columns_only_is_refused() -> None:
+    name = made(is_granted=False)
+    run(f"GRANT SELECT (person, days) ON {name} TO {postgres_tables.reader()}")
+    table = table_of(url(name))
+    with pytest.raises(DiscreetError, match="may not read all columns"):
+        table.sql(COUNT, epsilon=1)
+    assert charges(table) == 0
 
 
 @pytest.mark.parametrize(

@@ -130,5 +130,5 @@ def _arrow(columns: Any, rows: list[tuple[Any, ...]]) -> pa.Table:  # Any: psyco
 @contextmanager
 def opened(table: PostgresTable) -> Iterator[PostgresEngine]:
     """An engine where this table is. Ctrl-C cancels its statement."""
-    with connected(table.at) as connection:
+    with connected(table.at, is_locked=True) as connection:
         yield PostgresEngine(connection, table.at.database)

@@ -35,6 +35,7 @@ _SETTINGS = {
     "client_connection_check_interval": "10s",  # so that a client's end stops the question
 }
 _NEWER = {"transaction_timeout": 170_000}  # settings that older servers don't have
+_WAIT = f"SET LOCAL lock_timeout = '{_SETTINGS['lock_timeout']}'"
 _SET = "SELECT pg_catalog.set_config(%s, %s, TRUE)"
 _CONNECT_SECONDS = 10
 _LABEL = '(CASE WHEN {0} IS NOT NULL THEN concat({0}) END) COLLATE "C"'  # a cast may be the owner's
@@ -127,13 +128,16 @@ class PostgresRows:
                 raise DeclarationError(f"{self.table.label} has no column {name!r} any more")
             column = _quoted(name)
             made.append(f"{kind[1].format(column)} AS {column}")
-        place = f"{_quoted(self.table.at.schema)}.{_quoted(self.table.at.name)}"
-        return f"SELECT {', '.join(made)} FROM {place}"  # noqa: S608  # names, quoted
+        return f"SELECT {', '.join(made)} FROM {_place(self.table.at)}"  # noqa: S608  # names, quoted
 
 
 @contextmanager
-def connected(at: PostgresAddress) -> Iterator[Any]:  # Any: psycopg's own
-    """A connection with an open transaction: one snapshot, which can only read."""
+def connected(at: PostgresAddress, *, is_locked: bool = False) -> Iterator[Any]:  # Any: psycopg's
+    """A connection with an open transaction: one snapshot, which can only read.
+
+    A table that is locked can't be emptied or changed meanwhile: TRUNCATE also removes rows from
+    snapshots that were there before. So the lock comes first; it needs no snapshot.
+    """
     try:
         import psycopg
     except ModuleNotFoundError:
@@ -148,6 +152,9 @@ def connected(at: PostgresAddress) -> Iterator[Any]:  # Any: psycopg's own
         _check_server(connection, at)
         with _named(at):
             connection.execute(_BEGIN)
+            if is_locked:
+                connection.execute(_WAIT)
+                connection.execute(f"LOCK TABLE {_place(at)} IN ACCESS SHARE MODE")
             for name, value in _SETTINGS.items():
                 if connection.info.server_version >= _NEWER.get(name, 0):
                     connection.execute(_SET, (name, value))
@@ -187,7 +194,9 @@ def _reason(cause: Any) -> str:  # Any: psycopg's errors
     reasons = {
         "password": "its server refuses the password; give it in PGPASSWORD or ~/.pgpass",
         "too many": "its server has no connection left; try again later",
-        "does not exist": "there is no such database or role",
+        "does not exist": "there is no such database, role or table",
+        "permission": "its role may not read all columns of the table: GRANT SELECT ON the table",
+        "lock timeout": "another session changes the table; try again later",
         "due to": "a time limit of its server or role is too short for a question",
         "remaining connection slots": "its server has no connection left; try again later",
     }
@@ -230,7 +239,7 @@ def _check_table(at: PostgresAddress, found: tuple[Any, ...]) -> None:  # Any: c
         raise DeclarationError(
             f"the role {role} may change {name}; name one that may only read: "
             f"CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA {_quoted(at.schema)} TO reader; "
-            f"GRANT SELECT ON {_quoted(at.schema)}.{_quoted(at.name)} TO reader"
+            f"GRANT SELECT ON {_place(at)} TO reader"
         )
 
 
@@ -242,6 +251,10 @@ def _kind(name: str, modifier: int) -> tuple[pa.DataType, str] | None:
         if precision <= 38 and scale <= precision:
             return pa.decimal128(38, scale), f"nullif({{}}, 'NaN')::numeric(38, {scale})"
     return pa.string(), 'trim_scale({})::text COLLATE "C"'
+
+
+def _place(at: PostgresAddress) -> str:
+    return f"{_quoted(at.schema)}.{_quoted(at.name)}"
 
 
 def _quoted(name: str) -> str:
