@@ -39,7 +39,7 @@ _WAIT = f"SET LOCAL lock_timeout = '{_SETTINGS['lock_timeout']}'"
 _SET = "SELECT pg_catalog.set_config(%s, %s, TRUE)"
 _CONNECT_SECONDS = 10
 _LABEL = '(CASE WHEN {0} IS NOT NULL THEN concat({0}) END) COLLATE "C"'  # a cast may be the owner's
-_LONGEST_TEXT = 1 << 20  # bytes; some functions of the server fail for texts of 64 MiB
+_LONGEST_TEXT = 1 << 16  # bytes; some functions of the server fail for 64 MiB, and all take time
 _SHORT_TEXT = (
     f'(CASE WHEN octet_length({{0}}::text) <= {_LONGEST_TEXT} THEN {{0}}::text END) COLLATE "C"'
 )
