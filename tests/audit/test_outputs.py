@@ -90,7 +90,7 @@ def one_in_a_hundred(random: np.random.Generator, people: list[str]) -> bool:
 
 
 @pytest.mark.parametrize("odd", [None, math.nan, 0.5, "array"])
-def test_a_rare_output_does_not_give_its_batch_away(odd: float | None) -> None:
+def test_a_rare_output_does_not_give_its_batch_away(odd: float | str | None) -> None:
     """The mechanisms satisfy delta 0.01, and an array of them shows which dataset it is of."""
     random = generator()
 

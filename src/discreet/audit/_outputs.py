@@ -96,13 +96,11 @@ def _of_objects(drawn: npt.NDArray[Any]) -> Outputs:
     real = _of_array(np.array(floats, dtype=np.float64).reshape(len(floats), rows.shape[1]))
     other = _of_list(list(drawn[~is_real]))
     width = max(real.numbers.shape[1], other.numbers.shape[1])
-    found = Outputs(
-        *(np.empty(len(rows), np.int64) for _ in range(2)), np.empty((len(rows), width))
-    )
+    labels, structures = np.empty((2, len(rows)), np.int64)
+    numbers = np.empty((len(rows), width))
     for part, at in ((real, is_real), (other, ~is_real)):
-        found.labels[at], found.structures[at] = part.labels, part.structures
-        found.numbers[at] = part.wide(width)
-    return found
+        labels[at], structures[at], numbers[at] = part.labels, part.structures, part.wide(width)
+    return Outputs(labels, structures, numbers)
 
 
 def _of_list(drawn: Sequence[Any]) -> Outputs:
