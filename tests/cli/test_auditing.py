@@ -41,6 +41,36 @@ def test_the_exit_code_says_whether_the_claim_is_refuted(
     assert str(Path.cwd()) not in sys.path
 
 
+LATE = """
+def late(people):
+    if people:
+        import {0}_noise
+    return 0
+
+def lost(people):
+    import sys
+    sys.path.clear()
+    return 0
+
+pairs = [([1], [])]
+"""
+
+
+@pytest.mark.parametrize("name", ["late", "lost"])
+def test_a_function_may_import_when_it_is_called(run: Run, place: str, name: str) -> None:
+    """An error of an import would be an output, and tell the datasets apart."""
+    Path(f"{place}.py").write_text(LATE.format(place), encoding="utf-8")
+    Path(f"{place}_noise.py").write_text("", encoding="utf-8")
+    before = list(sys.path)
+    try:
+        options = ("--epsilon", "0.1", "--samples", "2000")
+        ended = run("audit", f"{place}:{name}", f"{place}:pairs", *options)
+    finally:
+        sys.path[:] = before
+        sys.modules.pop(f"{place}_noise", None)
+    assert (ended.code, ended.out[:11]) == (0, "not refuted")
+
+
 def test_json_and_the_report_say_the_same(run: Run, place: str) -> None:
     options = ("--epsilon", "0.2", "--samples", "5000", "--json", "--html", "audit.html")
     ended = run("audit", f"{place}:count", f"{place}:pairs", *options)

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
@@ -80,8 +80,8 @@ def audit(
     from discreet.audit._black_box import CONFIDENCE, black_box_in_steps
 
     claimed = epsilon if claim is None else _loss(claim)
-    function, datasets = _imported(mechanism), _imported(pairs)
-    with progress("drawing outputs") as advance:
+    with _current_folder(), progress("drawing outputs") as advance:
+        function, datasets = _imported(mechanism), _imported(pairs)
         found = black_box_in_steps(
             function,
             datasets,  # type: ignore[arg-type]  # checked by the audit
@@ -109,15 +109,14 @@ def _loss(text: str) -> "PrivacyLoss":
 
 
 def _imported(place: str) -> object:
-    """The object of this name in a module, which may lie in the current folder."""
+    """The object of this name in a module."""
     module, _, name = place.partition(":")
     if not (module and name):
         raise typer.BadParameter(f"{place!r}: give MODULE:NAME, such as release:noisy_count")
-    with _current_folder():
-        try:
-            found = import_module(module)
-        except ModuleNotFoundError as error:
-            raise typer.BadParameter(f"{place!r}: {error}") from None
+    try:
+        found = import_module(module)
+    except ModuleNotFoundError as error:
+        raise typer.BadParameter(f"{place!r}: {error}") from None
     if not hasattr(found, name):
         raise typer.BadParameter(f"{place!r}: the module {module} has no {name}")
     return getattr(found, name)
@@ -125,9 +124,11 @@ def _imported(place: str) -> object:
 
 @contextmanager
 def _current_folder() -> Iterator[None]:
+    """Import from the current folder, also while a function runs: its imports may come late."""
     folder = str(Path.cwd())
     sys.path.insert(0, folder)
     try:
         yield
     finally:
-        sys.path.remove(folder)
+        with suppress(ValueError):  # the user's code may change the path
+            sys.path.remove(folder)
