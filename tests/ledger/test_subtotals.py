@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from discreet._budget import Limit, Request
 from discreet.accounting import PrivacyLoss, Pure, Term
-from discreet.errors import BudgetExceeded, DiscreetError, LedgerDamaged
-from discreet.ledger import Kind, Ledger, _entries, _subtotals
+from discreet.errors import BudgetExceeded, DiscreetError, InvalidArgument, LedgerDamaged
+from discreet.ledger import Kind, Ledger, _decisions, _entries, _subtotals
 from discreet.ledger._chain import next_state
 from discreet.ledger._entries import Row
 from discreet.ledger._facts import Fact, Link, Subtotal
@@ -213,6 +213,32 @@ def test_sums_of_many_terms_are_written_rarely(tmp_path: Path) -> None:
     assert len(numbers) <= 6
     assert all(3 * a <= 2 * b for a, b in itertools.pairwise(numbers))
     assert Ledger.open(tmp_path / "x").spent().total == total_of(ledger)
+
+
+HUGE = PrivacyLoss(((Pure(0), 6 * 10**999),))
+
+
+def test_counts_whose_sum_can_not_be_written_are_refused(tmp_path: Path) -> None:
+    """They cost nothing, so the filter admits any number of them."""
+    ledger = made(tmp_path / "x")
+    with pytest.raises(InvalidArgument, match="above 10.900"):
+        pay(ledger, HUGE)
+    for _ in range(2 * EVERY):
+        pay(ledger, PrivacyLoss(((Pure(0), 10**900),)))
+    assert ledger.spent().total.terms == ((Pure(0), 2 * EVERY * 10**900),)
+    assert subtotals(ledger)
+
+
+def test_a_subtotal_that_can_not_be_written_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As for charges of an earlier version; each charge is recorded all the same."""
+    monkeypatch.setattr(_decisions, "_MOST_TIMES", 10**1000)
+    ledger = made(tmp_path / "x")
+    for _ in range(2 * EVERY):
+        pay(ledger, HUGE)
+    assert subtotals(ledger) == []
+    Ledger.open(tmp_path / "x").verify()
 
 
 def test_a_subtotal_is_recorded_with_its_charge_or_not_at_all(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from discreet.ledger._facts import (
 from discreet.ledger._store import Transaction
 from discreet.ledger._views import FilterUse, refusal
 
+_MOST_TIMES = 10**900  # a privacy loss takes counts below 10^1000, so sums of charges fit
 _FAILED = (
     "a computation failed after it was paid, and the ledger is locked: its owner finds the cause "
     "in the log 'discreet.owner', then calls ledger.unlock(reason, by) or `discreet unlock`"
@@ -109,6 +110,8 @@ def loss_of(loss: PrivacyLoss | Term) -> PrivacyLoss:
 
 def _storable(loss: PrivacyLoss) -> PrivacyLoss:
     """The loss as it is read from storage, which must equal the given one."""
+    if any(count > _MOST_TIMES for _, count in loss.terms):
+        raise InvalidArgument("this privacy loss has a count above 10^900: give a smaller one")
     try:
         read = PrivacyLoss.from_json(loss.to_json())
     except (ValueError, TypeError, AttributeError) as mistake:
