@@ -15,9 +15,11 @@ import pytest
 
 import discreet as dp
 from discreet.errors import DeclarationError, InvalidArgument
+from discreet.ledger import Kind
 from discreet.query import Table, _engine
 from discreet.query._columns import ColumnType
 from discreet.query._conversion import declarable
+from tests.query import postgres_tables
 from tests.query.kit import without_noise
 
 ZONES = [
@@ -147,6 +149,37 @@ def test_the_engine_knows_the_zones_of_python() -> None:
             found = engine.run(statement, rows).column("day").to_pylist()
             there = [one.astimezone(ZoneInfo(zone)).date() for one in instants]
             assert found == there
+
+
+@pytest.mark.parametrize("source", ["here", "texts", "subquery", "server", "server's texts"])
+@pytest.mark.parametrize("zone", ["localtime", "Mars/Base", "CET"])
+def test_a_zone_that_the_engine_does_not_know_is_refused_before_the_charge(
+    source: str, zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python's zones are the host's, and those of an engine are its own."""
+    monkeypatch.setattr("discreet.query._columns.available_timezones", lambda: {zone})
+    at = ["2024-03-31T23:30:00Z"] if source == "texts" else pa.array(MOMENTS[:1])
+    rows: object = pa.table({"who": [1], "at": at})
+    if source.startswith("server"):
+        name = postgres_tables.new_name()
+        kind = "text" if source.endswith("texts") else "timestamptz"
+        postgres_tables.run(
+            f"CREATE TABLE {name} (who int8, at {kind})",
+            f"GRANT SELECT ON {name} TO {postgres_tables.reader()}",
+        )
+        rows = postgres_tables.url(name)
+    unit = dp.Unit("who")
+    ledger = dp.Ledger.in_memory(unit=unit, limit=dp.Limit(epsilon=1))
+    columns = {"at": dp.Column.date(FIRST, LAST, zone=zone)}
+    table = Table(rows, name="t", unit=unit, columns=columns, rows=2, ledger=ledger)
+    part = "SELECT who, at FROM t"
+    named = "t" if source != "subquery" else f"({part} UNION ALL {part}) AS s"
+    if zone == "CET" and not source.startswith("server"):
+        table.sql(f"SELECT COUNT(at) FROM {named}", epsilon=1)
+        return
+    with pytest.raises(DeclarationError, match="doesn't know the days of the time zone"):
+        table.sql(f"SELECT COUNT(at) FROM {named}", epsilon=1)
+    assert all(entry.kind is not Kind.CHARGE for entry in ledger.history())
 
 
 def test_a_zone_is_named_where_it_is_needed_and_nowhere_else() -> None:

@@ -21,7 +21,7 @@ from ibis.backends.sql.datatypes import DuckDBType
 from ibis.common.exceptions import IbisError
 
 from discreet.errors import Refused
-from discreet.query._engine_statement import EngineStatement
+from discreet.query._engine_statement import EngineStatement, check_zones
 
 # what the functions of `_engine` are here
 FUNCTIONS = {
@@ -82,11 +82,20 @@ class DuckdbEngine:
     def statement(self, expression: ir.Table) -> EngineStatement:
         """The expression as a statement, which any engine of this kind runs."""
         operation = expression.op()
+        check_zones(operation, self._knows)
         tables = {
             one.name: one.data.to_pyarrow(one.schema) for one in operation.find(ops.InMemoryTable)
         }
         constants = tuple(repr(one.value) for one in operation.find(ops.Literal))
         return EngineStatement(_text(operation.replace(_without_rows), constants), tables)
+
+    def _knows(self, zone: str) -> bool:
+        text = "SELECT timezone($1, TIMESTAMP '2000-01-01') IS NULL"
+        try:
+            self.connection.execute(text, [zone]).fetchall()
+        except duckdb.Error:
+            return False
+        return True
 
     def run(self, statement: EngineStatement, rows: object) -> pa.Table:
         """The statement's result over these rows, which replace the empty table. DuckDB turns

@@ -1,9 +1,12 @@
 """A statement of an engine, with the small public tables that it reads beside the rows."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+import ibis.expr.operations as ops
 import pyarrow as pa
+
+from discreet.errors import DeclarationError
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,3 +15,13 @@ class EngineStatement:
 
     text: str
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
+
+
+def check_zones(operation: ops.Relation, is_known: Callable[[str], bool]) -> None:
+    """Refuse a time zone that the engine doesn't know, which no table without rows shows."""
+    for node in operation.find(ops.ScalarUDF):
+        if node.__func_name__ == "discreet_local_day" and not is_known(zone := node.args[1].value):
+            raise DeclarationError(
+                f"the engine doesn't know the days of the time zone {zone!r}: name a city's, such "
+                "as 'Europe/Berlin', or 'UTC'"
+            )

@@ -17,7 +17,7 @@ import pyarrow as pa
 from ibis.common.exceptions import IbisError
 from psycopg import sql
 
-from discreet.query._engine_statement import EngineStatement
+from discreet.query._engine_statement import EngineStatement, check_zones
 from discreet.query._postgres_compiler import compiled
 from discreet.query._postgres_forms import type_name
 from discreet.query._postgres_table import PostgresRows, PostgresTable, connected
@@ -63,10 +63,23 @@ class PostgresEngine:
     def statement(self, expression: ir.Table) -> EngineStatement:
         """The expression as a statement, which any engine of this place runs."""
         operation = expression.op()
+        check_zones(operation, self._knows)
         tables = {
             one.name: one.data.to_pyarrow(one.schema) for one in operation.find(ops.InMemoryTable)
         }
         return EngineStatement(compiled(operation), tables)
+
+    def _knows(self, zone: str) -> bool:
+        """Whether the server has a zone of this name. One without a slash, such as CET, may be an
+        abbreviation to it, which has no summer time."""
+        if "/" not in zone:
+            return zone == "UTC"
+        try:
+            with self.connection.transaction():
+                self.connection.execute("SELECT '2000-01-01'::timestamp AT TIME ZONE %s", (zone,))
+        except psycopg.Error:
+            return False
+        return True
 
     def run(self, statement: EngineStatement, rows: object) -> pa.Table:
         """The statement's result over these rows; over one made-up row for a table without rows,
