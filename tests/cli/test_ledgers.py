@@ -75,3 +75,29 @@ def test_a_damaged_ledger_is_found(run: Run) -> None:
     with unguarded(Path("x.ledger")) as connection:
         connection.execute("UPDATE entries SET body = replace(body, 'ages', 'pays')")
     assert run("ledger", "verify", "x.ledger").code == 5
+
+
+@pytest.mark.parametrize(
+    "odd", ["\x1b[1A\x1b[2K", "\u202e", "a\nb", "\r", "\u2028", "\x9b2J", "\u200b"]
+)
+def test_texts_of_analysts_move_nothing_on_the_terminal(run: Run, odd: str) -> None:
+    """In purposes, names and shares, in tables, messages and refusals; a sentence may have
+    lines, and a table has one for each entry."""
+    ledger = Ledger.create("x.ledger", unit=PERSON, limit=Limit(1))
+    ledger.grant(f"s{odd}", limit=Limit(1), by=odd + "x")
+    receipt = ledger.share(f"s{odd}").charge(Pure(0.1), purpose=f"p\xa0{odd}", by=odd + "x")
+    ledger.lock(receipt)
+    words = (
+        ("ledger", "history", "x.ledger"),
+        ("ledger", "shares", "x.ledger"),
+        ("ledger", "revoke", "x.ledger", f"s{odd}"),
+        ("ledger", "revoke", "x.ledger", f"s{odd}"),
+    )
+    for command in words:
+        ended = run(*command)
+        shown = ended.out + ended.err
+        assert all(each.isprintable() or each in "\n\xa0" for each in shown)
+        assert repr(odd)[1:-1] in shown.replace("\\\\", "\\") or "revoke" in command
+    lines = run("ledger", "history", "x.ledger").out.strip().split("\n")
+    assert len(lines) == 1 + len(ledger.history())
+    assert "p\xa0" in lines[3]

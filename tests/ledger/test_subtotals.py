@@ -221,7 +221,7 @@ HUGE = PrivacyLoss(((Pure(0), 6 * 10**999),))
 def test_counts_whose_sum_can_not_be_written_are_refused(tmp_path: Path) -> None:
     """They cost nothing, so the filter admits any number of them."""
     ledger = made(tmp_path / "x")
-    with pytest.raises(InvalidArgument, match="above 10.900"):
+    with pytest.raises(InvalidArgument, match="a count above"):
         pay(ledger, HUGE)
     for _ in range(2 * EVERY):
         pay(ledger, PrivacyLoss(((Pure(0), 10**900),)))

@@ -1,7 +1,8 @@
 """Output of commands: data on stdout, messages on stderr.
 
 On a terminal the output has colours (unless NO_COLOR is set) and fits the width; elsewhere it is
-plain, and its lines are never broken.
+plain, and its lines are never broken. Control characters in texts are shown as escapes: analysts
+write some of these texts, and a terminal would obey them.
 """
 
 import json
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 from typing import TextIO
+from unicodedata import category
 
 from rich import box
 from rich.cells import cell_len
@@ -30,6 +32,15 @@ from rich.text import Text
 
 _ANY_WIDTH = 100_000
 _BAR_WIDTH = 40
+_UNSEEN = (
+    "Cc",
+    "Cf",
+    "Cn",
+    "Co",
+    "Cs",
+    "Zl",
+    "Zp",
+)  # of Unicode: control, format, and no characters
 _PATIENCE = 2.0  # seconds without a bar
 
 
@@ -37,6 +48,8 @@ def show(data: RenderableType) -> None:
     """Print data on stdout, without trailing spaces. On a terminal, lines break between words and
     never inside a number; nothing is cut off."""
     console = _console(sys.stdout)
+    if isinstance(data, str):
+        data = _visible(data, "\n")
     if isinstance(data, str) and console.is_terminal:
         lines = (part for line in data.split("\n") for part in _broken(line, console.width))
         data = "\n".join(lines)
@@ -48,6 +61,8 @@ def show(data: RenderableType) -> None:
 
 def say(message: RenderableType, style: str | None = None) -> None:
     """Print a message on stderr. The terminal wraps long texts, so that they copy whole."""
+    if isinstance(message, str):
+        message = _visible(message, "\n")
     _console(sys.stderr).print(message, style=style, soft_wrap=isinstance(message, str))
 
 
@@ -103,7 +118,8 @@ def write(text: str) -> None:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> "FittedTable":
     """A table whose first ``left`` columns are aligned to the left; no number is cut or broken."""
-    return FittedTable(tuple(head), tuple(map(tuple, rows)), left)
+    cells = tuple(tuple(map(_visible, row)) for row in rows)
+    return FittedTable(tuple(map(_visible, head)), cells, left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +199,16 @@ def _broken(line: str, width: int) -> Iterator[str]:
         else:
             made += f" {word}"
     yield made
+
+
+def _visible(text: str, allowed: str = "") -> str:
+    """The text with its control and format characters as escapes, apart from those allowed."""
+    if text.isprintable():
+        return text
+    return "".join(
+        repr(each)[1:-1] if category(each) in _UNSEEN and each not in allowed else each
+        for each in text
+    )
 
 
 def show_bar(spent: float, limit: float) -> None:
