@@ -1,6 +1,8 @@
 """Black-box audits of mechanisms whose privacy is known exactly."""
 
 import math
+import re
+from collections.abc import Hashable
 from fractions import Fraction
 from typing import Any
 
@@ -10,8 +12,9 @@ from scipy.stats import binom, norm
 
 from discreet import Bounded, DiscreteLaplace, Unit
 from discreet import Gaussian as RoundedGaussian
+from discreet._exact import Number
 from discreet.accounting import Gaussian, PrivacyLoss, Pure
-from discreet.audit import black_box
+from discreet.audit import black_box, exact
 from discreet.audit._certified import GuessCount, at_least, at_most
 from discreet.audit._guesses import GuessRule
 from discreet.audit._outputs import Outputs
@@ -59,6 +62,43 @@ def test_a_gaussian_stays_below_its_profile_and_its_curve(stddev: float) -> None
     for error in (0.05, 0.2, 0.5):
         exact = norm.cdf(norm.isf(error) - 1 / stddev)
         assert exact <= audit.type_two(error) <= exact + 0.15
+
+
+@pytest.mark.parametrize("reveals", [(0.3, 0), (0, 0.3), (0.5, 0.1)])
+def test_each_loss_that_holds_promises_no_more_than_is_measured(
+    reveals: tuple[float, float],
+) -> None:
+    """Also if only one dataset shows itself, so that the two orders have different curves."""
+    random = generator()
+    laws: list[dict[Hashable, Number]] = [
+        {1: Fraction(str(share)), 0: 1 - Fraction(str(share))} for share in reveals
+    ]
+    promised = exact([(laws[0], laws[1])]).trade_off()
+    audit = black_box(
+        lambda share, count: (random.random(count) < share).astype(int),
+        [reveals],
+        1,
+        samples=50_000,
+    )
+    for error in (0, 0.1, 0.2, 0.4, 0.6, 0.9):
+        assert promised.type_two(error) <= audit.type_two(error)
+        assert error == 0 or audit.type_two(error) <= promised.type_two(error) + 0.15
+
+
+def test_the_text_measures_at_the_epsilon_that_it_shows() -> None:
+    """The claim is exceeded at an epsilon with many digits, which the text rounds."""
+    seen = 0
+    for number in range(10):
+        claim = Gaussian(1.3 + number / 7)
+        audit = black_box(gaussian(0.6, number), PAIR, claim, samples=3000)
+        found = re.search(r"at epsilon (\S+) delta is at least (\S+), claimed (\S+)", repr(audit))
+        assert found is not None
+        epsilon, measured, claimed = map(float, found.groups())
+        assert measured <= audit.delta(epsilon)
+        assert claimed >= audit.profile.delta(epsilon)
+        assert measured > claimed
+        seen += epsilon not in audit.profile.epsilons
+    assert seen
 
 
 @pytest.mark.parametrize("epsilon", [0.25, 1, 4])

@@ -44,8 +44,11 @@ class BlackBoxResult:
         return max(one.delta(given) for one in self.evidence)
 
     def type_two(self, type_one: Number) -> float:
-        """An upper bound on the least type II error of a test with this type I error: attackers
-        reach this point or a better one."""
+        """The largest type II error that a claim can still promise at this type I error.
+
+        Every privacy loss that holds has a `trade_off` at or below it. The curve counts the better
+        order of the two datasets at each point, as a `TradeOff` does: no single test need reach it.
+        """
         given = float(_checks.not_negative(type_one=type_one))
         if given > 1:
             raise InvalidArgument(f"type_one = {type_one}: give a probability, from 0 to 1")
@@ -130,9 +133,11 @@ class BlackBoxResult:
             f"  claimed epsilon at delta 0: {_up(claimed)}; measured, at least: {_down(measured)}",
         ]
         if (exceeded := self.exceeded_at) and exceeded[2]:
+            shown = _down(exceeded[0])  # both deltas are those at the epsilon as it is printed
+            at = float(shown)
             lines.append(
-                f"  at epsilon {_up(exceeded[0])} delta is at least {_down(exceeded[2])}, "
-                f"claimed {_up(exceeded[1])}"
+                f"  at epsilon {shown} delta is at least {_down(self.delta(at))}, "
+                f"claimed {_up(self.profile.delta(at))}"
             )
         best = max(self.evidence, key=lambda one: one.epsilon())
         lines += [
