@@ -2,7 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -151,3 +152,15 @@ def test_the_worst_of_several_pairs_counts() -> None:
 def test_wrong_laws_are_refused(pairs: Any, text: str) -> None:
     with pytest.raises(InvalidArgument, match=text):
         exact(pairs)
+
+
+@pytest.mark.parametrize("wrap", [lambda one: one, lambda one: ("a", one), lambda one: ((one,), 1)])
+@pytest.mark.parametrize("kind", [float, Decimal, lambda text: complex(0, float(text))])
+def test_outcomes_that_differ_from_themselves_are_refused(
+    kind: Callable[[str], Hashable], wrap: Callable[[Hashable], Hashable]
+) -> None:
+    """Equal laws would seem infinitely different."""
+    laws: list[dict[Hashable, Number]] = [{wrap(kind("nan")): 0.5, 0: 0.5} for _ in range(2)]
+    with pytest.raises(InvalidArgument, match="is NaN"):
+        exact([(laws[0], laws[1])])
+    assert exact([({wrap(kind("inf")): 1}, {wrap(kind("inf")): 1})]).epsilon() == 0

@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -73,3 +73,16 @@ def test_a_pair_on_which_everything_fails_is_no_evidence() -> None:
 def test_no_rows_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="at least one row"):
         neighbours([])
+
+
+class Point(NamedTuple):
+    x: int
+    name: str
+
+
+def test_rows_keep_their_type() -> None:
+    """Also named tuples, in whatever they are."""
+    for row in (Point(1, "a"), (1, "a"), [1, "a"], {"at": Point(1, "a")}):
+        pairs = neighbours([row])
+        assert {type(one) for pair in pairs for rows in pair for one in rows} == {type(row)}
+    assert ([Point(1, "a")], [Point(1, "a"), Point(2, "a")]) in neighbours([Point(1, "a")])

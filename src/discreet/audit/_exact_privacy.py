@@ -191,8 +191,9 @@ def exact(pairs: Sequence[tuple[Probabilities, Probabilities]]) -> ExactPrivacy:
     """The privacy of a mechanism with finitely many outcomes, computed exactly.
 
     Each pair has the laws of the mechanism on two neighbouring datasets, as mappings from outcomes
-    to probabilities. A probability that is a float means its shortest decimal; those of one law
-    must sum to 1 exactly, so give fractions such as ``Fraction(1, 3)`` where decimals don't.
+    to probabilities. An outcome must be equal to itself, so it can't be NaN. A probability that is
+    a float means its shortest decimal; those of one law must sum to 1 exactly, so give fractions
+    such as ``Fraction(1, 3)`` where decimals don't.
 
     Guarantee: with all pairs of neighbours among ``pairs``, the mechanism is (epsilon, delta)-DP
     for the epsilons and deltas given here, and for no smaller ones apart from the last rounding.
@@ -210,6 +211,10 @@ def _law(law: Probabilities) -> dict[Hashable, Fraction]:
         raise InvalidArgument(
             f"a law is of type {type(law).__name__}: give a mapping from outcomes to probabilities"
         )
+    if any(map(_has_nan, law)):
+        raise InvalidArgument(
+            "an outcome is NaN, which is equal to no other one: name it by a text, such as 'NaN'"
+        )
     found = {
         outcome: _checks.not_negative(probability=probability)
         for outcome, probability in law.items()
@@ -220,6 +225,13 @@ def _law(law: Probabilities) -> dict[Hashable, Fraction]:
             "to 1 exactly; give fractions, such as Fraction(1, 3)"
         )
     return found
+
+
+def _has_nan(outcome: Hashable) -> bool:
+    """Whether an outcome or a part of it differs from itself."""
+    if isinstance(outcome, tuple | frozenset):
+        return any(map(_has_nan, outcome))
+    return bool(outcome != outcome)  # noqa: PLR0124  # true for NaN only
 
 
 def _direction(

@@ -64,7 +64,11 @@ def _variants(row: Any) -> Iterator[Any]:  # Any: a row of any form
     elif isinstance(row, tuple | list):
         for place, value in enumerate(row):
             for hostile in _variants(value):
-                yield type(row)([*row[:place], hostile, *row[place + 1 :]])
+                changed = [*row[:place], hostile, *row[place + 1 :]]
+                make = getattr(
+                    type(row), "_make", type(row)
+                )  # a named tuple takes its values apart
+                yield make(changed)
     elif isinstance(row, bool):
         yield from (True, False, None)
     elif isinstance(row, int):
