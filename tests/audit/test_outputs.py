@@ -148,3 +148,50 @@ def test_each_pair_may_have_a_layout_of_its_own() -> None:
         return np.zeros((count, len(people) // 2))
 
     black_box(draw, [([1, 2], [1, 2, 3]), ([1] * 4, [1] * 5)], 1, samples=300)
+
+
+class Opaque:
+    """An output whose values are not in its text."""
+
+    def __init__(self, value: int) -> None:
+        self.value = value
+
+
+async def later(_: object) -> int:
+    return 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        Opaque,
+        lambda one: [1, {"a": Opaque(one)}],
+        lambda one: (one for _ in range(3)),
+        lambda one: lambda: one,
+        iter,
+    ],
+)
+def test_outputs_without_values_are_refused(make: Any) -> None:
+    """A generator that never ran, too: the audit would say that nothing was refuted."""
+    with pytest.raises(InvalidArgument, match="prints as its place in memory"):
+        black_box(make, [([1], [])], 1, samples=200)
+
+
+def test_a_coroutine_is_refused() -> None:
+    drawn = later(0)
+    with pytest.raises(InvalidArgument, match="coroutine"):
+        Outputs.of([drawn])
+    drawn.close()
+
+
+def test_datasets_that_can_be_read_once_are_refused() -> None:
+    with pytest.raises(InvalidArgument, match="iterator"):
+        black_box(sum, [(iter([1, 2]), iter([1]))], 1, samples=200)
+
+
+def test_a_batch_that_raises_is_no_output() -> None:
+    def draw(people: list[int], count: int) -> list[float]:
+        return [1 / len(people)] * count
+
+    with pytest.raises(InvalidArgument, match="the mechanism raised ZeroDivisionError"):
+        black_box(draw, [([1], [])], 1, samples=200)

@@ -94,7 +94,14 @@ def _in_batches(mechanism: Callable[..., object]) -> Draw:
     known: set[str] = set()
 
     def draw(dataset: Any, count: int) -> OutputList:  # Any: theirs
-        drawn = _of_length(mechanism(dataset, count), count)
+        try:
+            found = mechanism(dataset, count)
+        except Exception as error:
+            raise InvalidArgument(
+                f"the mechanism raised {type(error).__name__}: {error}; a function of the dataset "
+                "alone may raise, and this is then an output"
+            ) from error
+        drawn = _of_length(found, count)
         known.add(layout(drawn))
         if len(known) > 1:
             raise InvalidArgument(

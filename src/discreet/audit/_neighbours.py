@@ -24,6 +24,8 @@ def checked_pairs(pairs: Iterable[Sequence[T]], example: str) -> list[tuple[T, T
     known: list[Any] = list(pairs) if isinstance(pairs, Iterable) else []  # Any: of any form
     if not known or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in known):
         raise InvalidArgument(f"pairs: give a list of pairs of neighbours, as {example}")
+    if any(isinstance(dataset, Iterator) for pair in known for dataset in pair):
+        raise InvalidArgument("pairs: a dataset is an iterator, empty after one run: give a list")
     return [(one, other) for one, other in known]
 
 

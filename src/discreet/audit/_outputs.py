@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from discreet.errors import InvalidArgument
+
 Labels = npt.NDArray[np.int64]
 NumberArray = npt.NDArray[np.float64]
 _Real = bool | int | float | np.bool_ | np.integer | np.floating
@@ -133,7 +135,13 @@ def _plain(output: Any) -> Any:  # Any: any output
         return ("set", *sorted(repr(_plain(item)) for item in output))
     if output is None or isinstance(output, bool | int | float | str | bytes):
         return output
-    return repr(output)
+    text = repr(output)
+    if f"{id(output):x}" in text.lower():
+        raise InvalidArgument(
+            f"an output is of type {type(output).__name__}, which prints as its place in memory, "
+            "not as its values: return numbers, texts, tuples or mappings"
+        )
+    return text
 
 
 def _leaves(plain: Any) -> Iterator[Any]:  # Any: a tuple, a number or a text
