@@ -1,6 +1,5 @@
 """The share of a column that its type can't hold: right, private, and paid as one count."""
 
-import datetime
 import math
 from typing import Any
 
@@ -170,13 +169,3 @@ def test_the_interval_holds_the_share_as_often_as_it_says(part: int, rest: int) 
     )
     beyond = 1 - sum(chance.values()) ** 2
     assert missed + beyond <= 0.2
-
-
-def test_times_with_an_offset_and_no_zone_are_named() -> None:
-    """Every such time is NULL, and a count of them is 0."""
-    days = Column.date(datetime.date(2012, 1, 1), datetime.date(2013, 12, 31))
-    moments = pa.table({"x": ["2013-01-01T05:00:00Z"] * 200})
-    ledger = dp.Ledger.in_memory(unit=Unit.ROW, limit=dp.Limit(epsilon=20))
-    table = Table(moments, name="t", unit=Unit.ROW, columns={"x": days}, ledger=ledger)
-    found = str(table.share_of_null("x", epsilon=9))
-    assert "give a zone to times with an offset, such as 05:00:00Z" in found

@@ -132,6 +132,33 @@ def test_a_text_with_an_offset_is_a_moment(text: str, day: datetime.date | None)
     assert without_noise(known.agg(n=dp.count())).rows()[0]["n"] == 1
 
 
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_a_text_without_a_declared_zone_is_its_written_day(zone: str | None) -> None:
+    """With a zone, so is a time without an offset."""
+    days = [datetime.date(2013, 1, 1), datetime.date(2012, 2, 29)]
+    times = ("00:00", "05:00:00", "23:59:59.999", "12:00:00.123456789")
+    offsets = ("", *(("Z", "z", "+01:00", "-0800", "+14", "-00:00") if zone is None else ()))
+    texts = [
+        f" {day}{sign}{time}{offset} "
+        for day in days
+        for sign in "Tt "
+        for time in times
+        for offset in offsets
+    ]
+    answer = without_noise(
+        _table(pa.table({"at": texts}), zone, *days).group_by("at").agg(n=dp.count())
+    )
+    assert {row["at"]: row["n"] for row in answer.rows()} == dict.fromkeys(days, len(texts) // 2)
+
+
+@pytest.mark.parametrize(
+    "text", ["2013-01-01T25:00Z", "2013-02-30T01:00Z", "2013-01-01Z", "T05:00Z"]
+)
+def test_a_text_with_a_wrong_day_or_time_is_missing(text: str) -> None:
+    answer = without_noise(_table(pa.table({"at": [text]}), None).agg(n=dp.count("at")))
+    assert answer.rows()[0]["n"] == 0
+
+
 def test_the_engine_knows_the_zones_of_python() -> None:
     zones = sorted({*ZONES, "Europe/London", "America/Sao_Paulo", "Africa/Casablanca"})
     instants = [

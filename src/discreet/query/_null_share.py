@@ -34,7 +34,6 @@ from discreet.mechanisms import (
 )
 from discreet.query import _compiled_plan, _engine
 from discreet.query._aggregates import AggregateFunction
-from discreet.query._columns import ColumnType
 from discreet.query._declaration import Declaration
 from discreet.query._expression_text import quoted
 from discreet.query._expressions import Aggregate, ColumnRef
@@ -93,8 +92,6 @@ class NullShare:
             return f"too few values of {self.column} to say which share became NULL: {between}"
         if self.low > 0:
             advice = f"they can't be read as {self.type}; look at its type and format"
-            if self.type == ColumnType.DATE.value:
-                advice += ", and give a zone to times with an offset, such as 05:00:00Z"
         else:
             advice = f"it may be that all can be read as {self.type}"
         return f"about {100 * self.share:.3g} % of {self.column} became NULL ({between}): {advice}"

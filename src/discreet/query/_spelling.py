@@ -18,6 +18,7 @@ _NUMBER = rf"^{_BLANK}*([+-]?(?:(?:{_DIGITS})(?:e[+-]?[0-9]+)?|inf|infinity)){_B
 _TRUE, _FALSE = ("true", "t", "yes", "y", "1", "1.0"), ("false", "f", "no", "n", "0", "0.0")
 _TIME = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?"
 _OFFSET = r"(?:z|[+-][01][0-9](?::?[0-5][0-9])?)"
+_ISO_TIME = rf"^([0-9]{{4}}-[0-9]{{1,2}}-[0-9]{{1,2}})[t ]([0-9][0-9:.]*){_OFFSET}?$"
 _INSTANT = rf"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[t ]{_TIME}{_OFFSET}$"
 _ISO = "^[0-9]{4}[-/ ]"
 
@@ -60,9 +61,11 @@ def instant_of_text(raw: Any) -> tuple[Any, Any]:  # Any: Ibis expressions
 
 
 def date_of_text(raw: Any, form: str | None) -> Any:  # Any: Ibis expressions
-    """The day that a text spells: in this format, or as in 2013-01-02, with or without a time."""
+    """The day that a text spells: in this format, or as in 2013-01-02, with or without a time, such
+    as T03:04:05Z. An offset from UTC doesn't change the day that is written."""
     text = trimmed(raw)
     if form is None:
+        text = text.re_replace(_ISO_TIME, r"\1 \2")
         return ibis.ifelse(text.re_search(_ISO), text, ibis.null("string")).try_cast("date")
     spelled = ibis.ifelse(text.re_search(f"^{shape(form)}$"), text, ibis.null("string"))
     return moment(spelled, form).try_cast("date")
