@@ -1,6 +1,7 @@
 """Histograms, modes, contingency tables and correlations in one call."""
 
 import math
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
@@ -195,6 +196,13 @@ def test_correlations_are_a_matrix_with_intervals_that_hold_together() -> None:
     assert np.array_equal(found.matrix, found.matrix.T)
     assert (np.diag(found.matrix) == 1).all()
     assert "all together at 0.95" in str(found)
+    for one in (found, table.correlation("x", "y", "age", epsilon=3)):
+        printed = re.findall(r"^  (\w+), (\w+): (\S+) \.\. (\S+)$", str(one), re.MULTILINE)
+        assert [pair[:2] for pair in printed] == [("x", "y"), ("x", "age"), ("y", "age")]
+        for i, j, low, high in printed:
+            at = one.columns.index(i), one.columns.index(j)
+            assert 0 <= one.low[at] - float(low) <= 0.0101
+            assert 0 <= float(high) - one.high[at] <= 0.0101
     noisy = table.correlation("x", "y", "age", epsilon=0.01)
     assert (noisy.low >= -1).all()
     assert (noisy.high <= 1).all()

@@ -1,5 +1,6 @@
 """The correlations of several columns as a matrix, with intervals that hold together."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -49,11 +50,17 @@ class Correlations:
         for name, own in zip(self.columns, self.matrix, strict=True):
             cells = (("–" if np.isnan(one) else f"{one:.2f}").rjust(width) for one in own)
             lines.append(" ".join([name.rjust(width), *cells]))
-        pairs = pair_names(self.columns)
-        far = max(float(self.high[pair] - self.low[pair]) / 2 for pair in pairs)
         level = f"{float(self.confidence):.4g}"
-        note = f"each within ± {far:.2g} or less, all together at {level} confidence, for the noise"
-        return "\n".join([*lines, note, *limits_in_words(self.answer.plan)])
+        lines.append(f"intervals, all together at {level} confidence, for the noise:")
+        for i, j in pair_names(self.columns):
+            low, high = _outwards(self.low[i, j], -1), _outwards(self.high[i, j], 1)
+            lines.append(f"  {self.columns[i]}, {self.columns[j]}: {low:.2f} .. {high:.2f}")
+        return "\n".join([*lines, *limits_in_words(self.answer.plan)])
+
+
+def _outwards(end: float, sign: int) -> float:
+    """The end of an interval in hundredths, rounded outwards."""
+    return sign * math.ceil(sign * float(end) * 100) / 100
 
 
 def pair_names(columns: Sequence[str]) -> dict[tuple[int, int], str]:
