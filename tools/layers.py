@@ -113,7 +113,7 @@ SHARED = {
         "_suggestion_search",
     },
     "train": {"examples._watched"},  # for the explorer
-    "audit": {"_black_box"},  # for the command, which shows progress
+    "audit": {"_black_box", "_draws"},  # for the command: progress, and lines of errors
 }
 
 # The package's own module: it exports names of every part, each imported on first use.

@@ -15,6 +15,31 @@ import random
 def count(people):
     return round(len(people) + random.expovariate(1) - random.expovariate(1))
 
+def prints(people):
+    print("hello")
+    return count(people)
+
+def late(people):
+    if len(people) > 1:
+        from HELPER import scale
+    else:
+        scale = 1
+    return round(random.expovariate(1) - random.expovariate(scale))
+
+def lacks(people):
+    if len(people) > 1:
+        import no_such_module
+    return 1
+
+def stops(people):
+    raise SystemExit(0)
+
+def breaks(people, count):
+    return 1 / 0
+
+def endless(people):
+    yield 1
+
 pairs = [([1, 2], [1])]
 """
 
@@ -23,9 +48,11 @@ pairs = [([1, 2], [1])]
 def place(run: Run, request: pytest.FixtureRequest) -> Iterator[str]:
     """A module of its own name, so that no earlier one is found."""
     name = f"audited_{abs(hash(request.node.name))}"
-    Path(f"{name}.py").write_text(CODE, encoding="utf-8")
+    Path(f"{name}.py").write_text(CODE.replace("HELPER", f"{name}_helper"), encoding="utf-8")
+    Path(f"{name}_helper.py").write_text("scale = 1\n", encoding="utf-8")
     yield name
-    sys.modules.pop(name, None)
+    for each in (name, f"{name}_helper"):
+        sys.modules.pop(each, None)
 
 
 @pytest.mark.parametrize(
@@ -89,9 +116,42 @@ def test_json_and_the_report_say_the_same(run: Run, place: str) -> None:
         (("{}:count", "{}:pairs", "--epsilon", "1", "--claim", "Pure(1)"), "either"),
         (("{}:count", "{}:pairs", "--delta", "0.1", "--claim", "Pure(1)"), "belongs to --epsilon"),
         (("{}:count", "{}:count", "--epsilon", "1"), "pairs"),
+        (("{}:lacks", "{}:pairs", "--epsilon", "1"), "no_such_module"),
+        (("{}:stops", "{}:pairs", "--epsilon", "1"), "SystemExit: 0"),
+        (("{}:breaks", "{}:pairs", "--epsilon", "1"), "ZeroDivisionError: division by zero, at"),
+        (("{}:endless", "{}:pairs", "--epsilon", "1"), "of type generator"),
+        (("{}:count", "{}:pairs", "--epsilon", "1", "--html", "no/a.html"), "is missing"),
+        (("json:gone", "{}:pairs", "--epsilon", "1"), "json/__init__.py"),
     ],
 )
 def test_mistakes_are_usage(run: Run, place: str, arguments: tuple[str, ...], text: str) -> None:
     ended = run("audit", *(one.format(place) for one in arguments))
     assert ended.code == 2
     assert text in ended.message
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("1 / 0", "ZeroDivisionError"),
+        ("def (", "SyntaxError"),
+        ("import sys; sys.exit(0)", "SystemExit"),
+    ],
+)
+def test_a_fault_of_the_module_is_shown(run: Run, place: str, code: str, text: str) -> None:
+    Path(f"{place}_helper.py").write_text(code, encoding="utf-8")
+    ended = run("audit", f"{place}_helper:f", f"{place}:pairs", "--epsilon", "1")
+    assert ended.code == 2
+    assert text in ended.message
+    assert not Path("discreet.log").exists()
+
+
+def test_a_module_may_be_imported_at_a_call(run: Run, place: str) -> None:
+    options = ("--epsilon", "1", "--samples", "1000")
+    assert run("audit", f"{place}:late", f"{place}:pairs", *options).code == 0
+
+
+def test_a_function_that_prints_leaves_json_alone(run: Run, place: str) -> None:
+    options = ("--epsilon", "1", "--samples", "200", "--json")
+    ended = run("audit", f"{place}:prints", f"{place}:pairs", *options)
+    assert "is_refuted" in json.loads(ended.out)

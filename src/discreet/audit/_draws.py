@@ -1,6 +1,7 @@
 """Outputs of a mechanism under audit: of a user's function, or of a mechanism of this library."""
 
 import inspect
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -96,10 +97,12 @@ def _in_batches(mechanism: Callable[..., object]) -> Draw:
     def draw(dataset: Any, count: int) -> OutputList:  # Any: theirs
         try:
             found = mechanism(dataset, count)
+        except SystemExit as error:
+            raise _stopped(error) from error
         except Exception as error:
             raise InvalidArgument(
-                f"the mechanism raised {type(error).__name__}: {error}; a function of the dataset "
-                "alone may raise, and this is then an output"
+                f"the mechanism raised {located(error)}; a function of the dataset alone may "
+                "raise, and this is then an output"
             ) from error
         drawn = _of_length(found, count)
         known.add(layout(drawn))
@@ -132,6 +135,8 @@ def _one_by_one(
     for _ in range(count):
         try:
             drawn.append(mechanism(dataset))
+        except (ImportError, SystemExit) as error:  # a fault of the set-up, and no output
+            raise _stopped(error) from error
         except Exception as error:  # noqa: BLE001  # part of what the analyst sees
             drawn.append((_RAISED, type(error).__name__, str(error)))
     return drawn
@@ -140,3 +145,14 @@ def _one_by_one(
 def is_failure(output: object) -> bool:
     """Whether the output is an exception that the mechanism raised."""
     return type(output) is tuple and output[:1] == (_RAISED,)
+
+
+def _stopped(error: BaseException) -> InvalidArgument:
+    return InvalidArgument(f"the mechanism stopped: {located(error)}")
+
+
+def located(error: BaseException) -> str:
+    """The type and the text of an error, and the line that raised it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f", at {frames[-1].filename} line {frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"

@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
@@ -79,8 +79,11 @@ def audit(
     from discreet.audit import report
     from discreet.audit._black_box import CONFIDENCE, black_box_in_steps
 
+    if html is not None and not html.parent.is_dir():
+        raise typer.BadParameter(f"the folder {html.parent} is missing", param_hint="'--html'")
     claimed = epsilon if claim is None else _loss(claim)
-    with _current_folder(), progress("drawing outputs") as advance:
+    # Functions of the user may import more modules, and may print, at each call
+    with _current_folder(), redirect_stdout(sys.stderr), progress("drawing outputs") as advance:
         function, datasets = _imported(mechanism), _imported(pairs)
         found = black_box_in_steps(
             function,
@@ -109,16 +112,19 @@ def _loss(text: str) -> "PrivacyLoss":
 
 
 def _imported(place: str) -> object:
-    """The object of this name in a module."""
+    """The object of this name in a module, which may lie in the current folder."""
+    from discreet.audit._draws import located
+
     module, _, name = place.partition(":")
     if not (module and name):
         raise typer.BadParameter(f"{place!r}: give MODULE:NAME, such as release:noisy_count")
     try:
         found = import_module(module)
-    except ModuleNotFoundError as error:
-        raise typer.BadParameter(f"{place!r}: {error}") from None
+    except (Exception, SystemExit) as error:
+        raise typer.BadParameter(f"{place!r}: {located(error)}") from error
     if not hasattr(found, name):
-        raise typer.BadParameter(f"{place!r}: the module {module} has no {name}")
+        file = getattr(found, "__file__", None) or "which is built in"
+        raise typer.BadParameter(f"{place!r}: the module {module} ({file}) has no {name}")
     return getattr(found, name)
 
 
