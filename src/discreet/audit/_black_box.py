@@ -53,8 +53,10 @@ def black_box(
     ``mechanism`` is a function of a dataset; or of a dataset and a number of outputs, which
     returns a list or an array of them; or a mechanism of this library, whose datasets are
     `Bounded`. An output may be a number, a text, ``None``, an array, or a tuple or mapping of
-    these. ``pairs`` are pairs of neighbouring datasets; the worst one is chosen by a pilot.
-    ``claim`` is a privacy loss, or an epsilon at ``delta``; without it a mechanism of this library
+    these. Only in integers and floats small differences are seen: a `Decimal`, a complex number or
+    digits in a text are compared whole, so return them as floats. ``pairs`` are pairs of
+    neighbouring datasets; the worst one is chosen by a pilot. ``claim`` is a privacy loss, or an
+    epsilon at ``delta``; without it a mechanism of this library
     is compared with its own price for the first dataset. About ``samples`` outputs are drawn of
     each dataset.
 
