@@ -41,6 +41,21 @@ def test_an_answer_is_on_stdout_and_its_cost_on_stderr(ask: Run) -> None:
     assert Ledger.open(LEDGER).spent().charges == 1
 
 
+@pytest.mark.parametrize("command", ["ask", "explain"])
+@pytest.mark.parametrize("more", [(), ("--json",), ("--epsilon", "1")])
+def test_a_question_without_a_table_names_the_one_that_is_declared(
+    run: Run, command: str, more: tuple[str, ...]
+) -> None:
+    none = run(command, COUNT, *more)
+    run(*DECLARE)
+    one = run(command, COUNT, *more)
+    assert none.code == one.code == 2
+    for ended, name in ((none, "TABLE"), (one, "wages")):
+        said = " ".join((ended.err + ended.out).replace("│", " ").replace("\\", "").split())
+        assert f'discreet {command} {name} "SELECT ..."' in said
+    assert "Missing argument" not in one.err
+
+
 def test_json(ask: Run) -> None:
     ended = ask(BY_UNION, "--epsilon", "0.5", "--json", "--confidence", "0.9")
     answer = json.loads(ended.out)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from fractions import Fraction
 
+import pandas as pd
 import pytest
 
 import discreet as dp
@@ -58,3 +59,21 @@ def test_bounds_are_told_as_the_floats_that_they_are() -> None:
     assert Column.number(Fraction(1, 3), 2.5).range_in_words == "1/3 .. 2.5"
     with pytest.raises(InvalidArgument, match=r"such as datetime.date\(2020, 1, 31\)"):
         Column.date("2020-01-01", "2020-12-31")  # type: ignore[arg-type]  # texts
+
+
+UNNAMED: dict[str, Callable[[dp.Table], object]] = {
+    "of a table": lambda t: t.agg(dp.count()),  # type: ignore[arg-type]  # refused
+    "of rows": lambda t: t.where(dp.col("x") > 1).agg(dp.count()),  # type: ignore[arg-type]  # so
+    "of groups": lambda t: t.group_by("g").agg(dp.mean("x"), n=dp.count()),  # type: ignore[arg-type]  # so
+    "of units": lambda t: t.per_unit(dp.sum("x")),  # type: ignore[arg-type]  # so
+    "none": lambda t: t.per_unit(x=3),  # type: ignore[arg-type]  # so
+}
+
+
+@pytest.mark.parametrize("where", UNNAMED)
+def test_an_aggregate_without_a_name_is_refused_with_the_way_to_name_it(where: str) -> None:
+    columns = {"x": Column.number(0, 1), "g": Column.boolean()}
+    frame = pd.DataFrame({"p": [1], "x": [0.5], "g": [True]})
+    table = dp.Table(frame, name="t", unit=dp.Unit("p"), rows=1, columns=columns)
+    with pytest.raises(InvalidArgument, match="name each aggregate, as in"):
+        UNNAMED[where](table)

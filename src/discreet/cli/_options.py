@@ -74,10 +74,26 @@ def table_names(context: typer.Context, begun: str) -> list[str]:
     return [name for name in names if name.startswith(begun)]
 
 
+def _table_name(context: typer.Context, text: str) -> str:
+    """The name, unless it is a question that stands in its place."""
+    if len(words := text.split()) > 1 and words[0].lower() in ("select", "with"):
+        names = table_names(context, "")
+        name = names[0] if len(names) == 1 else "TABLE"
+        raise typer.BadParameter(
+            f"the table's name comes before the question: discreet {context.info_name} {name} "
+            f'"{words[0]} ..."'
+        )
+    return text
+
+
 TableArgument = Annotated[
     str,
     typer.Argument(
-        metavar="TABLE", help="The table's name.", autocompletion=table_names, show_default=False
+        metavar="TABLE",
+        help="The table's name.",
+        autocompletion=table_names,
+        callback=_table_name,
+        show_default=False,
     ),
 ]
 FileOption = Annotated[

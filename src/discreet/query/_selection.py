@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TypeVar
+from typing import Never, TypeVar
 
 from discreet import _checks
 from discreet._exact import Number
@@ -84,9 +84,11 @@ class Selection:
         named = tuple(key_of(name, given) for name, given in expressions.items())
         return Selection(self.table, self.filters, self.keys + keys + named)
 
-    def agg(self, **aggregates: UnnamedAggregate | ColumnExpression) -> "Question":
+    def agg(self, *unnamed: Never, **aggregates: UnnamedAggregate | ColumnExpression) -> "Question":
         """The question for these aggregates, each under the name it is given. Arithmetic of them is
         computed from the noisy numbers: ``agg(ratio=dp.sum("pay") / dp.sum("hours"))``."""
+        if unnamed:
+            raise InvalidArgument("agg: name each aggregate, as in agg(people=dp.count())")
         asked = UnnamedAggregate | ColumnExpression
         wrong = [name for name, one in aggregates.items() if not isinstance(one, asked)]
         if wrong:

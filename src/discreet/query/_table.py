@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Never
 
 from discreet import _checks
 from discreet._budget import Payer
@@ -192,6 +192,11 @@ class Table:
         ``stays.per_unit(days=dp.sum("days"), stays=dp.count())``. A unit without such rows has
         none. There are counts, sums, means, ``MIN`` and ``MAX``, which are exact within a unit. A
         sum or count is at most that of ``rows`` rows."""
+        is_named = all(isinstance(one, UnnamedAggregate) for one in aggregates.values())
+        if not is_named or any(isinstance(one, UnnamedAggregate) for one in conditions):
+            raise InvalidArgument(
+                "per_unit: name each aggregate, as in per_unit(days=dp.sum('days'))"
+            )
         named = [one.named(name) for name, one in aggregates.items()]
         source, facts = per_unit(self, named, all_of(conditions))
         return Table.declared(source, facts, self._ledger)
@@ -237,9 +242,9 @@ class Table:
         these names, as in ``group_by("ward", month=dp.col("day").truncate("month"))``."""
         return Selection(self).group_by(*keys, **expressions)
 
-    def agg(self, **aggregates: UnnamedAggregate | ColumnExpression) -> "Question":
+    def agg(self, *unnamed: Never, **aggregates: UnnamedAggregate | ColumnExpression) -> "Question":
         """The question for these aggregates of all rows."""
-        return Selection(self).agg(**aggregates)
+        return Selection(self).agg(*unnamed, **aggregates)
 
     def capped(
         self, rows: int, *, groups: int | None = None, rows_per_group: int | None = None
