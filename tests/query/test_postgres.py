@@ -106,7 +106,7 @@ def test_each_column_is_converted_alike(columns: Mapping[str, dp.Column]) -> Non
         if column.type.is_numeric or column.type.value == "text"
     }
     terms = [text.format(name) for name, text in sums.items()]
-    terms += [f"COUNT({name})" for name in columns if name not in sums]
+    terms += [f"COUNT({name})" for name, column in columns.items() if column.type.value != "text"]
     truths = [name for name, column in columns.items() if column.type.value == "boolean"]
     terms += [f"SUM(CASE WHEN {name} THEN 1 ELSE 0 END)" for name in truths]
     check(f"SELECT {', '.join(terms)} FROM t", columns)

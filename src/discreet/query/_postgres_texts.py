@@ -59,7 +59,7 @@ _ORDER = (
 )
 _IS_ZERO = "@0 !~ '^[^e]*[1-9]'"
 FLOAT = (
-    f"(CASE WHEN octet_length(@0) > {LONGEST_SPELLING} THEN NULL "
+    f"(CASE WHEN @0 IS NULL OR octet_length(@0) > {LONGEST_SPELLING} THEN NULL "
     "WHEN @0 ~ '^[+]?inf' THEN 'Infinity'::float8 WHEN @0 ~ '^-inf' THEN '-Infinity'::float8 "
     f"WHEN @0 !~ '^[+-]?{_DIGITS}(e[+-]?[0-9]+)?$' THEN NULL "
     f"WHEN pg_input_is_valid(@0, 'float8') THEN @0::float8 WHEN {_IS_ZERO} THEN 0 "
