@@ -151,9 +151,23 @@ def test_a_unit_with_too_much_moves_no_more_than_the_caps(caps: Caps) -> None:
     _replay_busy(caps=caps)
 
 
-@pytest.mark.parametrize("step", ["_first_groups", "_scaled"])
-def test_a_bounding_step_left_out_is_found(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_bounding, step, lambda plan, totals: totals)
+def _unscaled(plan: plan.Plan, totals: Any) -> Any:  # Any: Ibis expressions
+    """The totals as they are, with the number of all rows for each count of them."""
+    counts = [n for n, one in enumerate(plan.sums_of_rows) if one.argument is None]
+    return totals.mutate(**{_bounding.sum_name(n): totals.rows for n in counts})
+
+
+@pytest.mark.parametrize(
+    ("step", "instead"),
+    [("_first_groups", lambda plan, totals: totals), ("_scaled", _unscaled)],
+    ids=["groups", "scaling"],
+)
+def test_a_bounding_step_left_out_is_found(
+    step: str,
+    instead: Any,
+    monkeypatch: pytest.MonkeyPatch,  # Any: as above
+) -> None:
+    monkeypatch.setattr(_bounding, step, instead)
     with pytest.raises(Difference, match="moved by"):
         _replay_busy()
 

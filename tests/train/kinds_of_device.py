@@ -63,7 +63,9 @@ class Pretended(Tensor):
 
 
 class _Making(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Makes tensors elsewhere where that is asked for."""
+    """Makes tensors elsewhere where that is asked for, as PyTorch does for devices of its own."""
+
+    __module__ = "torch.pretended"  # the modes of other modules are refused in losses
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return _called(func, args, kwargs or {})
@@ -95,7 +97,8 @@ def _called(func: Any, args: Any, kwargs: Any) -> Any:  # Any: an operation of P
     asked = kwargs.get("device")
     is_elsewhere = bool(elsewhere) if asked is None else torch.device(asked) == ELSEWHERE
     inside = {**kwargs, "device": torch.device("cpu")} if asked is not None else kwargs
-    found = func(*tree_map(_held, args), **tree_map(_held, inside))
+    with torch._C.DisableTorchFunction():  # a device's own work is no call of the losses
+        found = func(*tree_map(_held, args), **tree_map(_held, inside))
     if func is _ATEN.copy_.default:
         return args[0]
     known = {id(_held(each)): each for each in tensors}

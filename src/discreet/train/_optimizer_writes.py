@@ -148,4 +148,4 @@ def _sums(tensors: list[Tensor]) -> Content:
     for one in floats:
         by_place.setdefault((one.device, one.dtype), []).append(one.detach())
     norms = (torch._foreach_norm(some) for some in by_place.values())  # noqa: SLF001  has no public name
-    return repr([torch.stack(some).tolist() for some in norms])
+    return repr([torch.stack(some).cpu().tolist() for some in norms])
