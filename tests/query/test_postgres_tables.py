@@ -453,8 +453,12 @@ def test_ctrl_c_cancels_the_statement_in_the_server(monkeypatch: pytest.MonkeyPa
         del process
         os.kill(os.getpid(), signal.SIGINT)
 
-    with waiting("Timeout", interrupt, monkeypatch), pytest.raises(KeyboardInterrupt):
-        table.sql(COUNT, epsilon=1)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # test workers ignore it
+    try:
+        with waiting("Timeout", interrupt, monkeypatch), pytest.raises(KeyboardInterrupt):
+            table.sql(COUNT, epsilon=1)
+    finally:
+        signal.signal(signal.SIGINT, before)
     with import_module("psycopg").connect(postgres_tables.owner()) as owner:
         left = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s AND state = 'active'"
         assert owner.execute(left, (postgres_tables.reader(),)).fetchone() == (0,)
