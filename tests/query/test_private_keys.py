@@ -40,7 +40,7 @@ from discreet.query._price import PricedPlan
 from discreet.query._private_keys import most_of_one_unit
 from discreet.query._query import Query
 from tests.query.kit import QUERIES_OF_SOME_GROUPS, arrow, declarations
-from tests.query.test_replay import MUCH_IS_REFUSED, QUICKLY, Rows, neighbours
+from tests.query.test_replay import LEFT_OUT, MUCH_IS_REFUSED, QUICKLY, Rows, neighbours
 
 PRICE = QuestionPrice(1, Fraction(1, 10**6))
 SHARP = QuestionPrice(1000, Fraction(1, 2), noise=Noise.LAPLACE)  # hides as little as can be
@@ -141,12 +141,16 @@ def test_a_unit_with_too_much_moves_no_more_than_the_caps(caps: Caps, change: Ch
         _replayed(facts, query, BUSY + OTHERS, gone + OTHERS)
 
 
-@pytest.mark.parametrize("step", ["_first_groups", "_scaled"])
-def test_a_bounding_step_left_out_is_found(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("step", "instead"), LEFT_OUT, ids=["groups", "scaling"])
+def test_a_bounding_step_left_out_is_found(
+    step: str,
+    instead: Any,
+    monkeypatch: pytest.MonkeyPatch,  # Any: of Ibis expressions
+) -> None:
     asked = Table.declared(arrow(OTHERS), PLACES)
     query = asked.question("SELECT place, SUM(wage) AS s FROM t GROUP BY place").query
     _replayed(PLACES, query, BUSY + OTHERS, OTHERS)
-    monkeypatch.setattr(f"discreet.query._bounding.{step}", lambda plan, totals: totals)
+    monkeypatch.setattr(f"discreet.query._bounding.{step}", instead)
     _compiled_plan._known.clear()
     with pytest.raises(recording.Difference, match="moved by"):
         _replayed(PLACES, query, BUSY + OTHERS, OTHERS)

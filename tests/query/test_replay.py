@@ -157,11 +157,10 @@ def _unscaled(plan: plan.Plan, totals: Any) -> Any:  # Any: Ibis expressions
     return totals.mutate(**{_bounding.sum_name(n): totals.rows for n in counts})
 
 
-@pytest.mark.parametrize(
-    ("step", "instead"),
-    [("_first_groups", lambda plan, totals: totals), ("_scaled", _unscaled)],
-    ids=["groups", "scaling"],
-)
+LEFT_OUT = [("_first_groups", lambda plan, totals: totals), ("_scaled", _unscaled)]
+
+
+@pytest.mark.parametrize(("step", "instead"), LEFT_OUT, ids=["groups", "scaling"])
 def test_a_bounding_step_left_out_is_found(
     step: str,
     instead: Any,
