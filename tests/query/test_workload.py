@@ -7,6 +7,7 @@ import pytest
 
 from discreet import Ledger, Limit, Unit
 from discreet.errors import BudgetExceeded, InvalidArgument, QueryRefused
+from discreet.ledger import Share
 from discreet.query import Noise, Question, Table, Workload, plan_workload
 from tests.query.kit import arrow
 from tests.query.test_accuracy import DECLARATION, TABLE
@@ -105,7 +106,10 @@ def test_one_charge_fits_as_often_as_counted(terms: str) -> None:
 
 
 def _planned(limit: float) -> Workload:
-    ledger = Ledger.in_memory(unit=Unit("person"), limit=Limit(limit))
+    return _planned_for(Ledger.in_memory(unit=Unit("person"), limit=Limit(limit)))
+
+
+def _planned_for(ledger: Ledger | Share) -> Workload:
     rows = [{"person": n, "wage": 5.0, "age": 30, "member": True, "place": "a"} for n in range(9)]
     return plan_workload(Table.declared(_arrow(rows), DECLARATION, ledger), QUESTIONS, epsilon=1)
 
@@ -131,6 +135,18 @@ def test_a_workload_that_does_not_fit_is_refused_before_its_first_question(limit
     with pytest.raises(BudgetExceeded, match="3 questions"):
         planned.release()
     assert _ledger(planned).spent().reached == 0
+
+
+@pytest.mark.parametrize(("whole", "own"), [(2, 0.9), (0.9, 2)])
+def test_a_workload_over_a_share_asks_both_filters_before_its_first_question(
+    whole: float, own: float
+) -> None:
+    ledger = Ledger.in_memory(unit=Unit("person"), limit=Limit(whole))
+    ledger.grant("ana", limit=Limit(own), by="owner")
+    planned = _planned_for(ledger.share("ana"))
+    with pytest.raises(BudgetExceeded, match="3 questions"):
+        planned.release(by="ana")
+    assert ledger.spent().reached == 0
 
 
 def test_a_workload_is_asked_once_under_its_request() -> None:

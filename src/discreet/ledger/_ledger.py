@@ -184,6 +184,20 @@ the owner
         return self._look()[1]
 
     @property
+    def filters(self) -> tuple[tuple[Filter, Spent], ...]:
+        """The filters that must each admit a charge, with their running sums: one, its own."""
+        return self.filters_of(None)
+
+    def filters_of(self, share: str | None) -> tuple[tuple[Filter, Spent], ...]:
+        """The same for a charge to this share: the ledger's filter, then the share's."""
+        with self._reading() as (rows, head):
+            state = (
+                None if share is None else _appending.open_share(self._shares_at(rows, head), share)
+            )
+            both = _appending.tracks(rows.opening(head), head.state.spent, state)
+        return tuple((terms.filter, spent) for terms, spent in both)
+
+    @property
     def path(self) -> Path | None:
         """The ledger's file; None for a ledger in memory."""
         return self._store.path

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from discreet._budget import AnyLimit, CountsSteps, Payer, Receipt, Request
 from discreet._unit import Unit
-from discreet.accounting import PrivacyLoss, Term
+from discreet.accounting import Filter, PrivacyLoss, Spent, Term
 from discreet.ledger._facts import ShareState
 from discreet.ledger._views import FilterUse
 
@@ -55,6 +55,9 @@ class SharedPayer(Payer[PrivacyLoss | Term], CountsSteps[PrivacyLoss | Term], Pr
     ) -> Receipt:
         """Record this privacy loss, for a share if one is named."""
 
+    def filters_of(self, share: str | None) -> tuple[tuple[Filter, Spent], ...]:
+        """The filters that must each admit a charge to this share, with their sums."""
+
     def has_request(self, request: str, by: str) -> bool:
         """Whether this analyst charged under this request id before."""
 
@@ -89,6 +92,11 @@ the owner
     def unit(self) -> Unit:
         """The protected unit."""
         return self._ledger.unit
+
+    @property
+    def filters(self) -> tuple[tuple[Filter, Spent], ...]:
+        """The filters that must each admit a charge, with their sums: the ledger's, the share's."""
+        return self._ledger.filters_of(self.name)
 
     def charge(
         self,

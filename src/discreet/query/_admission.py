@@ -18,22 +18,18 @@ class _FilteredLedger(Protocol):
         """The protected unit of all charges."""
 
     @property
-    def filter(self) -> Filter:
-        """The rule by which charges are admitted."""
-
-    @property
-    def sums(self) -> Spent:
-        """The sums of all charges."""
+    def filters(self) -> tuple[tuple[Filter, Spent], ...]:
+        """The filters that must each admit a charge, with their sums of all charges."""
 
     def has_request(self, request: str, by: str) -> bool:
         """Whether this analyst charged under this request id before."""
 
 
 def admits_all(ledger: object, charges: Sequence[PlannedCharge], by: str) -> bool:
-    """Whether the ledger's filter admits these charges one after the other, apart from those that
-    this analyst paid before. A payer without a filter decides when it is charged.
+    """Whether each filter of the ledger admits these charges one after the other, apart from those
+    that this analyst paid before. A payer without a filter decides when it is charged.
 
-    The filter may admit a sum of losses as one charge and not its terms as several.
+    A filter may admit a sum of losses as one charge and not its terms as several.
     """
     if not isinstance(ledger, _FilteredLedger):
         return True
@@ -42,7 +38,7 @@ def admits_all(ledger: object, charges: Sequence[PlannedCharge], by: str) -> boo
         for loss, request in charges
         if request is None or not ledger.has_request(request, by)
     ]
-    return count_together(ledger.filter, left, ledger.sums, most=1) == 1
+    return all(count_together(chosen, left, spent, most=1) == 1 for chosen, spent in ledger.filters)
 
 
 def count_together(
