@@ -94,6 +94,7 @@ SHARED = {
         "thresholds._keys_first",
         "thresholds._noisy_counts",
     },
+    "ledger": {"_place"},  # for the declarations of tables
     "query": {  # for the commands that write declarations, suggest and diagnose
         "_admission",
         "_columns",

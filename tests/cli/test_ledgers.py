@@ -1,6 +1,7 @@
 """``discreet ledger``: one ledger by its file or its address, without a declaration."""
 
 import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -101,3 +102,19 @@ def test_texts_of_analysts_move_nothing_on_the_terminal(run: Run, odd: str) -> N
     lines = run("ledger", "history", "x.ledger").out.strip().split("\n")
     assert len(lines) == 1 + len(ledger.history())
     assert "p\xa0" in lines[3]
+
+
+def test_the_commands_use_a_ledger_in_a_database_with_its_anchor(run: Run) -> None:
+    place = postgres.address()
+    Path("pay.csv").write_text("person,wage\na,5\nb,7\n")
+    made = run(
+        *("declare", "pay.csv", "--unit", "person", "--rows", "2", "--bound", "wage=0..60"),
+        *("--epsilon", "2", "--ledger", place, "--anchor", "pay.anchor"),
+    )
+    assert made.code == 0, made.message
+    assert "nothing was spent yet" in run("budget", "pay").message
+    assert run("ask", "pay", "SELECT COUNT(*) FROM pay", "--epsilon", "0.5").code == 0
+    assert Path("pay.anchor").exists()
+    assert Ledger.open(place).spent().reached == Fraction(1, 2)
+    assert "SELECT COUNT(*)" in run("budget", "pay").out
+    assert run("backup", "pay", "copy.ledger").code == 0

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from discreet._budget import AnyLimit, Limit, MuLimit, RhoLimit
 from discreet._unit import Change, Unit
 from discreet.errors import DeclarationError, InvalidArgument
+from discreet.ledger._place import LedgerPlace
 from discreet.query import _declaration_file, _declared_columns, _located_toml
 from discreet.query._columns import Caps, Column, ColumnType
 from discreet.query._declaration_edit import Setting, added, save
@@ -68,7 +69,7 @@ def test_a_file_says_what_it_says() -> None:
         "hours": Column.integer(0, 80),
     }
     assert table.limit == Limit(2, Fraction(1, 10**6))
-    assert table.ledger == Path("folder/wages.ledger")
+    assert table.ledger == LedgerPlace(Path("folder/wages.ledger"), None, Path("folder"))
     assert table.rows == ParquetFile(Path("folder/wages.parquet"))
 
 
@@ -83,7 +84,7 @@ tables.visits.columns.ward.type = "text"
     assert table.declaration.unit == Unit.ROW
     assert table.declaration.caps == Caps(1)
     assert table.limit == Limit(Fraction(1, 10), 0)
-    assert table.ledger == Path("/var/visits.ledger")
+    assert table.ledger == LedgerPlace(Path("/var/visits.ledger"), None, Path("folder"))
     assert table.rows == CsvFile(Path("folder/visits.csv"), ",")
 
 

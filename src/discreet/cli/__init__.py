@@ -32,7 +32,7 @@ from discreet.cli import (
     _training,
     _verifying,
 )
-from discreet.cli._exit_codes import is_for_programs, log_beside, run, survive
+from discreet.cli._exit_codes import is_for_programs, log_to, run, survive
 
 # Between two searches for garbage: imports make many objects, and hardly any garbage. With Python's
 # 700, the searches are a sixth of the time of a small question.
@@ -99,7 +99,7 @@ def main() -> None:
     gc.set_threshold(_ALLOCATIONS)
     for stream in (sys.stdout, sys.stderr):
         survive(stream)
-    log_beside(Path("discreet"))
+    log_to(Path("discreet.log"))
     as_json = is_for_programs(sys.argv[1:])
     command = get_command(app)
     code = run(

@@ -20,7 +20,7 @@ from discreet.cli._answers import (
 )
 from discreet.cli._before_paying import asked_price, is_repeated, warn
 from discreet.cli._diagnosing import check_both, diagnosed
-from discreet.cli._exit_codes import log_beside
+from discreet.cli._exit_codes import log_to
 from discreet.cli._options import (
     ByOption,
     ConfidenceOption,
@@ -133,7 +133,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     if forecast:
         show_forecast(predicted, delta, as_json=as_json)
         return
-    log_beside(declared.ledger)
+    log_to(declared.ledger.log)
     by = by or login()
     check_both(declared, question, named, diagnose, confidence=confidence, by=by, request=request)
     if predicted.warnings and not is_repeated(declared, by, request):
@@ -231,7 +231,7 @@ def check(  # each is an option of the command
     from discreet import query
 
     declared = query.open(file).file(name)
-    log_beside(declared.ledger)
+    log_to(declared.ledger.log)
     with busy("paying, then checking"):
         share = declared.table().share_of_null(
             column, epsilon=epsilon, confidence=confidence, by=by or login(), request=request

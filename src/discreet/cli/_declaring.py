@@ -142,8 +142,19 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         ),
     ] = None,
     ledger: Annotated[
+        str | None,
+        _budget_option(
+            metavar="PATH",
+            parser=some_text,
+            help="The file of its ledger, or its address in PostgreSQL; NAME.ledger, unless given.",
+        ),
+    ] = None,
+    anchor: Annotated[
         Path | None,
-        _budget_option(metavar="PATH", help="The file of its ledger; NAME.ledger, unless given."),
+        _budget_option(
+            metavar="PATH",
+            help="A file elsewhere, by which an older copy of the ledger is noticed.",
+        ),
     ] = None,
     suggest: Annotated[
         Decimal | None,
@@ -196,7 +207,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
 
     discreet declare wages.parquet --unit person --epsilon 2 --suggest 0.1
     """
-    from discreet.cli._proposal import TableOptions, beside, propose
+    from discreet.cli._proposal import TableOptions, beside, ledger_beside, propose
     from discreet.cli._suggesting import with_suggestions
     from discreet.query._declaration_edit import commented, save
     from discreet.query._postgres_address import address_of, is_address
@@ -214,7 +225,8 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         ("rows",): rows,
         ("groups",): groups,
         ("rows_per_group",): rows_per_group,
-        ("ledger", "path"): None if ledger is None else beside(ledger, file),
+        ("ledger", "path"): None if ledger is None else ledger_beside(ledger, file),
+        ("ledger", "anchor"): None if anchor is None else beside(anchor, file),
         ("ledger", "epsilon"): epsilon,
         ("ledger", "delta"): delta,
     }

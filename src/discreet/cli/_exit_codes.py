@@ -87,12 +87,12 @@ def _show(failure: CommandFailure, *, as_json: bool) -> None:
         write_json(failure.to_json())
 
 
-def log_beside(ledger: Path) -> None:
-    """Send the owner's log to ``<ledger>.log``, which is created by the first record."""
+def log_to(path: Path) -> None:
+    """Send the owner's log to this file, which is created by the first record."""
     for handler in _owners_log.handlers[:]:
         if isinstance(handler, _OwnersFile):
             _owners_log.removeHandler(handler)
-    _owners_log.addHandler(_OwnersFile(ledger.with_name(f"{ledger.name}.log").absolute()))
+    _owners_log.addHandler(_OwnersFile(path.absolute()))
 
 
 def owners_file() -> Path:

@@ -22,7 +22,7 @@ from discreet.query._declared_files import (
     usual_delimiter,
 )
 from discreet.query._located_toml import Keys, did_you_mean, text_of
-from discreet.query._postgres_address import PostgresAddress
+from discreet.query._postgres_address import PostgresAddress, is_address
 from discreet.query._postgres_table import PostgresTable
 from discreet.query._proposed import ProposedType, propose_types
 from discreet.query._source import CsvFile, ParquetFile, check_schema
@@ -87,6 +87,11 @@ def beside(path: Path, file: Path) -> str:
     """The path relative to the file's folder, unless it is absolute."""
     from_file = path if path.is_absolute() else Path(os.path.relpath(path, file.parent))
     return from_file.as_posix()
+
+
+def ledger_beside(ledger: str, file: Path) -> str:
+    """The path of a ledger relative to the file's folder, or its address."""
+    return ledger if is_address(ledger) else beside(Path(ledger), file)
 
 
 def _written(source: Path | PostgresAddress, file: Path) -> str:

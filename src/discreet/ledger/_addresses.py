@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Hashable
 from pathlib import Path
 
 from sqlalchemy import URL, make_url
@@ -16,6 +17,7 @@ from discreet.ledger._sqlite_store import SqliteStore
 from discreet.ledger._store import Store
 
 Address = str | os.PathLike[str]
+_PORT = 5432
 _SCHEME = re.compile(r"\s*postgres(ql)?(\+psycopg)?://", re.IGNORECASE)
 
 
@@ -39,6 +41,36 @@ def is_taken(address: Address) -> bool:
     """Whether a file is at this address; False for a database, which is asked later."""
     found = _parsed(address)
     return isinstance(found, Path) and os.path.lexists(found)
+
+
+def is_made(address: Address) -> bool:
+    """Whether there is a ledger at this address, or a file in its way; a database is asked."""
+    found = _parsed(address)
+    return found.exists() if isinstance(found, Path) else PostgresStore.is_made(*found)
+
+
+def ledger_name(address: Address) -> str | None:
+    """The ledger's name in a database; None for a file."""
+    found = _parsed(address)
+    return None if isinstance(found, Path) else found[1]
+
+
+def has_password(address: Address) -> bool:
+    """Whether the address of a database holds a password."""
+    found = _parsed(address)
+    if isinstance(found, Path):
+        return False
+    return bool(found[0].password) or any("pass" in key for key in found[0].query)
+
+
+def identity(address: Address) -> Hashable:
+    """Equal for two addresses of one ledger, whatever the user and the options of a connection."""
+    found = _parsed(address)
+    if isinstance(found, Path):
+        return found.resolve()
+    url, name = found
+    host = url.host or url.query.get("host", "")
+    return host, url.port or url.query.get("port", _PORT), url.database, name
 
 
 def named(address: Address) -> str:

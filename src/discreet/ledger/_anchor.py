@@ -34,6 +34,11 @@ class Anchor:
 
     path: Path
 
+    @property
+    def is_made(self) -> bool:
+        """Whether the file is there, or another one in its way."""
+        return os.path.exists(self.path)  # noqa: PTH110  # never an OSError
+
     def read(self) -> AnchorMark:
         """The mark, which the chain must contain."""
         try:

@@ -16,7 +16,7 @@ from discreet.errors import (
     ReceiptDiffers,
 )
 from discreet.ledger import _appending, _chain
-from discreet.ledger._addresses import is_taken, make_store, named, open_store
+from discreet.ledger._addresses import is_made, is_taken, make_store, named, open_store
 from discreet.ledger._anchor import Anchor, AnchorMark
 from discreet.ledger._decisions import (
     CountedCharge,
@@ -130,28 +130,35 @@ the owner
         makes the anchor. Without an anchor, an older copy in place of the file goes unnoticed, and
         its later charges are forgotten.
         """
-        store = open_store(path)
-        mark = None if anchor is None else Anchor(as_path(anchor))
-        if mark is not None and not os.path.exists(mark.path):  # noqa: PTH110  # never an OSError
-            with store.reading() as rows:
-                mark.advance(AnchorMark.of(rows.head()))
-        ledger = Ledger(store, mark)
+        ledger = Ledger(*_anchored(path, anchor))
         ledger._opening()  # raises if it can't be read
         return ledger
 
     @staticmethod
-    def open_or_create(path: str | os.PathLike[str], *, unit: Unit, limit: AnyLimit) -> "Ledger":
+    def open_or_create(
+        path: str | os.PathLike[str],
+        *,
+        unit: Unit,
+        limit: AnyLimit,
+        anchor: str | os.PathLike[str] | None = None,
+    ) -> "Ledger":
         """The ledger in this file, created if there is none; it must agree with the declaration.
 
         The ledger decides: another limit is refused, and so is another unit after the first
-        charge. Before that, the new unit is recorded.
+        charge. Before that, the new unit is recorded. ``anchor`` is as for `open`; if it is there
+        and the ledger is not, the ledger was lost, and no other is made (`LedgerError`).
         """
         opening = opening_for(unit, limit, None)
+        if anchor is not None and Anchor(as_path(anchor)).is_made and not is_made(path):
+            raise LedgerError(
+                f"{named(path)} is not there, and its anchor {anchor} is: it was moved or removed; "
+                "put it back, or a backup of it"
+            )
         if is_taken(path) or not make_store(path, opening):
-            ledger = Ledger(open_store(path))
+            ledger = Ledger(*_anchored(path, anchor))
             ledger._agree(opening)
             return ledger
-        return Ledger.open(path)
+        return Ledger.open(path, anchor=anchor)
 
     @staticmethod
     def in_memory(
@@ -491,6 +498,18 @@ the owner
         chosen = terms.filter
         said = summary(chosen.limit, chosen.reached(state.spent), state.charges)
         return f"<Ledger {name}: {terms.unit!r}; {said}{'; LOCKED' * state.is_locked}>"
+
+
+def _anchored(
+    path: str | os.PathLike[str], anchor: str | os.PathLike[str] | None
+) -> tuple[Store, Anchor | None]:
+    """The store at this path with its anchor, which the first opening makes."""
+    store = open_store(path)
+    mark = None if anchor is None else Anchor(as_path(anchor))
+    if mark is not None and not mark.is_made:
+        with store.reading() as rows:
+            mark.advance(AnchorMark.of(rows.head()))
+    return store, mark
 
 
 def _reopened(path: str, anchor: Path | None) -> Ledger:

@@ -125,6 +125,16 @@ class PostgresStore:
             store._identity = rows.connection.execute(_IDENTITY).scalar()
         return store
 
+    @staticmethod
+    def is_made(url: URL, schema: str) -> bool:
+        """Whether the database has a schema of this name."""
+        store = PostgresStore(url, schema)
+        try:
+            with store._snapshot() as rows:
+                return rows.connection.execute(_SCHEMA_ID, {"name": schema}).scalar() is not None
+        finally:
+            store._engine.dispose()
+
     @property
     def name(self) -> str:
         """The name in error texts: its host and database, and nothing that may be secret."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from discreet._budget import AnyLimit, Limit, MuLimit, RhoLimit
 from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument
+from discreet.ledger._place import LedgerPlace
 from discreet.query._columns import ONE_ROW, Caps
 from discreet.query._declaration import Declaration, linked_declaration
 from discreet.query._located_toml import TomlEntry, did_you_mean, dotted, load, parse
@@ -48,7 +49,7 @@ TABLE = (
 )
 PUBLIC = ("source", "format", "delimiter", "columns")
 THROUGH = ("table", "on")
-LEDGER = ("path", "epsilon", "delta", "rho", "mu")
+LEDGER = ("path", "anchor", "epsilon", "delta", "rho", "mu")
 _ABOVE_ZERO = "a finite number above 0"
 _BELOW_ONE = "a number from 0 up to, but not including, 1"
 
@@ -167,7 +168,7 @@ def _linked(
             f"{dotted(given['through'].keys)}: {name} protects {links.declaration.unit}, and this "
             f"table {facts.unit}; give both the same"
         )
-    if (made.ledger.resolve(), made.limit) != (links.ledger.resolve(), links.limit):
+    if (made.ledger.identity, made.limit) != (links.ledger.identity, links.limit):
         raise given["ledger"].mistake(f"give the ledger of {name}, with the same limit")
     on, rows = _pairs(way["on"]), facts.caps.rows
     linked = made_at(
@@ -220,17 +221,17 @@ def _table(name: str, entry: TomlEntry) -> TableFile:
     folder = entry.file.parent
     written = given["source"].text("the path of a Parquet or CSV file")
     declaration = _declaration(name, entry, given)
-    ledger, limit = _ledger(given["ledger"])
+    ledger, limit = _ledger(given["ledger"], folder)
     if is_address(written):
         for key in ("format", "delimiter"):
             if key in given:
                 raise given[key].mistake("only a file has it: leave it out")
         at = made_at(given["source"], lambda: address_of(written))
-        return TableFile(declaration, at, None, "", folder / ledger, limit)
+        return TableFile(declaration, at, None, "", ledger, limit)
     source = folder / written
     form = _format(given, source)
     delimiter = _delimiter(given, source, form)
-    return TableFile(declaration, source, form, delimiter, folder / ledger, limit)
+    return TableFile(declaration, source, form, delimiter, ledger, limit)
 
 
 def _format(given: Mapping[str, TomlEntry], source: Path) -> FileFormat:
@@ -297,11 +298,13 @@ def _caps(entry: TomlEntry, given: Mapping[str, TomlEntry], unit: Unit) -> Caps:
     return Caps(**caps)
 
 
-def _ledger(entry: TomlEntry) -> tuple[str, AnyLimit]:
+def _ledger(entry: TomlEntry, folder: Path) -> tuple[LedgerPlace, AnyLimit]:
     given = entry.settings(*LEDGER)
     if "path" not in given:
-        raise entry.missing("path", "the ledger's file, which records all charges")
-    path = given["path"].text("the path of the ledger's file")
+        raise entry.missing("path", "the ledger's file or address, which records all charges")
+    written = given["path"].text("the path of the ledger's file, or its address in PostgreSQL")
+    anchor = given["anchor"].text("the path of the anchor's file") if "anchor" in given else None
+    place = made_at(given["path"], lambda: LedgerPlace.written(written, anchor, folder))
     kinds = [kind for kind in ("epsilon", "rho", "mu") if kind in given]
     if not kinds:
         raise entry.missing("epsilon", "the most that may ever be spent on this table")
@@ -312,10 +315,10 @@ def _ledger(entry: TomlEntry) -> tuple[str, AnyLimit]:
         raise given[kinds[0]].mistake(f"give {_ABOVE_ZERO}")
     match kinds[0]:
         case "rho":
-            return path, RhoLimit(most)
+            return place, RhoLimit(most)
         case "mu":
-            return path, MuLimit(most)
-    return path, Limit(most, _delta(given))
+            return place, MuLimit(most)
+    return place, Limit(most, _delta(given))
 
 
 def _delta(given: Mapping[str, TomlEntry]) -> int | Decimal:
@@ -334,9 +337,9 @@ def _check_one_ledger_each(
     first: dict[Hashable, str] = {}
     for name, table in declared.items():
         other = first.setdefault(table.place, name)
-        if declared[other].ledger.resolve() != table.ledger.resolve():
+        if declared[other].ledger.identity != table.ledger.identity:
             ledger = found[name].inner()["ledger"]
             raise ledger.error(
                 f"{dotted(('tables', name))} and {dotted(('tables', other))} have the same source "
-                "but two ledgers; one dataset has one budget: give both the same ledger"
+                "but two ledgers; one dataset has one budget: give both the same ledger and anchor"
             )

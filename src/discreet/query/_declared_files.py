@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from discreet._budget import AnyLimit
 from discreet._unit import Unit
 from discreet.ledger import Ledger
+from discreet.ledger._place import LedgerPlace
 from discreet.query._columns import Column
 from discreet.query._declaration import Declaration
 from discreet.query._postgres_address import PostgresAddress
@@ -44,7 +45,7 @@ class TableFile:
     source: Path | PostgresAddress
     format: FileFormat | None
     delimiter: str
-    ledger: Path
+    ledger: LedgerPlace
     limit: AnyLimit
     others: "DeclaredFiles" = field(default_factory=dict, compare=False, repr=False)
     links: "TableFile | None" = field(default=None, compare=False, repr=False)
@@ -68,14 +69,14 @@ class TableFile:
 
     def open_ledger(self) -> Ledger:
         """The ledger, created if there is none; refused if it differs from the declaration."""
-        return Ledger.open_or_create(self.ledger, unit=self.declaration.unit, limit=self.limit)
+        return self.ledger.open_or_create(self.declaration.unit, self.limit)
 
     def table(self) -> "Table":
         """The table to ask; its ledger is opened when a question is first paid."""
         from discreet.query._beside import Beside
         from discreet.query._table import Table
 
-        ledger = LedgerFile(self.ledger.resolve(), self.declaration.unit, self.limit)
+        ledger = DeclaredLedger(self.ledger.resolved(), self.declaration.unit, self.limit)
         makers = {name: other.table for name, other in self.others.items()}
         public = [name for name, other in self.others.items() if isinstance(other, PublicFile)]
         beside = Beside(makers, public)
@@ -95,16 +96,16 @@ def declared_rows(
 
 
 @dataclass(frozen=True, slots=True)
-class LedgerFile:
-    """Opens the ledger of this file, or creates it. Equal ones open the same ledger."""
+class DeclaredLedger:
+    """Opens the ledger at this place, or creates it. Equal ones open the same ledger."""
 
-    path: Path
+    place: LedgerPlace
     unit: Unit
     limit: AnyLimit
 
     def __call__(self) -> Ledger:
         """The ledger; refused if it differs from the declaration."""
-        return Ledger.open_or_create(self.path, unit=self.unit, limit=self.limit)
+        return self.place.open_or_create(self.unit, self.limit)
 
 
 @dataclass(frozen=True, slots=True)

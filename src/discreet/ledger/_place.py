@@ -1,0 +1,63 @@
+"""The place of a declared ledger: its file or address, its anchor and the owner's log."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from discreet._budget import AnyLimit
+from discreet._unit import Unit
+from discreet.errors import InvalidArgument
+from discreet.ledger._addresses import has_password, identity, is_made, ledger_name, named
+from discreet.ledger._ledger import Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerPlace:
+    """The file of a ledger, or its address in PostgreSQL. The owner's log lies beside the file,
+    or in ``folder``. Equal resolved places name the same ledger."""
+
+    address: Path | str
+    anchor: Path | None
+    folder: Path
+
+    @staticmethod
+    def written(text: str, anchor: str | None, folder: Path) -> "LedgerPlace":
+        """The place that a file in this folder names; its paths start from there."""
+        mark = None if anchor is None else folder / anchor
+        name = ledger_name(text)  # refuses an address that can't be read
+        if name is None:
+            return LedgerPlace(folder / text, mark, folder)
+        if has_password(text):
+            raise InvalidArgument(
+                "the address of the ledger holds a password, and addresses are shown: leave it "
+                "out, and give it in PGPASSWORD or ~/.pgpass"
+            )
+        return LedgerPlace(text, mark, folder)
+
+    @property
+    def log(self) -> Path:
+        """The file of the owner's log."""
+        if isinstance(self.address, Path):
+            return self.address.with_name(f"{self.address.name}.log")
+        return self.folder / f"{ledger_name(self.address)}.ledger.log"
+
+    @property
+    def identity(self) -> object:
+        """Equal for two places of one ledger, as far as their texts tell."""
+        return identity(self.address), self.anchor and self.anchor.resolve()
+
+    def resolved(self) -> "LedgerPlace":
+        """The same place, whatever the working folder is."""
+        address = self.address.resolve() if isinstance(self.address, Path) else self.address
+        anchor = self.anchor and self.anchor.resolve()
+        return replace(self, address=address, anchor=anchor, folder=self.folder.resolve())
+
+    def exists(self) -> bool:
+        """Whether the ledger was made; a database is asked."""
+        return is_made(self.address)
+
+    def open_or_create(self, unit: Unit, limit: AnyLimit) -> Ledger:
+        """The ledger, created if there is none; refused if it differs from the declaration."""
+        return Ledger.open_or_create(self.address, unit=unit, limit=limit, anchor=self.anchor)
+
+    def __str__(self) -> str:
+        return named(self.address).removeprefix("the ledger ")
