@@ -10,10 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import InvalidArgument, Refused
-from discreet.train import Collated, _model_check
+from discreet.train import Collated, _model_check, fit
 from discreet.train._checking import compare
 from discreet.train._data import taken
-from tests.train.steps import Losses, Wrong, data, known, linear, short, weights
+from tests.mechanisms.kit import FakePayer
+from tests.train.steps import Losses, Wrong, data, known, linear, sgd, short, weights
 from tests.train.unfollowed import unfollowed
 
 Pair = namedtuple("Pair", ["x", "y"])  # as users have them
@@ -140,3 +141,27 @@ def test_parts_of_other_shapes_are_looked_at_before_they_are_computed(
 def test_no_look_hides_what_was_written() -> None:
     with pytest.raises(Refused, match="weight was written while the model saw data"):
         trained_by(written, of_lengths(3, 3, 3, 20))
+
+
+@pytest.mark.parametrize(
+    ("extra", "named"),
+    [
+        ("photo", "extra: it holds a str"),
+        (b"photo", "extra: it holds a bytes"),
+        (("photo", 3), "extra: it holds a str"),
+        ({"kind": ["photo"]}, "kind: it holds a str"),
+    ],
+)
+def test_texts_in_items_are_refused_before_the_charge(extra: object, named: str) -> None:
+    """PyTorch collates them into lists, which Python could read, one example's for all."""
+    payer, model = FakePayer(), linear()
+    items: Wrong = [{"x": row, "extra": extra} for row in data()["x"]]
+
+    def losses(model: nn.Module, part: Any) -> Tensor:
+        found: Tensor = model(part["x"])[:, 0]
+        return -found if "sketch" in part["extra"] else found
+
+    with pytest.raises(InvalidArgument, match=named):
+        fit(model, sgd(model), items, short(), losses=losses, payer=payer, like=items[:5])
+    assert not payer.charges
+    assert taken([row["x"] for row in items], np.array([1, 2])).shape == (2, 3)

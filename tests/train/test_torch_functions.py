@@ -75,6 +75,10 @@ BESIDE: dict[str, Beside] = {
     ),
     "cross products": lambda x, y: torch.linalg.cross(x[:, :3], y[:, 1:]),
     "products of vectors": torch.linalg.vecdot,
+    "distances": lambda x, y: torch.cdist(x[:, None], y[:, None])[:, 0],
+    "joined": lambda x, y: torch.hstack([x, y]).tanh(),
+    "joined columns": lambda x, y: torch.column_stack([x, y]).tanh(),
+    "joined in depth": lambda x, y: torch.dstack([x[:, None], y[:, None]]).tanh(),
 }
 ALONE: dict[str, Callable[[Tensor], Tensor]] = {
     "folded": lambda x: F.fold(x[:, :, None], (2, 2), 2),
@@ -91,6 +95,17 @@ ALONE: dict[str, Callable[[Tensor], Tensor]] = {
     "filled": lambda x: x.index_fill(1, torch.tensor([1]), 0.5),
     "a diagonal": lambda x: (x[:, None] * x[:, :, None]).diagonal(dim1=1, dim2=2),
     "chosen values": lambda x: x * torch.isin(_places(x), torch.tensor([1])),
+    "distances to centres": lambda x: torch.cdist(x, torch.eye(WIDTH).double()),
+    "distances of centres": lambda x: torch.cdist(torch.eye(WIDTH).double(), x).t(),
+    "products without an arrow": lambda x: torch.einsum("bi,ij", x, torch.eye(WIDTH).double()),
+    "lower factors": lambda x: torch.linalg.cholesky_ex(
+        x[:, :, None] @ x[:, None] + torch.eye(WIDTH).double()
+    )[0],
+    "inverses with a word": lambda x: torch.linalg.inv_ex(
+        x[:, None].tanh() + 9 * torch.eye(WIDTH).double()
+    )[0],
+    "spectra": lambda x: torch.fft.fft2(x[:, None]).abs(),
+    "turned": lambda x: x[:, None].rot90(1, (1, 2)) * torch.arange(WIDTH)[:, None],
     "narrowed": lambda x: torch.narrow_copy(x, 1, 1, 2),
     "a grid": lambda x: F.affine_grid(
         x[:, :3].repeat(1, 2).view(-1, 2, 3), [len(x), 1, 2, 2], False

@@ -28,7 +28,7 @@ def taken(data: Data, places: IndexArray) -> Microbatch:
     """The examples in these places, as the user's loss function takes them.
 
     Tensors and arrays become a named tuple (``x`` and ``y`` if there are two without names). Items
-    are collated as PyTorch does by default.
+    are collated as PyTorch does by default, which leaves texts in lists: these are refused.
     """
     import torch
     from torch.utils.data import TensorDataset, default_collate
@@ -44,7 +44,26 @@ def taken(data: Data, places: IndexArray) -> Microbatch:
         return _named(names, [_rows(field, places) for field in data])
     if isinstance(data, torch.Tensor | np.ndarray):
         return _rows(data, places)
-    return default_collate([data[int(place)] for place in places])
+    return _of_tensors(default_collate([data[int(place)] for place in places]), "")
+
+
+def _of_tensors(microbatch: Microbatch, name: str) -> Microbatch:
+    """The same microbatch, if it holds tensors only: Python could read all else of one example."""
+    import torch
+
+    if isinstance(microbatch, Mapping):
+        for key, field in microbatch.items():
+            _of_tensors(field, str(key))
+    elif isinstance(microbatch, tuple | list):
+        for field in microbatch:
+            _of_tensors(field, name)
+    elif not isinstance(microbatch, torch.Tensor):
+        kind = type(microbatch).__name__
+        raise InvalidArgument(
+            f"{name or 'an item'}: it holds a {kind}, which losses could read from one example "
+            "for all: give codes as numbers, or leave it out"
+        )
+    return microbatch
 
 
 def of_one(data: Data, size: int) -> Microbatch:

@@ -1,10 +1,12 @@
 """How tags follow functions that split and join tensors."""
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from discreet.train._arguments import tensors_in
-from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all, of_first
+from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all, of_first
 from discreet.train._layouts import ExampleOrder, RowLayout
 from discreet.train._tag import ExampleRows, OneExample, Tag, UntrackedRows
 
@@ -31,6 +33,18 @@ def joined(call: Call) -> ResultTags:
     if len(layouts) < len(parts):
         return UntrackedRows("cat of rows of examples and others")
     return ExampleRows(dim, call.tags.joined(layouts))
+
+
+def joined_along(dim: int) -> FlowRule:
+    """The rule of functions that join tensors of this many dimensions or more along one of them."""
+
+    def tag_result(call: Call) -> ResultTags:
+        parts = [*call.named("tensors")["tensors"]]
+        if any(part.dim() != call.result.dim() for part in parts):
+            return UntrackedRows("parts that get a new dimension: use stack")
+        return joined(replace(call, function=torch.cat, args=(parts, dim), keywords={}))
+
+    return tag_result
 
 
 def _of_alone(call: Call, alone: list[OneExample], sizes: list[int], dim: int) -> Tag:

@@ -82,9 +82,12 @@ def _differs_in_product(
 def einsum(call: Call) -> ResultTags:
     """`einsum`: each letter names a dimension."""
     equation, several = call.args[0], tensors_in(call.args[1:])
-    if not isinstance(equation, str) or "->" not in equation:
-        return UntrackedRows("einsum without letters and an arrow")
-    left, _, right = equation.replace(" ", "").partition("->")
+    if not isinstance(equation, str):
+        return UntrackedRows("einsum without letters")
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    if not arrow:  # the letters that stand once, in their order
+        once = sorted(one for one in left if one.isalpha() and left.count(one) == 1)
+        right = "".join(["..." * ("..." in left), *once])
     # 1. an ellipsis stands for leading dimensions, which get letters that no equation has
     given = left.split(",")
     more = [
@@ -115,6 +118,33 @@ def einsum(call: Call) -> ResultTags:
             if place >= 0 and (takes_diagonal or differs(call.tags, one, place, found.layout)):
                 return UntrackedRows("einsum with a constant that differs by place in the batch")
     return found
+
+
+def distances(call: Call) -> ResultTags:
+    """`cdist`: the distance of each row of one tensor to each row of another one."""
+    given = call.named("x1 x2")
+    rank, found = call.result.dim(), list[tuple[Tag, int]]()
+    sides = ((given["x1"], rank - 2), (given["x2"], rank - 1))  # and the place of their rows
+    for one, place in sides:
+        tag = call.tags.of(one)
+        if isinstance(tag, ExampleRows):
+            back = tag.dim - one.dim()  # from the end
+            if back == -1:
+                return OVER_EXAMPLES
+            tag = tag.at(place if back == -2 else rank + back)
+        found += [] if tag is None else [(tag, rank)]
+    tag = merged(found, rank)
+    if not isinstance(tag, ExampleRows):
+        return tag
+    for one, place in sides:
+        dim = one.dim() - 2 if tag.dim == place else one.dim() - rank + tag.dim
+        if (
+            (tag.dim == place or tag.dim < rank - 2)
+            and dim >= 0
+            and differs(call.tags, one, dim, tag.layout)
+        ):
+            return BY_PLACE
+    return tag
 
 
 def attended(call: Call) -> ResultTags:

@@ -36,7 +36,15 @@ from discreet.train._flow._losses import (
     losses,
     losses_of_rows,
 )
-from discreet.train._flow._parts import diagonal, joined, narrowed, parted, selected, unbound
+from discreet.train._flow._parts import (
+    diagonal,
+    joined,
+    joined_along,
+    narrowed,
+    parted,
+    selected,
+    unbound,
+)
 from discreet.train._flow._picks import (
     chosen,
     divided,
@@ -49,7 +57,14 @@ from discreet.train._flow._picks import (
     taken_along,
     where,
 )
-from discreet.train._flow._products import added_to_product, attended, einsum, grouped, multiplied
+from discreet.train._flow._products import (
+    added_to_product,
+    attended,
+    distances,
+    einsum,
+    grouped,
+    multiplied,
+)
 from discreet.train._flow._shapes import (
     broadcast,
     copied,
@@ -97,7 +112,8 @@ _REFIT = "flatten ravel reshape reshape_as squeeze unflatten unsqueeze view view
 
 _ALONG = "softmax log_softmax softmin cumsum cumprod cummax cummin logcumsumexp"
 _OF_MATRICES = (
-    "inv inverse det logdet slogdet cholesky qr svd svdvals eigh eigvalsh pinv matrix_exp"
+    "inv inverse det logdet slogdet cholesky cholesky_ex inv_ex qr svd svdvals eigh eigvalsh "
+    "pinv matrix_exp"
 )
 _POOLS = (
     "max_pool{0}d avg_pool{0}d adaptive_avg_pool{0}d adaptive_max_pool{0}d lp_pool{0}d "
@@ -140,6 +156,9 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (along("input other dim", default=1, removes=True), "cosine_similarity"),
     (along("input other", default=-1, removes=True), "pairwise_distance"),
     (unfolded, "unfold"),
+    (along("input s dim", default=(-2, -1)), "fft2 ifft2 rfft2 irfft2"),
+    (along("input s dim"), "fftn ifftn rfftn irfftn"),
+    (along("input k dims", default=(0, 1), of="dims"), "rot90"),
     (bilinear, "bilinear"),
     (along("input ord dim keepdim", removes=True), "vector_norm"),
     (along("input ord dim keepdim", default=(-2, -1), removes=True), "matrix_norm"),
@@ -172,10 +191,14 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (multiplied, "matmul bmm mm mv __matmul__"),
     (added_to_product, "addmm baddbmm addmv"),
     (einsum, "einsum"),
+    (distances, "cdist"),
     (attended, "scaled_dot_product_attention"),
     (attention_forward, "multi_head_attention_forward"),
     (recurrent, "lstm gru rnn_tanh rnn_relu"),
     (joined, "cat concat concatenate stack"),
+    (joined_along(0), "vstack row_stack"),
+    (joined_along(1), "hstack column_stack"),
+    (joined_along(2), "dstack"),
     (parted, "chunk tensor_split split split_with_sizes"),
     (unbound, "unbind"),
     (selected, "select"),
@@ -285,7 +308,7 @@ _WITHOUT_DIMS: frozenset[FlowRule] = frozenset(
     {
         *(elementwise, copied, of_the_first, of_numbers, broadcast, one_hot, bagged, divided),
         *(refit, expanded, repeated, permuted, interleaved, where, masked_places, mask_selected),
-        *(multiplied, added_to_product, einsum, attended, grouped, getitem, setitem),
+        *(multiplied, added_to_product, distances, einsum, attended, grouped, getitem, setitem),
         *(
             attention_forward,
             recurrent,
