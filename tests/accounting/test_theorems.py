@@ -49,6 +49,21 @@ def true_delta(loss: PrivacyLoss, epsilon: Fraction) -> Fraction:
         return max(Fraction(0), lower_fraction(reference.delta(loss, epsilon)))
 
 
+def test_a_step_of_the_search_asks_for_one_more_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each order asks every term of a sum."""
+    orders: list[Fraction] = []
+    plain = Pure.renyi
+
+    def counted(term: Pure, order: Fraction) -> arb:
+        orders.append(order)
+        return plain(term, order)
+
+    monkeypatch.setattr(Pure, "renyi", counted)
+    (1 * Pure(0.1)).explain(1e-6)
+    steps = math.log(80 / 1e-4) / math.log((1 + math.sqrt(5)) / 2)
+    assert 1 < len(orders) < steps + 6
+
+
 def test_terms_are_not_printed_on_the_way_to_an_epsilon(monkeypatch: pytest.MonkeyPatch) -> None:
     """To write out hundreds of terms would take a tenth of the time."""
     loss = 3 * Pure(0.1) + 2 * DiscreteLaplace(20) + PoissonSampled(Gaussian(2), 0.01)

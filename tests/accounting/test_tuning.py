@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -40,6 +41,7 @@ from discreet.accounting import (
 )
 from discreet.accounting._bounds import known
 from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.pld._uncomposed import UncomposedPld
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from tests.accounting.enumerated import Law
 
@@ -343,6 +345,24 @@ class TestPairs:
     def test_twice_is_no_more_than_twice(self) -> None:
         term = TunedNegativeBinomial(Gaussian(5), 1, Fraction(1, 10))
         assert (1 * term).epsilon(1e-6) < (2 * term).epsilon(1e-6) < 2 * (1 * term).epsilon(5e-7)
+
+    @pytest.mark.parametrize("kind", [TunedPoisson, partial(TunedNegativeBinomial, eta=1)])
+    def test_one_pass_over_the_law_serves_all_fixed_orders(
+        self, kind: Wrong, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A pass an order took most of the time of sums of hundreds of unlike terms."""
+        passes: list[int] = []
+        plain = UncomposedPld.deltas
+
+        def counted(law: UncomposedPld, epsilons: FloatArray) -> FloatArray:
+            passes.append(len(epsilons))
+            return plain(law, epsilons)
+
+        monkeypatch.setattr(UncomposedPld, "deltas", counted)
+        name = "mean" if kind is TunedPoisson else "gamma"
+        assert renyi(kind(Gaussian(Fraction(1234, 100)), **{name: Fraction(1, 3)}), Fraction(2)) > 0
+        most = 1 if kind is TunedPoisson else 16  # one for each step of a bisection
+        assert 1 <= len(passes) <= most
 
 
 class TestSingleRuns:

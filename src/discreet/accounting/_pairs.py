@@ -26,7 +26,7 @@ from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal,
 from discreet.accounting.pld._tilt import CountedPairs
 from discreet.errors import NoBound
 
-_BITS = 256
+_BITS = 128
 _POINTS = 240  # between epsilon 0 and the largest one of interest
 _LEAST = Fraction(1, 10**20)  # points at smaller deltas are not needed
 _ENOUGH = Fraction(101, 100)

@@ -121,7 +121,7 @@ def profile(loss: Sum, least: float = _LEAST) -> Profile:
     return _refined(found.delta, points)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def quick_deltas(loss: Sum) -> Callable[[FloatArray], FloatArray] | Unknown:
     """A bound on delta at each of any epsilons, for sums of which many deltas are needed.
 

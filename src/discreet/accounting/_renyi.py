@@ -65,12 +65,17 @@ def _best_order(cost: Curve) -> Fraction:
         value = cost(_order(log_order))
         return value.mid() if value.is_finite() else arb("inf")
 
+    left, right = high - golden * (high - low), low + golden * (high - low)
+    at_left, at_right = at(left), at(right)
     while high - low > 1e-4:
-        left, right = high - golden * (high - low), low + golden * (high - low)
-        if at(left) <= at(right):
-            high = right
+        if at_left <= at_right:
+            high, right, at_right = right, left, at_left
+            left = high - golden * (high - low)
+            at_left = at(left)
         else:
-            low = left
+            low, left, at_left = left, right, at_right
+            right = low + golden * (high - low)
+            at_right = at(right)
     return _order((low + high) / 2)
 
 

@@ -172,13 +172,12 @@ def widest_spread(runs: Runs, one: OneRun) -> arb:
     return _negative_binomial_spread(runs, one)
 
 
-def spread_of(runs: Runs, one: OneRun) -> Curve:
-    """The spread that serves the divergence of each order."""
+def spreads(runs: Runs, one: OneRun, orders: Sequence[Fraction]) -> list[arb]:
+    """For each order, the spread that serves its divergence."""
     if isinstance(runs, Poisson):  # Papernot and Steinke (2022), Theorem 6
-        mean = runs.expected
-        return lambda order: ball(mean) * one.delta(_near_zero(order))
-    widest = _negative_binomial_spread(runs, one)
-    return lambda _: widest
+        deltas = one.deltas([_near_zero(order) for order in orders])
+        return [ball(runs.expected) * delta for delta in deltas]
+    return [_negative_binomial_spread(runs, one)] * len(orders)
 
 
 def _near_zero(order: Fraction) -> Fraction:

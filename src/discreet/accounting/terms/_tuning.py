@@ -35,7 +35,7 @@ from discreet.accounting._run_counts import Ceiling, Runs
 from discreet.accounting._tuning import (
     OneRun,
     pure_spread,
-    spread_of,
+    spreads,
     widest_spread,
 )
 from discreet.accounting.pld._dominating_pairs import Pair, Side
@@ -251,25 +251,26 @@ def _curve(best: _BestOfRuns) -> _BestRunCurve | Unknown:
     with precision(_BITS):
         one = OneRun.apart_from_failures(best.privacy_loss)
         runs = best.runs.thinned(_bounds.failure_probability(best.privacy_loss))
-        ceiling, spread = Ceiling.of(runs, best.most), spread_of(runs, one)
+        ceiling = Ceiling.of(runs, best.most)
 
-        def at(order: Fraction) -> arb:
-            return ceiling.divergence(order, one.at(order), spread(order))
+        def divergences(orders: Sequence[Fraction]) -> list[arb]:
+            both = zip(orders, spreads(runs, one, orders), strict=True)
+            return [ceiling.divergence(order, one.at(order), spread) for order, spread in both]
 
-        found = {order: at(order) for order in ORDERS}
+        found = dict(zip(ORDERS, divergences(ORDERS), strict=True))
         finite = {order: upper_fraction(b) for order, b in found.items() if b.is_finite()}
         if not finite:
             return Unknown(
                 f"no Renyi divergence is known of the best of some runs of {best.privacy_loss!r}"
             )
         least = min(finite, key=finite.__getitem__)
-        return _BestRunCurve(at, found, (least, found[least]))
+        return _BestRunCurve(lambda order: divergences([order])[0], found, (least, found[least]))
 
 
 # The pair: a bound on delta at many epsilons, and the pair that has it
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _pair(best: _BestOfRuns) -> Pair | Unknown:
     with precision(_BITS):
         deltas = _profile(best)
