@@ -184,7 +184,7 @@ def test_the_parts_of_a_charge_that_have_squares_keep_them() -> None:
 
 
 def test_failures_of_the_terms_are_counted_too() -> None:
-    """Of what failures by itself nothing is hidden beside a normal value's failure."""
+    """The delta of an approximate term is added to the failure probability of the squares."""
     filter_ = made(USUAL)
     both = filter_.cost(RUN + Approximate(0.01, 1e-8)).ways[0]
     assert both.failures == filter_.cost(RUN).ways[0].failures + 10**52

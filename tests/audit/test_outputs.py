@@ -74,7 +74,7 @@ def test_no_output_changes_another_one(name: str, odd: Any) -> None:
 
 @pytest.mark.parametrize("odd", ODD, ids=repr)
 def test_no_output_changes_numbers_in_an_array(odd: Any) -> None:
-    """Whatever type the array has because of it."""
+    """An odd value may change the type of the array, but not the scores of the numbers."""
     assert is_same(arrays(NUMBERS, odd), len(NUMBERS))
 
 

@@ -66,7 +66,8 @@ def test_some_outcomes_are_needed(tmp_path: Path) -> None:
 
 
 def test_every_set_of_questions_has_a_view() -> None:
-    """Whatever is asked, in any order, the next view is exported; here for a budget of 2."""
+    """After any questions in any order, the next view is among the exported ones; here for a
+    budget of 2."""
     page = pages.page("budget")
     assert page.history is not None
     at = {places[3:] for places in page.all_places() if places[:3] == (0, 1, 0)}

@@ -219,7 +219,7 @@ HUGE = PrivacyLoss(((Pure(0), 6 * 10**999),))
 
 
 def test_counts_whose_sum_can_not_be_written_are_refused(tmp_path: Path) -> None:
-    """They cost nothing, so the filter admits any number of them."""
+    """`Pure(0)` costs nothing, so the filter alone would admit any count of it."""
     ledger = made(tmp_path / "x")
     with pytest.raises(InvalidArgument, match="a count above"):
         pay(ledger, HUGE)

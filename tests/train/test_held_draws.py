@@ -61,7 +61,7 @@ def drawn(function: Any, args: tuple[Any, ...]) -> Tensor:
 
 @pytest.mark.parametrize("function", [*ARGUMENTS], ids=lambda one: one.__name__)
 def test_levels_are_quantiles(function: Any) -> None:
-    """Of 20 000 numbers at most 80 lie beyond a level that 20 pass; a chance below 1e-20."""
+    """About 20 of 20 000 numbers pass each level; more than 80, with probability below 1e-20."""
     torch.manual_seed(0)
     for args in ARGUMENTS[function]:
         sample = drawn(function, args)

@@ -268,7 +268,7 @@ def hooked(model: Layers, register: str) -> None:
     "register", ["register_full_backward_hook", "register_full_backward_pre_hook"]
 )
 def test_hooks_on_backward_passes_of_modules_are_refused(register: str) -> None:
-    """They get the gradients of all examples together."""
+    """A hook on a backward pass receives the gradients of all examples together."""
     model = Layers(lambda m, x: summed(m.layer(x))).double()
     hooked(model, register)
     with pytest.raises(Refused, match=r"layer \(Linear\) has a hook on its backward"):

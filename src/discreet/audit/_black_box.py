@@ -32,7 +32,7 @@ Progress = Callable[[int, int], None]
 
 _SAMPLES = 100_000
 CONFIDENCE = 1 - Fraction(1, 10**9)
-_PILOT = 10  # one output in so many is for the pilot, unless that makes few
+_PILOT = 10  # the pilot takes one output in ten, unless that makes few
 _PILOT_OUTPUTS = 6000
 _LEAST = 100
 _CHUNK = 50_000

@@ -15,9 +15,8 @@ from discreet.ledger._totals import ChainTotals
 
 SUBTOTAL_EVERY = 512  # entries, at least
 
-_Position = tuple[
-    AnchorMark | None, ChainTotals
-]  # the last link that was added, and the totals there
+# the last link that was added, and the totals there
+_Position = tuple[AnchorMark | None, ChainTotals]
 
 
 class TotalsReader:
@@ -55,11 +54,12 @@ class TotalsReader:
         if behind < SUBTOTAL_EVERY:
             return None
         totals = self.at(rows, head)
+        if 2 * behind < len(totals):
+            return None
         try:
-            return totals.subtotal() if 2 * behind >= len(totals) else None
-        except (
-            InvalidArgument
-        ):  # charges of earlier versions, whose counts add up to too many digits
+            return totals.subtotal()
+        except InvalidArgument:
+            # Charges of earlier versions may have counts that add up to too many digits
             return None
 
     def _add(self, links: Iterable[Link]) -> None:
