@@ -45,7 +45,7 @@ class Change(Enum):
 
 @dataclass(frozen=True)
 class Steps:
-    """So many steps with noise ``sigma`` on a Poisson sample of this ``rate``, below 1."""
+    """``count`` steps with noise ``sigma`` on a Poisson sample of this ``rate``, below 1."""
 
     sigma: float
     rate: float

@@ -109,8 +109,8 @@ class TestRandomAllocation:
         assert renyi(term, order) <= min(1.001 * max(exact), renyi(Gaussian(multiplier), order))
 
     @pytest.mark.parametrize("inner", [Gaussian(1), DiscreteLaplace(2), Pure(1)], ids=shown)
-    def test_it_failures_no_more_than_one_step(self, inner: Term) -> None:
-        """So it fits limits in which nothing may failure, for less than one step does."""
+    def test_it_fails_no_more_than_one_step(self, inner: Term) -> None:
+        """It fits limits that admit no failure, and costs less there than one step."""
         term = RandomAllocation(inner, 20)
         assert _bounds.failure_probability(1 * term) == 0
         filter_ = Filter.for_limit(RenyiLimit({2: 0.5, 4: 0.9}))

@@ -131,7 +131,7 @@ class TestSums:
                 assert total <= upper_fraction(in_units) + 1
             for law in reference.laws_of_term(term):
                 if failures and not law.infinite > 0:
-                    continue  # what failures doesn't show in this order
+                    continue  # a failure doesn't show at this order
                 finite_law = {ratio: p / (1 - law.infinite) for ratio, p in law.finite.items()}
                 for total, order in orders_of(filter_, spent):
                     beside = reference.exact(law.mu_squared * order / 2)
@@ -290,7 +290,7 @@ class Opaque(Term):
 
 
 class TestOtherLimits:
-    """Limits in rho, mu and Renyi divergences: every sum counts, and nothing may failure."""
+    """Limits in rho, mu and Renyi divergences: every sum counts, and no failure is admitted."""
 
     @pytest.mark.parametrize(
         ("limit", "loss"),

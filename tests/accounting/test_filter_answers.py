@@ -262,8 +262,8 @@ class TestAlone:
 
 
 class TestNeverOver:
-    """Whatever is admitted, mechanisms that satisfy it stay within the limit: a certified lower
-    bound on what was spent. (Charges that adapt to answers: test_adversary.)"""
+    """Mechanisms that satisfy the admitted charges stay within the limit, by a certified lower
+    bound on their privacy loss. (Charges that adapt to answers: test_adversary.)"""
 
     @settings(max_examples=80)
     @given(

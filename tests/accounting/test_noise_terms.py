@@ -153,7 +153,7 @@ class TestDiscreteGaussian:
             assert abs(sums.total() - whole) < whole * 1e-70
 
     def test_it_is_not_dominated_by_normal_noise(self) -> None:
-        """Nor far from it, where steps are small."""
+        """Its delta is larger by these factors; for small steps it is close."""
         for epsilon, factor in ((4.2925, 1.82377), (7.3685, 2.8286)):
             ours, theirs = (
                 (1 * DiscreteGaussian(1)).delta(epsilon),

@@ -63,7 +63,7 @@ class TestGroups:
 
     @given(st.data())
     def test_no_chain_of_tables_does_worse(self, data: st.DataObject) -> None:
-        """Whatever four mechanisms do to four tables in a row, its ends keep the group's bound."""
+        """For any laws on four neighbouring tables in a row, the ends satisfy the group's bound."""
         chain = [data.draw(distributions) for _ in range(4)]
         epsilon = Fraction(data.draw(st.integers(0, 20)), 10)
         with precision(200):

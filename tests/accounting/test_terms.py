@@ -105,7 +105,7 @@ class TestTable:
         with precision(reference.BITS):
             for law in reference.laws_of_term(term):
                 if _bounds.failure_probability(1 * term) and not law.infinite > 0:
-                    continue  # what failures doesn't show in this order
+                    continue  # a failure doesn't show at this order
                 for order in ORDERS:
                     finite_law = {ratio: p / (1 - law.infinite) for ratio, p in law.finite.items()}
                     beside = reference.exact(law.mu_squared * order / 2)

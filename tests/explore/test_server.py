@@ -39,7 +39,7 @@ def test_every_page_is_served_with_its_policy(client: TestClient, path: str) -> 
 
 @pytest.mark.parametrize("name", pages.NAMES)
 def test_the_first_view_is_in_the_page(client: TestClient, name: str) -> None:
-    """So that it can be read without JavaScript."""
+    """Readers without JavaScript see it."""
     text = client.get(f"/{name}.html").text
     page = pages.page(name)
     facts = text.partition('id="facts">')[2].partition("</script>")[0]

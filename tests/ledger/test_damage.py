@@ -1,4 +1,4 @@
-"""Whatever was changed behind a ledger's back is found, and a damaged ledger charges nothing."""
+"""Every change to the file is found, and a damaged ledger charges nothing."""
 
 import json
 import random

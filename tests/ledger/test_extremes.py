@@ -1,4 +1,4 @@
-"""Whatever numbers, texts and files come: an error of ours, or it works."""
+"""Extreme numbers, texts and files either work or raise an error of ours."""
 
 import itertools
 import json

@@ -58,7 +58,7 @@ LOSSES: st.SearchStrategy[Term | PrivacyLoss] = st.sampled_from(
 def test_the_total_is_that_of_a_full_reading(
     course: list[tuple[Term | PrivacyLoss, str]], every: int
 ) -> None:
-    """Whichever of two open ledgers charges, is opened anew, or looks."""
+    """Two open ledgers charge, are opened again and look, in any order."""
     with (
         tempfile.TemporaryDirectory() as folder,
         mock.patch.object(_subtotals, "SUBTOTAL_EVERY", every),

@@ -135,7 +135,7 @@ CLOSED = [nothing, copies, reads_here, connects_here, opens_and_drops]
 def test_no_program_gets_into_a_transaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, close: Callable[[Path], None], code: str
 ) -> None:
-    """Nor takes its journal for that of a crash, whatever was closed in this process before."""
+    """No program takes its journal for that of a crash either, although files were closed here."""
     path, found = tmp_path / "x.ledger", []
     ledger = made(path)
     pay(ledger, Pure(0.1))

@@ -65,7 +65,7 @@ EQUAL += [(Fraction(4), 4), ((1.0, np.str_("a")), (1, "a")), (10**5000, 10**5000
 
 @pytest.mark.parametrize("number", range(len(NO_KEYS)))
 def test_what_is_no_key_is_left_out(number: int) -> None:
-    """Whatever one unit's key is, the others' counts come out as without it."""
+    """A value that is no key changes no count of the other units."""
     key = NO_KEYS[number]
     words = Bounded.keys(lambda: WORDS, per_unit=2, unit=PERSON, name="words")
     assert words.checked({"a": 30, key: 40, 5: 2}) == {"a": 30, 5: 2}

@@ -43,7 +43,7 @@ def test_every_mechanism_has_an_entry() -> None:
 
 @every_case
 def test_every_argument_has_a_value(case: Case) -> None:
-    """So that the tables of wrong values try each of them."""
+    """The tables of wrong values try each argument in turn."""
     for call in ((case.kind, case.given), case.by_epsilon, case.by_error):
         if call is not None:
             function, given = call

@@ -32,7 +32,7 @@ class QuickBits:
         return int(self._generator.random_raw())
 
     def words(self, count: int) -> Words:
-        """So many."""
+        """The next words, this many."""
         found: Words = self._generator.random_raw(count)
         return found
 

@@ -77,7 +77,7 @@ def at_once(law: Law, bits: Bits, count: int) -> Draws:
 
 
 def in_arrays(law: Law, bits: Bits, count: int) -> Draws:
-    """So long that a table pays, and too short for a guide."""
+    """Arrays that are long enough for a table, and too short for a guide."""
     return np.concatenate([law.draws(bits, 20_000) for _ in range(count // 20_000)])
 
 

@@ -194,7 +194,7 @@ def test_words_of_ones_are_no_noise(width: int, scale: Fraction | int) -> None:
 @pytest.mark.parametrize("width", [1, 8, 24, 64])
 @pytest.mark.parametrize("m", [1, 2, 3, 100, 255, 257, 10**6, 2**63, 2**63 + 1, 10**30])
 def test_words_of_ones_are_the_uniform_number_0(width: int, m: int) -> None:
-    """Whatever the bound, so that all that is drawn with it can be replayed without noise."""
+    """For every bound, so that draws can be replayed without noise."""
     law = UniformLaw(m)
     assert law.draw(ZeroNoiseBits(width)) == 0
     assert law.draws(ZeroNoiseBits(width), (2, 3)).tolist() == [[0] * 3] * 2
@@ -308,7 +308,7 @@ class Stubborn:
 @pytest.mark.parametrize(("width", "count"), [(64, 10), (64, LATE + 7), (8, 100), (16, LATE)])
 @pytest.mark.parametrize("opens", [1, 90])
 def test_no_digit_is_lost_or_used_twice(width: int, count: int, opens: int) -> None:
-    """Whatever a law leaves open comes back with all its digits, in the order they were drawn."""
+    """A draw that the law leaves open is decided later by all its digits, in the order drawn."""
     law = Stubborn(opens)
     recorded = RecordingBits(SeededBits(2, width))
     found = _inversion.draws(law, recorded, count).tolist()

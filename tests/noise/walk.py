@@ -156,7 +156,7 @@ class Path(Enum):
 
 
 def in_bulk(law: Inverse, count: int) -> Callable[[Bits], tuple[int, ...]]:
-    """So many draws at once by inversion."""
+    """This many draws at once by inversion."""
     return lambda bits: numbers(_inversion.draws(law, bits, count))
 
 
@@ -166,7 +166,7 @@ def one(law: Law) -> Callable[[Bits], int]:
 
 
 def many(law: Law, count: int) -> Callable[[Bits], tuple[int, ...]]:
-    """So many draws at once, as one outcome."""
+    """This many draws at once, as one outcome."""
     return lambda bits: numbers(law.draws(bits, count))
 
 

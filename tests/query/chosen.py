@@ -24,7 +24,7 @@ SALT_OF_VALUES = b"discreet: values in each group, 1"
 
 
 def id_bytes(own: Id) -> bytes:
-    """What stands for an id that is no whole number."""
+    """The bytes that are hashed for an id that is no whole number."""
     match own:
         case bool():
             return b"true" if own else b"false"

@@ -83,7 +83,7 @@ def progression(step: int) -> Numbers:
 def kept_by_engine(
     ids: Sequence[Id], columns: Sequence[Column], most: int, groups: Sequence[Group]
 ) -> dict[Any, set[int]]:  # Any: what the engine takes for an id
-    """What each unit keeps where everyone is in all of these groups."""
+    """The groups in which each unit counts, if every unit is in all of these groups."""
     cells = [(own, group) for own in ids for group in groups]
     table: dict[str, list[Any]] = {"person": [own for own, _ in cells]}  # Any: values of a type
     for index in range(len(columns)):
@@ -131,7 +131,7 @@ def groups_of(*columns: Column) -> list[Group]:
 
 
 def name_of(own: Id) -> int | bytes:
-    """What the engine takes for the id."""
+    """The engine's form of the id."""
     return own if type(own) is int else chosen.id_bytes(own)
 
 

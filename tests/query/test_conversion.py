@@ -384,7 +384,7 @@ def test_no_value_decides_about_type_or_success(name: str) -> None:
 
 
 def _own(raw: Any) -> Any:
-    """What makes an id the same as another one; ``None`` for what is no id."""
+    """The value by which ids are compared; ``None`` for a value that is no id."""
     if isinstance(raw, float):
         return None if np.isnan(raw) else raw + 0.0
     if isinstance(raw, Days) and raw.per_day > 1:

@@ -104,7 +104,7 @@ def _worlds() -> Iterable[list[Link]]:
 
 @pytest.mark.parametrize("keys", [1, 2])
 def test_a_unit_adds_or_removes_the_rows_of_as_many_keys_as_it_takes(keys: int) -> None:
-    """Whatever else happens to the rows under these keys, and under keys that nobody takes."""
+    """Also where rows under these keys change, and rows under keys that no unit takes."""
     rows, most, seen = 1, 0, Counter[int]()
     variants: list[list[Event]] = [
         [(str(key), x) for key in _ORDERS for x in xs] for xs in ([1], [1, 2], [3])

@@ -1,4 +1,4 @@
-"""What is proposed for texts, and that what is proposed reads them."""
+"""The columns that are proposed for texts, and whether these columns can read the texts."""
 
 from pathlib import Path
 

@@ -304,7 +304,7 @@ def test_a_unit_with_too_much_moves_no_more_than_the_caps(name: str) -> None:
 
 
 def test_a_table_joins_no_more_of_a_unit_than_its_cap() -> None:
-    """So the rows of one unit can't make a join large."""
+    """Otherwise the rows of one unit could make a join large."""
     source = CONSTRUCTS["a join on the unit"][0]
     question = opened(_busy(30, 9), CAPS).question(f"SELECT COUNT(*) AS n FROM {source}")
     found = question.table.source
@@ -471,7 +471,7 @@ SLICES: dict[str, tuple[Any, Callable[[Any], list[Any]], Callable[[Any], Any]]] 
 
 @pytest.mark.parametrize("kind", SLICES)
 def test_slices_of_one_frame_are_refused_where_rows_are_units(kind: str) -> None:
-    """Whichever rows they hold: whether they overlap may follow from the number of rows."""
+    """All of them: the number of rows may decide whether two slices overlap."""
     frame, slices, copied = SLICES[kind]
     columns = {"texts": Column.text(), "truth values": Column.boolean()}
     columns = {"x": columns.get(kind, Column.integer(0, 99))}

@@ -1,4 +1,4 @@
-"""Whatever a text is, it is refused, or it is read just as DuckDB reads it."""
+"""Each random text is refused, or it is read just as DuckDB reads it."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""What has no rule is refused, and the error names the part and what is possible instead."""
+"""SQL without a rule is refused, and the error names the part and a remedy."""
 
 import re
 

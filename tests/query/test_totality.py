@@ -116,7 +116,7 @@ CANCELLING = [
 
 
 def _addends(query: Query, rows: pa.Table) -> tuple[list[list[int]], list[tuple[int, int]]]:
-    """What each row adds to each sum, and the ends that were declared for it."""
+    """The addend of each row in each sum, and the declared ends of each sum."""
     planned = plan(query, FACTS)
     with _engine.opened() as own:
         table = own.table(rows.schema)

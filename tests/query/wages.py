@@ -46,7 +46,7 @@ def parse(text: str, declaration: Declaration) -> Query:
 
 
 def where(condition: str, declaration: Declaration = WAGES) -> Condition:
-    """What this text means as a condition."""
+    """The condition that is read from this text."""
     parsed = parse(
         f"SELECT COUNT(*) FROM {quoted(declaration.name)} WHERE {condition}", declaration
     )

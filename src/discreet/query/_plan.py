@@ -153,11 +153,6 @@ class Plan:
         (found,) = (one for one in self.sums if one.name == name)
         return found
 
-    def key_counts_named(self, name: str) -> KeyCountsOf:
-        """The counts of keys of this name."""
-        (found,) = (one for one in self.key_counts if one.name == name)
-        return found
-
     def rows_named(self, name: str) -> RowsOf:
         """The rows of this name."""
         (found,) = (one for one in self.rows if one.name == name)

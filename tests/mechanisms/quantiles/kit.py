@@ -87,12 +87,12 @@ def softmax(heights: list[float]) -> Chances:
 def exponential_law(
     level: Fraction, scale: Fraction, places: int, score: Score = Score.INTERVAL
 ) -> Law:
-    """That of `Quantile`, by its definition."""
+    """The law of `Quantile`, by its definition."""
     return lambda table: softmax([-float(m / scale) for m in misses(table, places, level, score)])
 
 
 def flip_law(level: Fraction, scale: Fraction, places: int, score: Score = Score.INTERVAL) -> Law:
-    """That of `PermuteAndFlipQuantile`, all places being visited at times of their own, uniform:
+    """The law of `PermuteAndFlipQuantile`. Each place is visited at a uniform time, independently:
     p_i times the integral over t in [0, 1] of all other 1 - t p_j."""
 
     def law(table: Table) -> Chances:

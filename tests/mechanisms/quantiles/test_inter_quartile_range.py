@@ -32,7 +32,7 @@ GRID = Grid(0, 3)
 
 
 def law_of(scale: Fraction, places: int = 4) -> Law:
-    """That of both quartiles, by its definition."""
+    """The law of both quartiles, by its definition."""
 
     def law(table: Table) -> Chances:
         low, high = (
