@@ -88,7 +88,7 @@ def _pretending() -> Iterator[None]:
 
 
 def _called(func: Any, args: Any, kwargs: Any) -> Any:  # Any: an operation of PyTorch's
-    """What the operation gives, of the numbers inside; it is elsewhere if what it got is."""
+    """The operation's result on the numbers inside; it lies elsewhere if an argument does."""
     tensors = [each for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor)]
     elsewhere = [each for each in tensors if isinstance(each, Pretended)]
     here = [each for each in tensors if not isinstance(each, Pretended)]

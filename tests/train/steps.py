@@ -1,4 +1,4 @@
-"""What the tests of runs share: small data and models, plans, and doors of known bits."""
+"""Small data and models, plans, and doors with known bits, for the tests of runs."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

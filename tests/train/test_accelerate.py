@@ -1,4 +1,4 @@
-"""What Accelerate prepared in one process trains as ever; what it would get wrong is refused."""
+"""Objects that Accelerate prepared in one process train as before; other uses are refused."""
 
 from collections.abc import Iterator
 from typing import Any

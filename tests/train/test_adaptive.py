@@ -46,7 +46,7 @@ SURE = Adaptive(quantile=0.6, start=0.4, rate=0.3, stddev=1e-9)  # with hardly a
 
 
 def followed(made: TrainingPlan, given: Wrong, seed: int = 1) -> tuple[NoisyShare, ...]:
-    """What a whole run with known bits told."""
+    """The noisy shares of a whole run with known bits."""
     model = linear()
     with known(model, given, made, seed) as training:
         for ticket in training.batches():

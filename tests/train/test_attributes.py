@@ -285,7 +285,7 @@ def test_weights_that_pytorch_derives_may_change(derive: Wrong) -> None:
 
 
 def test_caches_that_depend_on_no_data_may_stay() -> None:
-    """Such as positions, made when the model is called for the first time."""
+    """Positions, for example, are made when the model is called for the first time."""
 
     def cached(model: Wrong, x: Tensor) -> None:
         if model.cache is None:
@@ -417,7 +417,7 @@ def test_checkpointed_parts_that_draw_train(name: str) -> None:
 
 
 def test_no_two_ways_to_hold_the_same_sum_are_alike() -> None:
-    """What some entries gain and others lose shows, and so do the smallest changes."""
+    """A change is found even if it is tiny or leaves the sum as it was."""
     generator = torch.Generator().manual_seed(0)
     for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int16):
         whole = (1000 * torch.randn(1000, generator=generator)).to(dtype)

@@ -1,4 +1,4 @@
-"""What weights and constants are used for is noted, or refused by the weight's name."""
+"""Uses of weights and constants are noted, or refused by the weight's name."""
 
 from collections.abc import Callable
 
@@ -49,7 +49,7 @@ def filled_by_weights(data: Tensor, weight: Tensor) -> Tensor:
 
 
 def test_what_a_result_was_put_into_is_data() -> None:
-    """So that an example which is not finite is left out, and no other one."""
+    """Then only the example that is not finite is left out."""
     torch.manual_seed(0)
     model, data = nn.LayerNorm(4), torch.randn(5, 4)
     data[2] = float("nan")

@@ -1,4 +1,4 @@
-"""What mixes examples is found on made-up ones, and refused by name; what doesn't, passes."""
+"""Losses that mix examples are refused by name, by made-up examples; others pass."""
 
 import random
 from collections import namedtuple

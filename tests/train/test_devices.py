@@ -1,5 +1,5 @@
-"""What runs on the processor runs on CUDA, unchanged; where there is none, a pretended device
-shows whether anything is made on the wrong one."""
+"""Code for the processor runs on CUDA unchanged. Without CUDA, a pretended device shows whether any
+tensor is made on the wrong one."""
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -123,7 +123,7 @@ def test_no_examples_and_one_that_is_not_finite(away: Place) -> None:
 
 
 def test_what_is_made_on_the_wrong_device_is_found() -> None:
-    """So that the tests above could fail."""
+    """Otherwise the tests above could not fail."""
     with PLACES["pretended"].at_work() as place:
         one = place.of(torch.ones(3))
         wrongs: list[Callable[[], Tensor]] = [

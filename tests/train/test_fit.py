@@ -205,7 +205,7 @@ def test_what_mixes_is_told_before_it_is_paid_and_nothing_is_written() -> None:
 
 
 def test_items_are_not_read_before_they_are_paid() -> None:
-    """Nor is anything paid before the loss is checked on examples like them."""
+    """The loss is checked on examples like them before anything is paid."""
     payer, model = FakePayer(), linear()
     facts: dict[str, Wrong] = {"losses": lambda _, __: torch.ones(()), "payer": payer}
     with pytest.raises(InvalidArgument, match="give like="):

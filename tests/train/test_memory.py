@@ -65,7 +65,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch, model: nn.Module, free: int, **more: 
 def test_the_first_guess_fits(
     monkeypatch: pytest.MonkeyPatch, kind: type[Wide | Scaled], megabytes: int
 ) -> None:
-    """What all parts keep stays far below what is free."""
+    """The memory of all parts stays far below the free memory."""
     free = 200 * MEGABYTE
     found = sizes(monkeypatch, kind(megabytes), free)
     assert 1 <= max(found) * megabytes * MEGABYTE <= free / 10

@@ -1,4 +1,4 @@
-"""What is told of a model on private examples is bounded, paid for and noisy; so is a choice."""
+"""Metrics on private examples, and choices by them, are bounded, paid for and noisy."""
 
 import math
 from fractions import Fraction

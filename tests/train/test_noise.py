@@ -146,7 +146,7 @@ def test_noise_is_added_in_place_in_any_shape_and_the_sum_then_rounded(
 @pytest.mark.parametrize("scale", [1e-12, 0.3, 0.999, 1.0, 1.999, 7e9])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_what_comes_out_lies_on_the_public_grid(add: Add, scale: float, dtype: torch.dtype) -> None:
-    """Whatever was added to: sums of 100 noises, so that their low bits are finer than the grid."""
+    """The sums are as large as 100 noises, and their low bits are finer than the grid."""
     start = torch.randn(1000, dtype=dtype, generator=torch.Generator().manual_seed(1))
     made = start * (100 * scale)
     assert (made.double() / scale * 128).frac().any()

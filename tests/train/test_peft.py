@@ -120,7 +120,7 @@ def test_indistinguishable_adapters_are_refused_by_name() -> None:
 def test_adapters_train_by_trainer_and_come_back(
     is_checkpointed: bool, tmp_path: Path, drawn: list[list[int]]
 ) -> None:
-    """What was frozen stays; what was saved has the adapters alone."""
+    """Frozen weights stay, and only the adapters are saved."""
     plan = short(records=40, batch=10, steps=3, clip=0.5)
     model, other = (lora(gpt(), "c_attn", "c_fc") for _ in range(2))
     before = weights(model)

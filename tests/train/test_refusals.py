@@ -112,7 +112,7 @@ def texts(error: BaseException | None) -> Iterator[str]:
 
 
 def refusal(losses: Callable[[nn.Module, Any], Any], size: int, way: str) -> list[str]:
-    """What is said in a step of so many examples."""
+    """The errors of a step with this many examples."""
     model, more = linear(), {"records": size, "batch": size, "steps": 1}
     given: Wrong = data(size)
     if way == "persons":

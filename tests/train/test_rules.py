@@ -119,8 +119,8 @@ def iterated(layer: nn.Linear) -> nn.Module:
 
 
 class Last(nn.Module):
-    """What a recurrent layer gives, its first result and its last states; started by what is
-    learned, if so asked."""
+    """The results and the last states of a recurrent layer, whose first states may be
+    learned."""
 
     def __init__(self, inner: nn.RNNBase, learned: int = 0) -> None:
         super().__init__()

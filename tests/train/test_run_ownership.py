@@ -157,7 +157,7 @@ def test_a_saved_file_stays_the_parents(tmp_path: Path) -> None:
 
 
 def test_a_tuned_run_is_made_by_one_process() -> None:
-    """Whichever of the user's functions forks."""
+    """Each of the user's functions may fork."""
     parent = os.getpid()
     bounded = Bounded(data, sensitivity=1, unit=Unit.ROW, name="all rows")
     for name in ("start", "data"):

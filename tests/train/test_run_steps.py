@@ -88,7 +88,7 @@ def test_a_step_is_the_clipped_sum_over_the_public_batch(clip: float) -> None:
 
 @pytest.mark.parametrize("physical", [1, 7, 19])
 def test_splitting_changes_nothing(physical: int) -> None:
-    """Nor does it add noise more than once."""
+    """Noise is added once, however the batch is split."""
     made = short(multiplier=1)
     assert torch.allclose(
         trained(made, data(), physical=physical), trained(made, data()), atol=1e-5

@@ -1,4 +1,4 @@
-"""What is sampled is what is priced: the law of batches, by enumeration, and the terms' numbers."""
+"""Batches have the law that their terms state, by enumeration."""
 
 from collections.abc import Callable
 from fractions import Fraction

@@ -34,7 +34,7 @@ SOURCES: dict[str, Callable[[], float]] = {
 
 
 def seed() -> None:
-    """What everybody knows."""
+    """Seed all global generators with a public number."""
     torch.manual_seed(42)
     np.random.seed(42)
     random.seed(42)
@@ -62,7 +62,7 @@ class Items:
 
 
 def drawn_in(place: str, draw: Callable[[], float], plan: Wrong) -> list[float]:
-    """What a run of known seeds draws, of which the batches have everybody."""
+    """The draws of a run with known seeds, whose batches contain every example."""
     found: list[float] = []
     model = linear()
     given: Wrong = Items(draw, found) if place == "items" else data()
@@ -97,7 +97,7 @@ EVERYBODY = {"records": 60, "batch": 60, "steps": 2}
 @pytest.mark.parametrize("place", ["items", "collate", "losses"])
 @pytest.mark.parametrize("source", SOURCES)
 def test_known_seeds_tell_no_draw(source: str, place: str) -> None:
-    """Nor does any other source give the same twice, or what the seed gives; a chance of 2^-50."""
+    """No source gives the same number twice, nor one from the seed; by chance with 2^-50."""
     draw, plan = SOURCES[source], short(**EVERYBODY)
     one, other = (drawn_in(place, draw, plan) for _ in range(2))
     seed()

@@ -1,5 +1,5 @@
-"""What a model keeps of the data it saw is refused, whoever writes it; what sees weights alone may
-change, and chance is no mixing."""
+"""A model that stores something about its data is refused, whichever code writes it. State that
+depends on weights alone may change, and random layers are not taken for mixing."""
 
 from collections.abc import Callable
 

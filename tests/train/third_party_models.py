@@ -1,5 +1,5 @@
-"""What the tests of those who work with PyTorch share: small models made from configurations, texts
-of different lengths, and a run told by hand, example by example."""
+"""For the tests of libraries on top of PyTorch: small models made from configurations, texts of
+different lengths, and a run by hand, example by example."""
 
 from collections.abc import Callable
 from typing import Any
@@ -125,7 +125,7 @@ def moved(model: nn.Module, before: Tensor) -> Tensor:
 
 
 def close(found: Tensor, wanted: Tensor, within: float = 1e-4) -> None:
-    """What moved is the same, and something did."""
+    """Both moves are the same, and not 0."""
     assert float(wanted.norm()) > 0
     assert float((found - wanted).norm()) <= within * float(wanted.norm())
 
