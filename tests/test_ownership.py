@@ -108,6 +108,8 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "query._sql_text._Generator": "writes one text",
     "query._sql_text._Parser": "reads one text",
     "query._sql_tokens._Tokenizer": "reads one text",
+    "service._answers.AnswerStore": "public bytes in a file",
+    "service._tokens.TokenStore": "digests in a file",
     "train._attributes.Attributes": "a model's attributes within one step",
     "train._backward.Backward": "looks at one backward pass",
     "train._buffers.Buffers": "a model's buffers within one step",

@@ -33,6 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("audit",),
     ("plots",),
     ("explore",),
+    ("service",),
     ("cli",),
     ("__main__",),
 )
@@ -49,7 +50,7 @@ IMPORTED_IN = {
     "pandas": {"query"},
     "polars": {"query"},
     "tomlkit": {"query"},
-    "sqlalchemy": {"ledger"},
+    "sqlalchemy": {"ledger", "service"},
     "sqlite3": {"ledger"},
     "torch": {"train"},
     "accelerate": {"train"},

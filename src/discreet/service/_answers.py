@@ -1,0 +1,73 @@
+"""Stored answers: the bytes of each response, by analyst and request id.
+
+The ledger stores the noisy numbers of a paid request, so that it is charged and drawn once. Here
+are the very bytes that left, so that a repetition is equal in each byte.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import ColumnElement, Engine, select, update
+from sqlalchemy.dialects.sqlite import insert
+
+from discreet.errors import RequestReused
+from discreet.service._storage import ANSWERS
+
+
+class AnswerStore:
+    """The responses to paid requests. Of one request, one computation runs at a time."""
+
+    __slots__ = ("_busy", "_changed", "_engine")
+
+    def __init__(self, engine: Engine) -> None:
+        """Use this database."""
+        self._engine = engine
+        self._busy: set[tuple[str, str]] = set()
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def claimed(self, by: str, request: str, body: str) -> Iterator[bytes | None]:
+        """The stored bytes for this request; None if they are still to be computed.
+
+        ``body`` is a digest of the question. It is stored durably before anything is paid, and
+        another body under the same id is refused (`RequestReused`). Calls with the same id wait for
+        one another.
+        """
+        key = by, request
+        with self._changed:
+            self._changed.wait_for(lambda: key not in self._busy)
+            self._busy.add(key)
+        try:
+            yield self._claim(by, request, body)
+        finally:
+            with self._changed:
+                self._busy.remove(key)
+                self._changed.notify_all()
+
+    def _claim(self, by: str, request: str, body: str) -> bytes | None:
+        row = {"by": by, "request": request, "body": body}
+        with self._engine.connect() as connection:
+            connection.execute(insert(ANSWERS).values(row).on_conflict_do_nothing())
+            connection.commit()
+            stored = connection.execute(select(ANSWERS).where(*_is(by, request))).one()
+        if stored.body != body:
+            raise RequestReused(
+                "this request id was used for another question: take a new request id"
+            )
+        answer: bytes | None = stored.answer
+        return answer
+
+    def store(self, by: str, request: str, answer: bytes) -> None:
+        """Store the response durably; it is stored once."""
+        with self._engine.connect() as connection:
+            connection.execute(
+                update(ANSWERS)
+                .where(*_is(by, request), ANSWERS.c.answer.is_(None))
+                .values(answer=answer)
+            )
+            connection.commit()
+
+
+def _is(by: str, request: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:
+    return ANSWERS.c.by == by, ANSWERS.c.request == request

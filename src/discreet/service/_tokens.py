@@ -1,0 +1,132 @@
+"""Tokens: who calls the service, and in which role.
+
+A token is a random text of 256 bits. The database holds only its SHA-256 digest, which is enough
+for secrets that nobody can guess.
+"""
+
+import hashlib
+import hmac
+import re
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+
+from sqlalchemy import Engine, insert, select, update
+
+from discreet import _checks
+from discreet.errors import InvalidArgument
+from discreet.service._storage import TOKENS
+
+_FORM = re.compile(r"discreet_([0-9a-f]{16})_[A-Za-z0-9_-]{43}", re.ASCII)
+_NO_DIGEST = bytes(hashlib.sha256().digest_size)
+_LONGEST_NAME = 200  # characters, as for the name of a share
+_LONGEST_DAYS = 3650
+_SECONDS_A_DAY = 86_400
+
+
+class Role(Enum):
+    """The role of a caller. An owner manages tokens and shares and charges whole ledgers; an
+    analyst asks, and pays from the share of the same name; a viewer reads and never asks."""
+
+    OWNER = "owner"
+    ANALYST = "analyst"
+    VIEWER = "viewer"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenFacts:
+    """The public facts of a token. ``id`` is a part of the token's text, and no secret."""
+
+    id: str
+    name: str
+    role: Role
+    expires: datetime
+    is_revoked: bool
+
+
+class TokenStore:
+    """The tokens of a service. It stores no token, only digests."""
+
+    __slots__ = ("_clock", "_engine")
+
+    def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
+        """Use this database; ``clock`` gives the seconds since 1970."""
+        self._engine, self._clock = engine, clock
+
+    def issue(self, name: str, role: Role, *, days: int) -> str:
+        """A new token for this name, which is valid for this number of days.
+
+        Its text is shown once and can't be found again. ``name`` stands in ledgers as the one who
+        asked, and is the name of an analyst's share.
+        """
+        if len(_checks.text(name=name)) > _LONGEST_NAME or not name.isprintable():
+            raise InvalidArgument(
+                f"name = {_checks.quoted(name)}: give at most {_LONGEST_NAME} printable characters"
+            )
+        if not 1 <= _checks.count(days=days) <= _LONGEST_DAYS:
+            raise InvalidArgument(f"days = {days}: give 1 to {_LONGEST_DAYS}")
+        id_ = secrets.token_hex(8)
+        text = f"discreet_{id_}_{secrets.token_urlsafe(32)}"
+        row = {
+            "id": id_,
+            "name": name,
+            "role": role.value,
+            "digest": _digest(text),
+            "expires": int(self._clock()) + days * _SECONDS_A_DAY,
+        }
+        with self._engine.connect() as connection:
+            connection.execute(insert(TOKENS), row)
+            connection.commit()
+        return text
+
+    def caller(self, text: str) -> TokenFacts | None:
+        """The facts of a valid token; None for any other text.
+
+        The comparison takes the same time wherever the texts differ.
+        """
+        form = _FORM.fullmatch(text)
+        row = None
+        if form is not None:
+            with self._engine.connect() as connection:
+                asked = select(TOKENS).where(TOKENS.c.id == form[1])
+                row = connection.execute(asked).one_or_none()
+        # an unknown id takes the same path as a wrong secret
+        stored = _NO_DIGEST if row is None else row.digest
+        is_equal = hmac.compare_digest(stored, _digest(text))
+        if row is None or not is_equal:
+            return None
+        is_valid = row.revoked is None and self._clock() < row.expires
+        return _facts(row) if is_valid else None
+
+    def revoke(self, id_: str) -> bool:
+        """Refuse this token from now on; False if there is no such token."""
+        is_it = TOKENS.c.id == id_
+        with self._engine.connect() as connection:
+            now = int(self._clock())
+            connection.execute(
+                update(TOKENS).where(is_it, TOKENS.c.revoked.is_(None)).values(revoked=now)
+            )
+            connection.commit()
+            return connection.execute(select(TOKENS.c.id).where(is_it)).first() is not None
+
+    def tokens(self) -> tuple[TokenFacts, ...]:
+        """The facts of all tokens that were ever issued, by name."""
+        with self._engine.connect() as connection:
+            rows = connection.execute(select(TOKENS).order_by(TOKENS.c.name, TOKENS.c.id))
+            return tuple(_facts(row) for row in rows)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _facts(row: object) -> TokenFacts:
+    id_, name, role, expires, revoked = (
+        getattr(row, field) for field in ("id", "name", "role", "expires", "revoked")
+    )
+    return TokenFacts(
+        id_, name, Role(role), datetime.fromtimestamp(expires, UTC), revoked is not None
+    )

@@ -1,0 +1,114 @@
+"""A token is known by its digest only, and ends with its time or by revocation."""
+
+import sqlite3
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import InvalidArgument
+from discreet.service._storage import open_storage
+from discreet.service._tokens import Role, TokenStore
+
+DAY = 86_400.0
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1e9
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: Clock) -> TokenStore:
+    return TokenStore(open_storage(tmp_path / "service"), clock)
+
+
+def changed_at(place: int) -> Callable[[str], str]:
+    def change(text: str) -> str:
+        other = "A" if text[place] != "A" else "B"
+        return f"{text[:place]}{other}{text[place:][1:]}"
+
+    return change
+
+
+@pytest.mark.parametrize("role", Role)
+def test_a_token_names_its_caller_and_role(store: TokenStore, role: Role) -> None:
+    facts = store.caller(store.issue("ana", role, days=7))
+    assert facts is not None
+    assert (facts.name, facts.role) == ("ana", role)
+    assert facts.expires == datetime.fromtimestamp(1e9 + 7 * DAY, UTC)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(changed_at(place) for place in (0, 9, 20, 26, 40, -1)),
+        lambda _: "",
+        lambda text: f"{text} ",
+        lambda text: f" {text}",
+        lambda text: f"{text}\n",
+        lambda text: text[:-1],
+        lambda text: text * 2000,
+        lambda text: text.upper(),
+        lambda text: f"{text[:-1]}\ud800",
+        lambda text: f"{text[:-1]}é",
+        lambda text: f"{text[:26]}{'A' * 43}",
+        lambda _: "discreet_' OR 1=1 --",
+    ],
+)
+def test_any_other_text_is_nobodys(store: TokenStore, change: Callable[[str], str]) -> None:
+    text = store.issue("ana", Role.OWNER, days=1)
+    assert store.caller(change(text)) is None
+    assert store.caller(text) is not None
+
+
+def test_a_token_ends_with_its_time(store: TokenStore, clock: Clock) -> None:
+    text = store.issue("ana", Role.ANALYST, days=2)
+    clock.now += 2 * DAY - 1
+    assert store.caller(text) is not None
+    clock.now += 1
+    assert store.caller(text) is None
+
+
+def test_a_revoked_token_stays_revoked(store: TokenStore) -> None:
+    texts = [store.issue("ana", Role.ANALYST, days=2) for _ in range(2)]
+    first = store.caller(texts[0])
+    assert first is not None
+    assert store.revoke(first.id)
+    assert store.revoke(first.id)  # a repetition changes nothing
+    assert [store.caller(text) is None for text in texts] == [True, False]
+    assert sorted(one.is_revoked for one in store.tokens()) == [False, True]
+    assert not store.revoke("0" * 16)
+
+
+def test_the_file_has_no_token_and_only_its_owner_can_read_it(
+    store: TokenStore, tmp_path: Path
+) -> None:
+    text = store.issue("ana", Role.ANALYST, days=2)
+    secret = text[26:]
+    rows = sqlite3.connect(tmp_path / "service").execute("SELECT * FROM tokens").fetchall()
+    assert secret not in repr(rows)
+    for path in tmp_path.iterdir():
+        assert secret.encode() not in path.read_bytes()
+        assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\x00", "x" * 201, "\ud800"])
+def test_a_name_that_no_share_can_have_is_refused(store: TokenStore, name: str) -> None:
+    with pytest.raises(InvalidArgument):
+        store.issue(name, Role.ANALYST, days=1)
+
+
+@pytest.mark.parametrize("days", [0, -1, 3651, 1.5])
+def test_an_endless_or_negative_time_is_refused(store: TokenStore, days: int) -> None:
+    with pytest.raises(InvalidArgument):
+        store.issue("ana", Role.ANALYST, days=days)
