@@ -98,6 +98,7 @@ SHARED = {
     "ledger": {"_place"},  # for the declarations of tables
     "query": {  # for the commands that write declarations, suggest and diagnose
         "_admission",
+        "_beside",
         "_columns",
         "_date_format",
         "_declaration_edit",

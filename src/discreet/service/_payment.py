@@ -1,0 +1,83 @@
+"""The parent's side of one paid job: it charges the ledger, and knows whether rows were read."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from discreet._budget import Receipt, Request
+from discreet.accounting import PrivacyLoss
+from discreet.errors import DiscreetError, Refused
+from discreet.ledger import Ledger, Share
+from discreet.service._work_order import public_name
+
+
+class Payment:
+    """What one job may do with its ledger: one charge, then to store its answer or to lock.
+
+    ``by``, the share and the request id come from the caller, never from the worker.
+    """
+
+    __slots__ = ("_by", "_is_stored", "_payer", "_receipt", "_request")
+
+    def __init__(self, payer: Ledger | Share, *, by: str, request: str) -> None:
+        """Charge this payer, in this name, under this request id."""
+        self._payer, self._by, self._request = payer, by, request
+        self._receipt: Receipt | None = None
+        self._is_stored = False
+
+    @property
+    def has_read_rows(self) -> bool:
+        """Whether rows may have been read whose answer is not stored yet."""
+        return self._receipt is not None and not self._is_stored
+
+    def reply(self, frame: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
+        """The reply to a worker's request; an error of the ledger by its name and text."""
+        ((kind, facts),) = frame.items()
+        try:
+            match kind:
+                case "charge":
+                    return {"done": self._charge(facts)}
+                case "keep":
+                    self._payer.keep(self._paid(), facts["answer"])
+                    self._is_stored = True
+                case "lock":
+                    self.lock()
+                case _:
+                    raise ValueError(f"a worker asked for {kind!r}")
+        except DiscreetError as refusal:
+            return {"error": [public_name(refusal), str(refusal)]}
+        return {"done": None}
+
+    def lock(self) -> None:
+        """Lock the ledger: the computation failed after it was paid."""
+        self._payer.lock(self._paid())
+        self._is_stored = True  # nothing is left to decide
+
+    def _charge(self, facts: Mapping[str, Any]) -> dict[str, object]:  # Any: JSON
+        if self._receipt is not None:
+            raise Refused("this question was charged already")
+        receipt = self._payer.charge(
+            PrivacyLoss.from_json(facts["privacy_loss"]),
+            purpose=facts["purpose"],
+            by=self._by,
+            request=Request(self._request, facts["body"]),
+            is_insecure=facts["is_insecure"],
+            statement=facts["statement"],
+        )
+        self._receipt, self._is_stored = receipt, receipt.stored is not None
+        return {
+            "number": receipt.number,
+            "digest": receipt.digest,
+            "at": receipt.at.isoformat(),
+            "purpose": receipt.purpose,
+            "by": receipt.by,
+            "stored": receipt.stored,
+            "is_insecure": receipt.is_insecure,
+            "request": receipt.request,
+            "privacy_loss": receipt.privacy_loss,
+            "statement": receipt.statement,
+        }
+
+    def _paid(self) -> Receipt:
+        if self._receipt is None:
+            raise Refused("this question was not charged")
+        return self._receipt

@@ -1,0 +1,184 @@
+"""The worker: a confined process that reads rows and computes the answers of one declaration.
+
+It holds no ledger and no token. To be paid it asks its parent, over the one channel that it has;
+each charge is recorded there before the worker reads a row. It is started by `_workers`.
+"""
+
+import contextlib
+import json
+import logging
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from discreet import errors
+from discreet._budget import Limit, Receipt, Request
+from discreet._unit import Unit
+from discreet.accounting import PrivacyLoss
+from discreet.ledger import Ledger
+from discreet.query import Column, Noise, QuestionPrice, Table, count
+from discreet.query._beside import Beside
+from discreet.query._declaration_file import read_text
+from discreet.query._declared_files import PublicFile, TableFile
+from discreet.service._confinement import confine
+from discreet.service._results import (
+    answer_json,
+    diagnosis_json,
+    explanation_json,
+    forecast_json,
+)
+from discreet.service._work_order import Task, WorkOrder, public_name
+
+_LARGEST_REPLY = 1 << 28  # bytes; a stored answer has at most 10^8 characters
+UNEXPECTED = "Unexpected"
+
+
+@dataclass(frozen=True, slots=True)
+class ParentPayer:
+    """A payer that asks the parent, which holds the ledger. Equal ones charge the same ledger."""
+
+    ledger: str
+    channel: Connection = field(compare=False, repr=False)
+
+    def charge(
+        self,
+        loss: PrivacyLoss,
+        *,
+        purpose: str,
+        by: str,  # noqa: ARG002  # the parent knows it from the caller's token
+        request: Request | None = None,
+        is_insecure: bool = False,
+        statement: str | None = None,
+    ) -> Receipt:
+        """Let the parent record the loss, or raise its refusal."""
+        facts = {
+            "privacy_loss": loss.to_json(),
+            "purpose": purpose,
+            "body": None if request is None else request.body,
+            "is_insecure": is_insecure,
+            "statement": statement,
+        }
+        receipt = self._ask("charge", facts)
+        return Receipt(**{**receipt, "at": datetime.fromisoformat(receipt["at"])})
+
+    def keep(self, receipt: Receipt, answer: str) -> None:
+        """Let the parent store the answer durably."""
+        self._ask("keep", {"number": receipt.number, "answer": answer})
+
+    def lock(self, receipt: Receipt) -> None:
+        """Let the parent lock the ledger."""
+        self._ask("lock", {"number": receipt.number})
+
+    def _ask(self, kind: str, facts: Mapping[str, object]) -> Any:  # Any: JSON
+        self.channel.send_bytes(json.dumps({kind: facts}).encode())
+        reply = json.loads(self.channel.recv_bytes(_LARGEST_REPLY))
+        if "error" in reply:
+            name, text = reply["error"]
+            raise getattr(errors, name)(text)
+        return reply["done"]
+
+
+def sources_of(declared: Mapping[str, TableFile]) -> list[Path]:
+    """The files of all private and public tables; refused if rows are not in files."""
+    every = {**next(iter(declared.values())).others, **declared} if declared else {}
+    found = []
+    for name, one in every.items():
+        if not isinstance(one.source, Path):
+            raise errors.Refused(
+                f"the rows of {name} are in a database, and a worker of the service reaches no "
+                "network: serve tables in files"
+            )
+        found.append(one.source.resolve())
+    return sorted(set(found))
+
+
+def served(one: TableFile, channel: Connection) -> Table:
+    """The table, paid by the parent, with all others beside it."""
+    makers = {
+        name: partial(served, other, channel) if isinstance(other, TableFile) else other.table
+        for name, other in one.others.items()
+    }
+    public = [name for name, other in one.others.items() if isinstance(other, PublicFile)]
+    payer = ParentPayer(repr((one.ledger, one.declaration.unit, one.limit)), channel)
+    return Table.declared(one.rows, one.declaration, payer, Beside(makers, public))
+
+
+def result_of(job: WorkOrder, table: Table) -> dict[str, Any]:  # Any: JSON
+    """The result of a job as JSON; refused, or failed, by an error of `discreet.errors`."""
+    question = table.question(job.sql)
+    noise = None if job.noise is None else Noise(job.noise)
+    price = QuestionPrice(job.epsilon, job.delta, noise=noise)
+    match job.task:
+        case Task.FORECAST:
+            return forecast_json(question.forecast(price, confidence=job.confidence), job.delta)
+        case Task.EXPLAIN:
+            explained = question.explain(
+                epsilon=job.epsilon, delta=job.delta, confidence=job.confidence, noise=noise
+            )
+            return explanation_json(explained, job.delta)
+        case Task.ASK:
+            answer = question.release(
+                price, confidence=job.confidence, by=job.by, request=job.request
+            )
+            return answer_json(answer, job.delta)
+        case Task.DIAGNOSE:
+            diagnosis = question.diagnose(
+                epsilon=job.epsilon, confidence=job.confidence, by=job.by, request=job.request
+            )
+            return diagnosis_json(diagnosis)
+
+
+def work(channel: Connection, declared: Mapping[str, TableFile]) -> None:
+    """Compute the results of all jobs, until the parent closes the channel."""
+    while True:
+        job = WorkOrder.from_json(channel.recv_bytes(_LARGEST_REPLY))
+        reply: dict[str, object]
+        try:
+            reply = {"result": result_of(job, served(declared[job.table], channel))}
+            text = json.dumps(reply)
+        except errors.DiscreetError as refusal:
+            text = json.dumps({"error": [public_name(refusal), str(refusal)]})
+        except (EOFError, ConnectionError):
+            raise
+        except Exception:  # noqa: BLE001  # its text may hold a row
+            traceback.print_exc()  # stderr is the owner's log
+            text = json.dumps({"error": [UNEXPECTED, ""]})
+        channel.send_bytes(text.encode())
+
+
+def rehearse(folder: Path) -> None:
+    """Answer a question about made-up rows, so that the first analyst waits for no import."""
+    unit, rows = Unit("id"), folder / "rehearsal.csv"
+    rows.write_text("id,key\n1,a\n2,b\n", encoding="utf-8")
+    table = Table(
+        rows,
+        unit=unit,
+        columns={"key": Column.text(keys=["a", "b"])},
+        rows=1,
+        ledger=Ledger.in_memory(unit=unit, limit=Limit(1)),
+    )
+    table.group_by("key").agg(rows=count()).release(epsilon=1)
+
+
+def main() -> None:
+    """Confine this process, report its barriers, and work."""
+    file, descriptor, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+    logging.getLogger("discreet.owner").addHandler(logging.StreamHandler(sys.stderr))
+    channel = Connection(descriptor)
+    declared = read_text(channel.recv_bytes(_LARGEST_REPLY).decode(), file)
+    barriers = confine(sources_of(declared), folder)
+    rehearse(folder)
+    ready = [[one.name, one.is_up, one.note] for one in barriers]
+    channel.send_bytes(json.dumps({"ready": ready}).encode())
+    with contextlib.suppress(EOFError, ConnectionError):
+        work(channel, declared)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,271 @@
+"""The workers of a service: started, given jobs, limited in time, and replaced when they fail."""
+
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, Pipe
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from discreet import errors
+from discreet.service._confinement import Barrier
+from discreet.service._payment import Payment
+from discreet.service._work_order import WorkOrder
+
+_LARGEST_FRAME = 1 << 28  # bytes
+_READY_SECONDS = 120.0
+_ROOT = Path(__file__).parents[2]  # the folder of this very package
+# A thread that a library starts before the confinement would escape it.
+_ONE_THREAD = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
+}
+_PAUSES = (0, 1, 5, 30)  # seconds before each try to start a worker
+_PASSED = ("PATH", "LANG", "LC_ALL", "TZ")  # variables that a worker needs
+FAILED = (
+    "the computation failed after it was paid: the charge stands, nothing is released and the "
+    "table is locked until its owner acts"
+)
+
+
+class WorkerLost(Exception):
+    """A worker ended, or took too long, before anything was paid."""
+
+
+class Busy(Exception):
+    """All workers have work, and the wait for one is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """All that workers need: the declaration's file and text, the files of rows, the owner's log,
+    and the seconds that a job may take."""
+
+    file: Path
+    text: str
+    sources: Sequence[Path]
+    log: Path
+    seconds: float
+
+
+class Worker:
+    """One worker process and the channel to it. It does one job at a time."""
+
+    __slots__ = ("_channel", "_folder", "_is_ended", "_marks", "_process", "_settings", "barriers")
+
+    def __init__(self, settings: WorkerSettings) -> None:
+        """Start the process and wait until it is confined; `WorkerLost` if it ends before."""
+        self._settings, self._marks = settings, _marks(settings.sources)
+        self._is_ended = False
+        self._folder = tempfile.mkdtemp(prefix="discreet-worker-")
+        self._channel, theirs = Pipe()
+        with theirs, _opened_log(settings.log) as log:
+            self._process = _start(settings.file, theirs, self._folder, log.fileno())
+        try:
+            self._send(settings.text.encode())
+            ready = self._limited(_READY_SECONDS, self._receive)
+        except (WorkerLost, OSError, EOFError):
+            self.end()
+            raise WorkerLost("a worker did not start: the owner's log says why") from None
+        self.barriers = tuple(Barrier(*one) for one in ready["ready"])
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the process runs, and no file of rows was replaced since it started."""
+        return self._process.poll() is None and self._marks == _marks(self._settings.sources)
+
+    def result(self, job: WorkOrder, payment: Payment | None) -> dict[str, Any]:  # Any: JSON
+        """The result of a job, or its refusal as an error of `discreet.errors`.
+
+        If the process ends, takes too long or breaks the protocol, it is ended. The ledger is then
+        locked (`ComputationFailed`) if rows may have been read; otherwise it is `WorkerLost`.
+        """
+        try:
+            reply = self._limited(self._settings.seconds, lambda: self._done(job, payment))
+        except Exception as cause:  # a broken process may send anything
+            has_failed = not self._is_ended  # otherwise the service itself stops
+            self.end()
+            if has_failed and payment is not None and payment.has_read_rows:
+                payment.lock()
+                raise errors.ComputationFailed(FAILED) from None
+            raise WorkerLost("a worker ended before anything was paid") from cause
+        if "error" in reply:
+            raise _error(*reply["error"])
+        found: dict[str, Any] = reply["result"]
+        return found
+
+    def _done(self, job: WorkOrder, payment: Payment | None) -> dict[str, Any]:
+        self._send(job.to_json())
+        while not (frame := self._receive()).keys() & {"result", "error"}:
+            if payment is None:
+                raise ValueError("a worker asked for a payment of a free task")
+            self._send(json.dumps(payment.reply(frame)).encode())
+        return frame
+
+    def _send(self, frame: bytes) -> None:
+        self._channel.send_bytes(frame)
+
+    def _receive(self) -> dict[str, Any]:
+        frame: dict[str, Any] = json.loads(self._channel.recv_bytes(_LARGEST_FRAME))
+        return frame
+
+    def _limited(self, seconds: float, step: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The step's result; a process that takes longer is killed, which ends the step."""
+        timer = threading.Timer(seconds, self._process.kill)
+        timer.daemon = True
+        timer.start()
+        try:
+            return step()
+        finally:
+            timer.cancel()
+
+    def end(self) -> None:
+        """Kill the process, and remove what it wrote."""
+        self._is_ended = True
+        self._process.kill()
+        self._process.wait()
+        self._channel.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class WorkerPool:
+    """Workers of one declaration, with a spare one that takes the place of one that failed."""
+
+    __slots__ = ("_all", "_idle", "_is_closed", "_lock", "_places", "_settings")
+
+    def __init__(self, settings: WorkerSettings, count: int) -> None:
+        """Start ``count`` workers and a spare, and wait for the first."""
+        self._settings = settings
+        self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+        self._places = threading.BoundedSemaphore(count)
+        self._all: set[Worker] = set()
+        self._lock, self._is_closed = threading.Lock(), False
+        self._start()
+        for _ in range(count):
+            self._start_soon()
+
+    @property
+    def barriers(self) -> tuple[Barrier, ...]:
+        """The barriers around a worker; they are the same for all."""
+        with self._lock:
+            return next(iter(self._all)).barriers
+
+    def result(self, job: WorkOrder, payment: Payment | None, *, wait: float) -> dict[str, Any]:
+        """The result of a job, as `Worker.result` gives it; `Busy` if no worker is free in time."""
+        if not self._places.acquire(timeout=wait):
+            raise Busy
+        try:
+            worker = self._usable(wait)
+            try:
+                return worker.result(job, payment)
+            finally:
+                self._take_back(worker)
+        finally:
+            self._places.release()
+
+    def _usable(self, wait: float) -> Worker:
+        while True:
+            try:
+                worker = self._idle.get(timeout=wait)
+            except queue.Empty:
+                raise Busy from None
+            if worker.is_usable:
+                return worker
+            self._replace(worker)
+
+    def _take_back(self, worker: Worker) -> None:
+        if worker.is_usable:
+            self._idle.put(worker)
+        else:
+            self._replace(worker)
+
+    def _replace(self, worker: Worker) -> None:
+        with self._lock:
+            self._all.discard(worker)
+        worker.end()
+        self._start_soon()
+
+    def _start_soon(self) -> None:
+        threading.Thread(target=self._start_again, daemon=True).start()
+
+    def _start_again(self) -> None:
+        for pause in _PAUSES:
+            time.sleep(pause)
+            with suppress(WorkerLost):  # the log says why
+                self._start()
+                return
+
+    def _start(self) -> None:
+        worker = Worker(self._settings)
+        with self._lock:
+            is_late = self._is_closed
+            if not is_late:
+                self._all.add(worker)
+        if is_late:
+            worker.end()
+        else:
+            self._idle.put(worker)
+
+    def close(self) -> None:
+        """End all workers. What they were computing stays paid, and no ledger is locked by it."""
+        with self._lock:
+            self._is_closed, ended = True, tuple(self._all)
+        for worker in ended:
+            worker.end()
+
+
+def _start(
+    file: Path, theirs: "Connection[Any, Any]", folder: str, log: int
+) -> "subprocess.Popen[bytes]":
+    kept = {name: os.environ[name] for name in _PASSED if name in os.environ}
+    return subprocess.Popen(  # noqa: S603  # this Python, with paths of the service's own
+        [
+            *(sys.executable, "-P", "-m", "discreet.service._worker"),
+            *(str(file), str(theirs.fileno()), folder),
+        ],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=log,
+        cwd="/",
+        env={**kept, **_ONE_THREAD, "PYTHONPATH": str(_ROOT), "TMPDIR": folder},
+        pass_fds=[theirs.fileno()],
+        start_new_session=True,  # Ctrl-C is for the service, which ends its workers in order
+    )
+
+
+def _opened_log(path: Path) -> BinaryIO:
+    return open(path, "ab", opener=_private)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _marks(sources: Sequence[Path]) -> tuple[object, ...]:
+    """Changes whenever a file is replaced: a worker may open only the files of its start."""
+    found: list[object] = []
+    for path in sources:
+        try:
+            facts = path.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((facts.st_dev, facts.st_ino))
+    return tuple(found)
+
+
+def _error(name: str, text: str) -> Exception:
+    kind = getattr(errors, name, None)
+    if isinstance(kind, type) and issubclass(kind, errors.DiscreetError):
+        return kind(FAILED if kind is errors.ComputationFailed else text)
+    return RuntimeError("a worker met an unexpected error")

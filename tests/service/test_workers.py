@@ -1,0 +1,174 @@
+"""Workers answer behind their barriers; one that fails after a charge locks its table, silently."""
+
+import json
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.errors import BudgetExceeded, ComputationFailed, LedgerLocked, QueryRefused, Refused
+from discreet.ledger import Kind, Ledger
+from discreet.query._declaration_file import read
+from discreet.service._payment import Payment
+from discreet.service._work_order import Task
+from discreet.service._workers import WorkerLost, WorkerPool
+from tests.cli.kit import wages
+from tests.service import kit
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return kit.declare(tmp_path_factory.mktemp("service"))
+
+
+@pytest.fixture(scope="module")
+def workers(file: Path) -> Iterator[WorkerPool]:
+    with kit.pool(file) as opened:
+        yield opened
+
+
+def ledger_of(file: Path) -> Ledger:
+    return read(file)["wages"].open_ledger()
+
+
+def paid(file: Path, request: str) -> Payment:
+    return Payment(ledger_of(file), by="ana", request=request)
+
+
+def test_every_barrier_is_up(workers: WorkerPool) -> None:
+    assert [one for one in workers.barriers if not one.is_up] == []
+    assert len(workers.barriers) == 7
+
+
+def test_an_answer_is_paid_and_stored_before_it_leaves(file: Path, workers: WorkerPool) -> None:
+    payment = paid(file, "first")
+    facts = workers.result(kit.job(request="first"), payment, wait=30)
+    assert [row["year"] for row in facts["rows"]] == [1980, 1981, 1982]
+    assert all(abs(row["n"] - 60) < 200 for row in facts["rows"])  # missed by chance: 1e-13
+    *_, charge, stored = ledger_of(file).history()
+    assert (charge.kind, stored.kind) == (Kind.CHARGE, Kind.ANSWER)
+    assert (charge.by, charge.request) == ("ana", "first")
+    assert facts["receipt"]["digest"] == charge.digest
+    assert not payment.has_read_rows
+
+    again = workers.result(kit.job(request="first"), paid(file, "first"), wait=30)
+    assert json.dumps(again) == json.dumps(facts)
+    assert ledger_of(file).history()[-1] == stored
+
+
+@pytest.mark.parametrize("task", [Task.FORECAST, Task.EXPLAIN])
+def test_a_free_task_charges_nothing(file: Path, workers: WorkerPool, task: Task) -> None:
+    before = ledger_of(file).history()
+    facts = workers.result(kit.job(task=task), None, wait=30)
+    assert facts.get("epsilon", 1) == 1
+    assert ledger_of(file).history() == before
+
+
+def test_a_diagnosis_is_a_charge(file: Path, workers: WorkerPool) -> None:
+    facts = workers.result(kit.job(task=Task.DIAGNOSE, request="d"), paid(file, "d"), wait=30)
+    assert {cut["name"] for cut in facts["cuts"]}
+    assert facts["receipt"]["request"] == "d"
+
+
+@pytest.mark.parametrize(
+    ("facts", "error"),
+    [
+        ({"sql": "SELECT wage FROM wages"}, QueryRefused),
+        ({"sql": "SELECT COUNT(*) FROM read_csv('/etc/passwd')"}, QueryRefused),
+        ({"sql": "(" * 5000}, Refused),
+        ({"epsilon": Decimal(1000)}, BudgetExceeded),
+    ],
+)
+def test_a_refusal_comes_by_name_and_costs_nothing(
+    file: Path, workers: WorkerPool, facts: dict[str, Any], error: type[Exception]
+) -> None:
+    before = ledger_of(file).history()
+    with pytest.raises(error):
+        workers.result(kit.job(**facts, request="refused"), paid(file, "refused"), wait=30)
+    assert ledger_of(file).history() == before
+
+
+class Deadly(Payment):
+    """Kills the worker at one of its requests."""
+
+    def __init__(self, file: Path, at: str, *, replies: bool) -> None:
+        super().__init__(ledger_of(file), by="ana", request=f"{at} {replies}")
+        self.at, self.replies = at, replies
+        self.workers: WorkerPool | None = None
+
+    def reply(self, frame: Any) -> dict[str, Any]:
+        found = super().reply(frame) if self.replies or self.at not in frame else {}
+        if self.at in frame:
+            assert self.workers is not None
+            for worker in tuple(self.workers._all):
+                worker._process.kill()
+        return found
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("at", "replies", "error", "is_locked"),
+    [
+        ("charge", False, WorkerLost, False),  # nothing was paid
+        ("charge", True, ComputationFailed, True),  # rows may have been read
+        ("keep", False, ComputationFailed, True),
+        ("keep", True, WorkerLost, False),  # the answer is stored, and free to ask again
+    ],
+)
+def test_a_killed_worker_locks_the_table_only_if_rows_may_have_been_read(
+    tmp_path: Path, at: str, *, replies: bool, error: type[Exception], is_locked: bool
+) -> None:
+    file = kit.declare(tmp_path)
+    with kit.pool(file) as workers:
+        payment = Deadly(file, at, replies=replies)
+        payment.workers = workers
+        with pytest.raises(error) as caught:
+            workers.result(kit.job(request=f"{at} {replies}"), payment, wait=30)
+        assert ledger_of(file).is_locked == is_locked
+        if is_locked:
+            assert "wage" not in str(caught.value)
+            with pytest.raises(LedgerLocked):
+                workers.result(kit.job(request="next"), paid(file, "next"), wait=60)
+        elif at == "keep":
+            answer = workers.result(kit.job(request="keep True"), paid(file, "keep True"), wait=60)
+            assert answer["rows"]
+            assert [e.kind for e in ledger_of(file).history()].count(Kind.CHARGE) == 1
+
+
+@pytest.mark.long
+def test_a_worker_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    with kit.pool(kit.declare(tmp_path), seconds=0.001) as workers:
+        start = time.monotonic()
+        with pytest.raises(WorkerLost):
+            workers.result(kit.job(task=Task.EXPLAIN), None, wait=30)
+        assert time.monotonic() - start < 20
+
+
+@pytest.mark.long
+def test_replaced_rows_are_read_by_a_new_worker(tmp_path: Path) -> None:
+    """The old one may open only the file of its start."""
+    file = kit.declare(tmp_path)
+    with kit.pool(file) as workers:
+        (tmp_path / "wages.parquet").unlink()
+        wages(tmp_path / "wages.parquet", people=6000)
+        facts = workers.result(kit.job(), paid(file, "1"), wait=60)
+        assert all(row["n"] > 5000 for row in facts["rows"])
+
+
+@pytest.mark.long
+def test_a_stopped_service_locks_no_table(tmp_path: Path) -> None:
+    file = kit.declare(tmp_path)
+    with kit.pool(file) as workers:
+
+        class Closing(Payment):
+            def reply(self, frame: Any) -> dict[str, Any]:
+                found = super().reply(frame)
+                workers.close()
+                return found
+
+        with pytest.raises(WorkerLost):
+            workers.result(kit.job(), Closing(ledger_of(file), by="ana", request="1"), wait=30)
+    assert not ledger_of(file).is_locked
