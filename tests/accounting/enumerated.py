@@ -150,7 +150,7 @@ def allocated(units: int, steps: int, epsilon: float) -> FloatArray:
 
 
 def shuffled(values: Sequence[int], categories: int, epsilon: float) -> FloatArray:
-    """The numbers of each report, the values being told by randomized response."""
+    """The number of times that each value is reported, by randomized response."""
     total = np.exp(epsilon) + categories - 1
     law: dict[tuple[int, ...], float] = {(0,) * categories: 1.0}
     for value in values:

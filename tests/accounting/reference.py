@@ -77,8 +77,8 @@ _NEXT_TO_NOTHING = Fraction(1, 2**300)
 @dataclass(frozen=True)
 class Law:
     """``finite`` maps a loss to its probability, ``infinite`` is the probability of outcomes that
-    the other neighbour never gives; ``mu_squared`` is of a Gaussian mechanism run beside it. What
-    is missing of probability 1 has the loss minus infinity.
+    the other neighbour never gives; ``mu_squared`` is of a Gaussian mechanism run beside it. The
+    rest of the probability has the loss minus infinity.
 
     Without ``is_worst``, there are worse mechanisms, or the law was made coarser: it is a bound
     from below only.
@@ -175,7 +175,7 @@ def _laws_of(term: Term) -> Iterator[Law]:
 
 
 def _law_of_outcomes(term: Term) -> Law:
-    """Of a mechanism that is symmetric and told by its outcomes."""
+    """The law of a symmetric mechanism, from its outcomes."""
     match term:
         case Pure(epsilon=epsilon):
             return Law(randomized_response(epsilon), arb(0))
@@ -196,7 +196,7 @@ def _law_of_outcomes(term: Term) -> Law:
 
 
 def leaking(law: Law, leak: arb) -> Law:
-    """Everything is told with this probability."""
+    """With this probability the outcome reveals everything."""
     finite = {ratio: (1 - leak) * p for ratio, p in law.finite.items()}
     return replace(law, finite=finite, infinite=1 - (1 - leak) * (1 - law.infinite))
 
@@ -234,7 +234,7 @@ def discrete_laplace(scale: Fraction, shift: int) -> dict[Fraction, arb]:
 
 
 def laplace(shift: arb) -> dict[Fraction, arb]:
-    """Noise of scale 1 around 0, and around ``shift`` for the neighbour, told by its cell."""
+    """Noise of scale 1 around 0, and around ``shift`` for the neighbour, rounded to cells."""
     cells = [
         (
             ((-shift * k / _CELLS).exp() - (-shift * (k + 1) / _CELLS).exp()) / 2,
@@ -309,7 +309,7 @@ def backwards(law: Law) -> Law:
 
 
 def outcomes(law: Law) -> Iterator[tuple[arb, arb]]:
-    """The probabilities of each outcome under P and Q; a normal value is told by its cell."""
+    """The probabilities of each outcome under P and Q; a normal value is rounded to its cell."""
     for ratio, p in law.finite.items():
         q = p * (-exact(ratio)).exp()
         if not law.mu_squared:

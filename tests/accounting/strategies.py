@@ -1,7 +1,7 @@
 """The best of all adaptive strategies against a rule that admits charges, searched exhaustively.
 
-What is gained adds over transcripts, so that the best strategy follows backwards: at each point
-the best of stopping and of each charge that the rule admits.
+The adversary's gain adds over transcripts, so the best strategy is computed backwards: at each
+point the best of stopping and of each charge that the rule admits.
 """
 
 import math
@@ -30,8 +30,8 @@ TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class Rule:
-    """Whether the charges made so far, the last one included, are still admitted. What ``after``
-    returns is all that the rule remembers of them."""
+    """Whether the charges made so far, the last one included, are still admitted. The
+    rule remembers nothing of them but the result of ``after``."""
 
     start: Hashable
     after: Callable[[Hashable, PrivacyLoss], Hashable]
@@ -95,8 +95,8 @@ def largest(
 
 @cache
 def answers_of(term: Term) -> Outcomes:
-    """A mechanism that satisfies the term: its worst one, or for normal noise that one told in
-    eight steps."""
+    """A mechanism that satisfies the term: its worst one, or for normal noise that one rounded
+    to eight steps."""
     if isinstance(term, Beside):
         return term.outcomes()
     with precision(reference.BITS):

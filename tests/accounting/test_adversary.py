@@ -1,6 +1,6 @@
 """An adversary who sees every answer before choosing the next charge, searched exhaustively.
 
-What he wants is a large sum of (p - e^epsilon q)+ over all transcripts, p and q being their
+The adversary wants a large sum of (p - e^epsilon q)+ over all transcripts, p and q being their
 probabilities on two neighbours. It adds over transcripts, so that the best of *all* adaptive
 strategies follows backwards: at each point the best of stopping and of each charge that the rule
 admits. The sound filter must keep it within delta, in both directions. Unsound rules that look
@@ -92,8 +92,8 @@ def test_a_first_charge_alone_leaves_no_room(limit: Limit, back: bool) -> None:
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("order", [4, 8, 20, 60])
 def test_one_order_leaves_no_room(epsilon: float, order: int) -> None:
-    """At the loss epsilon + ln(a / (a-1)) the conversion holds with equality: one bit told with
-    these odds fills the filter, and failures all of delta but what its other answer takes."""
+    """At the loss epsilon + ln(a / (a-1)) the conversion holds with equality: one bit reported
+    with these odds fills the filter, and takes all of delta but the part of its other answer."""
     x = round(epsilon + math.log(order / (order - 1)), 9)
     delta = filled(order, epsilon, x)
     limit = Limit(epsilon, delta)
@@ -149,7 +149,7 @@ class TestSquares:
 
     @pytest.mark.parametrize("limit", SQUARES, ids=repr)
     def test_they_leave_no_room(self, limit: Limit) -> None:
-        """One normal value, told in steps of one half, takes nearly all of delta."""
+        """One normal value, rounded to steps of one half, takes nearly all of delta."""
         full = largest_square(limit.epsilon, limit.delta)
         one = Gaussian(multiplier_of(full * Fraction(999, 1000)))
         found = worst(by_filter(only_squares(limit, 0)), [one], float(limit.epsilon), 1)

@@ -1,7 +1,7 @@
 """The probabilities of cells between losses, against balls: no radius may be too small.
 
-What is true is computed here in another way, from tails in ball arithmetic at 1400 bits, and from
-exact parameters: the floats that a piece holds are off by what their docstrings allow.
+The true values are computed here in another way, from tails in ball arithmetic at 1400 bits and
+from exact parameters. The floats of a piece may be off by as much as its docstring allows.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,8 +50,8 @@ Two = tuple[arb, arb]
 
 @dataclass(frozen=True)
 class Smooth:
-    """A smooth part of a law in balls: its whole probability under P and under Q, what of both
-    lies above a loss, and how it is told to the product."""
+    """A smooth part of a law in balls: its whole probability under P and under Q, the parts of
+    both above a loss, and how to build it in the library."""
 
     whole: Two
     above: Callable[[arb], Two]

@@ -393,7 +393,7 @@ class TestWriting:
     @given(some_loss())
     @settings(max_examples=60)
     def test_never_less_on_the_way_back(self, loss: PrivacyLoss) -> None:
-        """Rounding is against us; noise that is told whole counts half for replaced records."""
+        """Rounding is against us; the whole noise counts half for replaced records."""
         change = next((t.change for t, _ in loss.terms if t.change), Change.ADD_REMOVE)
         try:
             back = from_dp_event(to_dp_event(loss, events), change)

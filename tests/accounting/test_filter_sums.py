@@ -1,7 +1,7 @@
 """Prices: known before the draw, counted in the way that fits, never spent beyond the failures'
 share.
 
-What a ledger admits of training runs is in `benchmarks.admitted`, and its figures are held here.
+`benchmarks.admitted` shows how many training runs a ledger admits; its figures are tested here.
 """
 
 from dataclasses import replace

@@ -1,7 +1,7 @@
-"""Which terms are mirrored, why that matters to a Poisson sample, and what is told of the others.
+"""Which terms are mirrored, why that matters to a Poisson sample, and what `renyi` gives for the others.
 
-A unit that comes is bounded by the sum for one that goes only where exchanging the neighbours
-mirrors the losses of a pair whose divergences `renyi` tells. See docs/proofs/terms.md.
+The sum for a removed unit bounds an added unit only if exchanging the neighbours mirrors the
+losses of a pair whose divergences `renyi` gives. See docs/proofs/terms.md.
 """
 
 import math
@@ -52,7 +52,7 @@ MIRRORED = [
 
 
 def outcomes(pair: Pair) -> tuple[FloatArray, FloatArray]:
-    """Atoms of finite losses, and cells of the pieces: what is told if only the cell is."""
+    """Atoms of finite losses, and cells of the pieces, as if only the cell were published."""
     finite = np.isfinite(pair.atoms.loss)
     p, q = [pair.atoms.p[finite]], [pair.atoms.q[finite]]
     for piece in pair.pieces:

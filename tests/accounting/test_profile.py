@@ -58,7 +58,7 @@ leaky_terms = st.one_of(
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Told(Term):
-    """All is told, but for this much."""
+    """Everything is revealed, except with this probability."""
 
     rest: float
 

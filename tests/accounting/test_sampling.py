@@ -90,7 +90,7 @@ class TestSampledWithReplacement:
 
 
 def test_a_unit_that_is_drawn_more_often_than_a_grid_can_hold() -> None:
-    """Its many draws count as if everything were told; the other theorems still know them."""
+    """Its many draws count as if they revealed everything; other theorems still bound them."""
     often = SampledWithReplacement(Pure(0.1) + Gaussian(4), sample=10_000, population=100)
     found = (100 * often).interval(1e-6)
     assert 0 < found.lower < found.upper < math.inf

@@ -31,7 +31,7 @@ class TestShuffled:
 
     @pytest.mark.parametrize("others", list(product((False, True), repeat=2)))
     def test_every_order(self, others: tuple[bool, bool]) -> None:
-        """Three units, one a batch, each batch's value told with odds e to 1."""
+        """Three units, one a batch; each batch's value is reported with odds e to 1."""
 
         def of(value: bool) -> Law:
             orders = list(permutations((value, *others)))

@@ -170,7 +170,7 @@ class TestPure:
     def test_no_other_bit_does_worse(
         self, epsilon: Fraction, share: Fraction, order: Fraction
     ) -> None:
-        """Bits told with probabilities x and y, at the edge of what epsilon allows."""
+        """Bits reported with probabilities x and y, as far apart as epsilon allows."""
         with precision(reference.BITS):
             w = reference.exact(epsilon).exp()
             x = reference.exact(share)

@@ -113,14 +113,14 @@ CASES = [
 
 
 def bits(epsilon: float) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """One bit told with odds e^epsilon to 1; the truth is the better one, or the worse one."""
+    """One bit reported with odds e^epsilon to 1; the truth is the better one, or the worse one."""
     true = 1 / (1 + math.exp(-epsilon))
     yield np.array([true, 1 - true]), np.array([1 - true, true])
     yield np.array([1 - true, true]), np.array([true, 1 - true])
 
 
 def scores(epsilon: float, places: int = 5) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """A place among some, told by the exponential mechanism: each loss lies in an interval."""
+    """A place chosen by the exponential mechanism: each loss lies in an interval."""
     for one in range(places):
         for other in (one - 1, one + 1):
             laws = []

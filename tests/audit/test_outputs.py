@@ -132,7 +132,7 @@ def test_a_rare_long_output_does_not_give_its_batch_away() -> None:
     ],
 )
 def test_arrays_of_two_layouts_are_refused(usual: Any, odd: Any) -> None:
-    """One output may decide the layout of an array, and no output alone can be told from it."""
+    """One output may decide the layout of an array, so the layout says nothing of one output."""
     assert layout(usual) != layout(odd)
     left = [True] * 3 + [False]  # the pilot draws four times
 

@@ -1,4 +1,4 @@
-"""Record and replay finds what may not depend on one unit; here: what is told beside the answer."""
+"""Record and replay finds a dependence on one unit in everything beside the answer."""
 
 import warnings
 from collections.abc import Callable

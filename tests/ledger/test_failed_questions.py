@@ -1,4 +1,4 @@
-"""After a failed computation: the owner is told which question it was, and it isn't repeated."""
+"""After a failed computation the owner learns which question it was, and it isn't repeated."""
 
 import threading
 from pathlib import Path

@@ -98,7 +98,7 @@ def rappor(of: client.Rappor, value: int, rounds: int = 1) -> Law:
 
 
 def duchi(odds: Fraction, share: Fraction) -> Law:
-    """Rounded to an end, then told with the odds."""
+    """Rounded to an end, which is then reported with these odds."""
     high = share * odds / (odds + 1) + (1 - share) / (odds + 1)
     return {True: high, False: 1 - high}
 

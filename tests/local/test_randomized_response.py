@@ -17,7 +17,7 @@ COINS = RandomizedResponse.with_odds(3)
 
 
 def test_two_coins_cost_the_logarithm_of_three() -> None:
-    """Heads: the truth; tails: what the second coin says. So yes is told by 3 in 4 who mean it."""
+    """Heads: the truth; tails: the second coin. So 3 in 4 of those whose truth is yes say yes."""
     assert COINS.client.truth == Fraction(3, 4)
     assert COINS.client.worst_ratio() == 3
     found = COINS.privacy_loss().epsilon()

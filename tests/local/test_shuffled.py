@@ -18,8 +18,8 @@ ROUND_OFF = 1e-12
 
 
 def likelihoods(mechanism: Any) -> FloatArray:  # Any: each mechanism
-    """How likely what a report tells is, (value, what is told): reports between whose chances all
-    values have the same ratios tell the same, and one of them may be drawn without any value."""
+    """The probabilities of reports, (value, kind of report). Reports are of one kind if the ratios
+    of their probabilities are the same for all values: the value doesn't matter between them."""
     laws = [law_of(mechanism.client, value) for value in values_of(mechanism)]
     found: dict[Any, list[Fraction]] = defaultdict(lambda: [Fraction(0)] * len(laws))
     for report in dict.fromkeys(itertools.chain(*laws)):

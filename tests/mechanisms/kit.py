@@ -84,7 +84,7 @@ class FakePayer:
 
 @dataclass
 class ListTrace:
-    """A trace that keeps all it is told."""
+    """A trace that stores everything it receives."""
 
     notes: list[tuple[str, object]] = field(default_factory=list)
 

@@ -57,7 +57,7 @@ def no_table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Again(Exception):
-    """The first round kept nothing."""
+    """The first round accepted nothing."""
 
 
 @dataclass
@@ -91,8 +91,8 @@ def first_round(
 
 
 def first_round_law(sigma: Fraction, count: int) -> Chance[tuple[int, ...]]:
-    """Each outcome is kept as often as the rounded law's chance of 0 lies below the discrete one's:
-    0 itself is always kept, and what is kept has the discrete law."""
+    """Each outcome is accepted with the rounded law's chance of 0 over the discrete one's. 0 itself
+    is always accepted, and accepted outcomes have the discrete law."""
     chance = independent(discrete_gaussian_law(sigma))
 
     def of_round(outcomes: tuple[int, ...]) -> Real:
@@ -155,7 +155,7 @@ def refusals(sigma: Fraction, found: tuple[int, ...]) -> Callable[[Bits], tuple[
 
 
 def refusals_law(sigma: Fraction, found: tuple[int, ...]) -> Chance[tuple[int, ...]]:
-    """Kept is k, each by itself, as often as the laws' ratio at k lies below their ratio at 0."""
+    """Each k is accepted by itself, with the laws' ratio at k over their ratio at 0."""
     rounded, discrete = gaussian(sigma), discrete_gaussian_law(sigma)
 
     def chance(refused: tuple[int, ...]) -> arb:

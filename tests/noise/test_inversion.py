@@ -226,7 +226,7 @@ def test_outcomes_beyond_int64_are_whole_numbers_of_python(
 
 @pytest.mark.parametrize("sign", [0, 1])
 def test_the_ends_of_int64(sign: int) -> None:
-    """An outcome of 2^63 - 1 fits; one of 2^63, or -2^63, is kept as Python's."""
+    """An outcome of 2^63 - 1 fits; one of 2^63, or -2^63, becomes an integer of Python."""
     law = DiscreteLaplaceLaw(2**62)
     reference = Reference(law)
     for k, kind in (((1 << 63) - 1, np.dtype(np.int64)), (1 << 63, np.dtype(object))):

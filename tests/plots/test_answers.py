@@ -113,8 +113,8 @@ def test_a_histogram_by_group_has_a_panel_for_each() -> None:
 
 
 def test_no_two_series_of_a_panel_look_alike() -> None:
-    """A key of more than seven values is not told apart by colours: another one is, or each value
-    has a panel."""
+    """Colours don't distinguish a key of more than seven values: they show another key, or each
+    value has a panel."""
     few = plots.answer(table(12).group_by("u", "g").agg(n=dp.count()).release(epsilon=9))
     assert [line.get_label() for line in few.get_lines()] == ["u false", "u true"]
     for keys in (2, 7, 8, 12):

@@ -1,4 +1,4 @@
-"""``discreet.toml`` says what it says, and every mistake in it is told by its line."""
+"""The facts of ``discreet.toml`` are read as written, and each error names its line."""
 
 import datetime
 import re

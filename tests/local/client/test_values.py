@@ -106,7 +106,7 @@ def test_a_client_that_would_tell_all_or_nothing_is_refused(
     "ends", [(-8e307, 8e307), (0.0, 5e-324), (-1e-310, 1e-310), (1e16, 1e16 + 2)], ids=str
 )
 def test_ranges_as_wide_and_as_narrow_as_floats_go(ends: tuple[float, float]) -> None:
-    """No value is told by where its report lies: all places of a report are the client's own."""
+    """The place of a report reveals no value: all its places come from the client's own noise."""
     lower, upper = ends
     inside = [lower, lower / 2 + upper / 2, upper]
     with np.errstate(all="raise"):

@@ -108,7 +108,7 @@ def test_forecast_and_measured_errors_agree(confidence: Fraction) -> None:
 
 @pytest.mark.parametrize("unit", [PERSON, REPLACED], ids=str)
 def test_no_pair_of_small_tables_loses_more_than_is_charged(unit: Unit) -> None:
-    """Which bins count, from the noise's tails: of what is told that is all."""
+    """The bounds depend only on the bins that count, and these on the noise's tails."""
     grid = Grid(-1, 1)
 
     def law(scale: float, table: Table) -> Chances:

@@ -101,9 +101,9 @@ def test_neighbours_lose_no_more_than_is_charged(
 
 
 def pinned(one: float, each: float, hits: int, moves: Moves) -> float:
-    """The privacy loss of: many numbers, all below, which tell that the threshold's noise is
-    large, then some far below that are told to be above. The first rise, the others fall or stay.
-    """
+    """The privacy loss of many numbers that are all answered as below, so that the threshold's
+    noise must be large, then of some far below that are answered as above. The first rise, the
+    others fall or stay."""
     line, apart = np.arange(-200, 201), int(12 * each)
 
     def chance(below: int, above: int) -> float:

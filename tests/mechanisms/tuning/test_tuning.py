@@ -30,7 +30,7 @@ DRAWS = 6_000
 
 @dataclass(frozen=True)
 class Told:
-    """Tells whether a value is 1, truly with odds 3 to 1, and scores by what is told."""
+    """Reports whether a value is 1, truly with odds 3 to 1. The report is the score."""
 
     is_scored: ClassVar[bool] = True
 
