@@ -18,7 +18,7 @@ from tests.train.steps import Wrong, data, linear, losses_of, sgd, short, weight
 
 @pytest.fixture(autouse=True)
 def forgotten() -> Iterator[None]:
-    """Accelerate keeps what it was told for the whole process."""
+    """Accelerate stores its settings for the whole process."""
     yield
     AcceleratorState._reset_state(reset_partial_state=True)
     GradientState._reset_state()

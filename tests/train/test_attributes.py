@@ -197,7 +197,7 @@ def is_real(x: Tensor) -> bool:
 
 @pytest.mark.parametrize("name", WRITES)
 def test_steps_refuse_what_made_up_examples_do_not_show(name: str, tmp_path: Path) -> None:
-    """And nothing of it is in the file that is kept."""
+    """The saved file contains nothing of it either."""
     model: Wrong = Keeping(WRITES[name], when=is_real)
     kept = tmp_path / "kept.pt"
     plan = short(batch=60, steps=2)

@@ -471,7 +471,7 @@ def test_a_resumed_run_takes_no_step_for_a_public_mistake(tmp_path: Path) -> Non
 
 
 class Nameless(list[Any]):
-    """Items that can't be told from their data set, as of one's own class."""
+    """Items of a class of one's own, which the data set alone doesn't describe."""
 
     __iter__ = None  # type: ignore[assignment]
 

@@ -1,7 +1,7 @@
 """Random numbers in the backward of a user's own `torch.autograd.Function`.
 
-There they can't be credited to examples, so that they are refused by name, before the charge. What
-a checkpoint computes again is no such backward.
+They can't be assigned to examples there, so they are refused by name, before the charge. A
+checkpoint that computes a forward pass again is no backward of the user's.
 """
 
 from collections.abc import Callable

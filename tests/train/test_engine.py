@@ -107,7 +107,7 @@ def test_a_clip_norm_below_what_squares_keep_holds() -> None:
 
 
 def test_long_gradients_are_not_longer_either() -> None:
-    """PyTorch's own norm of so many equal numbers in float32 is 2 in 1000 too small."""
+    """PyTorch's own norm of this many equal numbers in float32 is 2 in 1000 too small."""
     weight = nn.Parameter(torch.zeros((1 << 22) + 99))
     data = torch.full((1, (1 << 22) + 99), 0.1)
     found = clipped_sum(nn.ParameterList([weight]), lambda: (data * weight).sum(1), 1, Flat(1.0))

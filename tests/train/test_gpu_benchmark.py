@@ -13,7 +13,7 @@ from benchmarks.train_steps import Step
 
 
 class Scripted:
-    """Runs each step, and says what it is told to say of it."""
+    """Runs each step, and reports the figures that were given for it."""
 
     def __init__(self, seconds: Iterator[float]) -> None:
         self.told = seconds

@@ -16,7 +16,7 @@ MEGABYTE = 1 << 20
 
 
 class Wide(nn.Module):
-    """Keeps so many megabytes of activations for each example."""
+    """Stores this many megabytes of activations for each example."""
 
     def __init__(self, megabytes: int) -> None:
         super().__init__()
@@ -28,7 +28,7 @@ class Wide(nn.Module):
 
 
 class Scaled(nn.Module):
-    """Its weight has a gradient of so many megabytes, which is written out for each example."""
+    """Its weight has a gradient of this many megabytes, written out for each example."""
 
     def __init__(self, megabytes: int) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Scaled(nn.Module):
 
 
 def sizes(monkeypatch: pytest.MonkeyPatch, model: nn.Module, free: int, **more: Any) -> list[int]:
-    """How many rows come together in a run of 60, where so many bytes are free."""
+    """The sizes of microbatches in a run of 60 rows, with this many bytes free."""
     monkeypatch.setattr(_memory, "free", lambda: free)
     found = []
 

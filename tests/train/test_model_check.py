@@ -183,7 +183,7 @@ def test_what_is_no_likeness_is_refused_before_it_is_paid(like: Wrong, told: str
 
 
 def limited(model: nn.Module, part: Any, most: int) -> Wrong:
-    """Two experts, of which each takes so many examples, in order."""
+    """Two experts, each of which takes this many examples, in order."""
     found = model(part.x)
     expert = (part.x.sum(1) > 0).long()
     taken = F.one_hot(expert, 2).cumsum(0).gather(1, expert[:, None])[:, 0] <= most

@@ -1,6 +1,6 @@
 """Random numbers as ordinary code draws them: each example alone gets the same gradient.
 
-What mixes examples, or has no numbers of each example, is refused before the charge.
+Draws that mix examples, or have no numbers of each example, are refused before the charge.
 """
 
 import math

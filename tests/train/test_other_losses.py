@@ -363,7 +363,7 @@ def test_the_same_losses_are_compared_once(way: str, monkeypatch: pytest.MonkeyP
 
 
 def test_what_a_loss_reads_stays_alive_only_for_some_steps() -> None:
-    """A tensor in a variable is another loss each time, and not kept for ever."""
+    """A tensor in a variable is another loss each time, and is not stored for ever."""
     model, made = linear(), list[Any]()
     weight = torch.ones(1)
 

@@ -32,7 +32,7 @@ from tests.train.test_rules import CASES, CLIPPINGS, CONVOLUTIONS, IN_SINGLE, Ba
 
 
 def counted(examples: int) -> list[int]:
-    """Units of different sizes that have so many examples."""
+    """Units of different sizes that have this many examples together."""
     return [2, 1, examples - 3] if examples > 3 else [examples]
 
 
