@@ -54,8 +54,8 @@ class TestPeers:
     """Answers of dp-accounting 0.6.0 and others: see `benchmarks/figures`.
 
     Below delta = 1e-8 they don't count: the round-off of dp-accounting's transform, of about
-    1e-16 a point, isn't in its bounds. Nor do its lower ones above epsilon = 700: there e^-loss
-    is 0 as a float, and it takes the loss itself for epsilon.
+    1e-16 a point, isn't in its bounds. Its lower bounds above epsilon = 700 don't count either:
+    there e^-loss is 0 as a float, and it takes the loss itself for epsilon.
     """
 
     CASES = lines("dp_accounting.json")

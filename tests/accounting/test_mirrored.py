@@ -1,4 +1,4 @@
-"""Which terms are mirrored, why that matters to a Poisson sample, and what `renyi` gives for the others.
+"""Which terms are mirrored, why a Poisson sample depends on it, and how `renyi` treats the others.
 
 The sum for a removed unit bounds an added unit only if exchanging the neighbours mirrors the
 losses of a pair whose divergences `renyi` gives. See docs/proofs/terms.md.

@@ -91,8 +91,8 @@ def first_round(
 
 
 def first_round_law(sigma: Fraction, count: int) -> Chance[tuple[int, ...]]:
-    """Each outcome is accepted with the rounded law's chance of 0 over the discrete one's. 0 itself
-    is always accepted, and accepted outcomes have the discrete law."""
+    """A round accepts with the rounded law's chance of 0 over the discrete one's, to this power. It
+    always accepts 0, and accepted numbers have the discrete law."""
     chance = independent(discrete_gaussian_law(sigma))
 
     def of_round(outcomes: tuple[int, ...]) -> Real:

@@ -1,4 +1,4 @@
-"""Noise in the largest norm: the radius' law is bounded from above, drawn exactly, and spread in a cube."""
+"""Noise in the largest norm: the radius' law, bounded and drawn exactly, and spread in a cube."""
 
 import itertools
 import math

@@ -77,7 +77,7 @@ def test_more_budget_comes_nearer_to_numpy(kind: Callable[[Any], Noise]) -> None
 def test_intervals_hold_together_with_their_confidence(
     kind: Callable[[Any], Noise], too_much: float
 ) -> None:
-    """400 releases at 80 %; false alarms 1 in 10^9. Intervals this many times shorter would not pass."""
+    """400 releases at 80 %; false alarms 1 in 10^9. Much shorter intervals would not pass."""
     truth, trials, held, shorter = solved(table()), 400, 0, 0
     for seed in range(trials):
         found = regression(known(kind(2 * UNIT), seed), "y", ["a", "b"], 0.8).coefficients
@@ -217,7 +217,7 @@ def test_wages_have_intervals_hardly_longer_than_their_errors(epsilon: int, most
 def test_intervals_of_wages_hold_together_with_their_confidence(
     epsilon: int, too_much: float
 ) -> None:
-    """250 releases at 80 %; false alarms 1 in 10^9. Intervals this many times shorter would not pass."""
+    """250 releases at 80 %; false alarms 1 in 10^9. Much shorter intervals would not pass."""
     truth, trials, held, shorter = solved(_monthly_wages()), 250, 0, 0
     for found in _fitted_wages(epsilon, 0.8, trials):
         pairs = list(zip(found, truth, strict=True))
