@@ -1,9 +1,10 @@
 """An attacker who sees every noisy sum, and knows all data but one example, learns no more than is
 claimed; and would, were the step wrong in any of the ways in which such steps were wrong.
 
-A thousand steps with the example and a thousand without it: how often some score lies beyond a
+Some steps run with the example and as many without it: how often some score lies beyond a
 threshold in each is bounded by Clopper and Pearson, and no pair of bounds may lie beyond the
-trade-off that the step's own term claims. Bits are known, so that the answer never varies.
+trade-off that the step's own term claims. Bits are known, so that the answer never varies. The
+noise is small, so that few steps show each mistake.
 """
 
 import sys
@@ -42,7 +43,7 @@ from tests.train.steps import known
 
 Score = Callable[[FloatArray], FloatArray]
 
-STEPS = 1000
+STEPS = 250
 ALPHA = 1e-6  # of each bound
 WIDTH = 8  # weights
 FAR = 4.0  # how long the example's gradient is, in clip norms
@@ -151,7 +152,7 @@ def compare(
         worst.excess, worst.by = excess, name
 
 
-def made(multiplier: float = 2, **changes: Any) -> TrainingPlan:
+def made(multiplier: float = 0.7, **changes: Any) -> TrainingPlan:
     facts = {"delta": 1e-5, "records": 4, "batch": 4, "steps": STEPS}
     return plan(multiplier=multiplier, **{**facts, **changes})
 
@@ -159,19 +160,22 @@ def made(multiplier: float = 2, **changes: Any) -> TrainingPlan:
 OTHERS = Setting(made(), without=[FAR])
 ALONE = Setting(made(), without=[], physical=1)
 PERSONS = Setting(made(unit=Unit("person")), without=[FAR, FAR], rows=3)
+EVERYONE = Setting(
+    made(batch=2, records=2, sampling=WithoutReplacement(), unit=REPLACED),
+    without=[FAR],
+    instead=FAR,
+)
 
 HONEST: dict[str, Setting] = {
     "with another": OTHERS,
     "alone": ALONE,
-    "louder": Setting(made(0.7), without=[FAR, FAR, 0.1]),
+    "louder": Setting(made(0.5), without=[FAR, FAR, 0.1]),
     "sampled": Setting(made(0.5, batch=2), without=[FAR]),
-    "truncated": Setting(
-        made(0.7, batch=2, sampling=TruncatedPoissonSampling(most=1)), without=[FAR]
-    ),
+    "truncated": Setting(made(batch=2, sampling=TruncatedPoissonSampling(most=1)), without=[FAR]),
     "exact": Setting(made(noise=ExactGaussian(12)), without=[FAR]),
     "persons": PERSONS,
     "replaced": Setting(
-        made(0.7, batch=1, records=2, sampling=WithoutReplacement(), unit=REPLACED),
+        made(batch=1, records=2, sampling=WithoutReplacement(), unit=REPLACED),
         without=[FAR],
         instead=FAR,
     ),
@@ -194,7 +198,7 @@ def test_the_claim_is_never_exceeded(name: str) -> None:
 @pytest.mark.parametrize("name", ["with another", "alone", "exact", "persons"])
 def test_the_noise_is_what_is_claimed_and_no_more(name: str) -> None:
     without, with_it = honest_worlds(name)
-    assert np.concatenate([without, with_it])[:, 1:].std() == pytest.approx(2, rel=0.03)
+    assert np.concatenate([without, with_it])[:, 1:].std() == pytest.approx(0.7, rel=0.05)
     moved = with_it[:, 0].mean() - without[:, 0].mean()
     assert moved == pytest.approx(-1, abs=0.4)
 
@@ -240,7 +244,7 @@ def noise_per_part(patch: pytest.MonkeyPatch) -> None:
 
     def noisy(*arguments: Any, **options: Any) -> _engine.Contribution:
         found = honest(*arguments, **options)
-        add_normal(found.sums, 2.0, bits)
+        add_normal(found.sums, 0.7, bits)
         return found
 
     patch.setattr(_engine, "clipped_sum", noisy)
@@ -284,7 +288,7 @@ WRONG: list[tuple[Callable[[pytest.MonkeyPatch], None], Setting]] = [
     (noise_per_part, ALONE),
     (divided_by_the_realised_batch, OTHERS),
     (sampled_with_certainty, HONEST["sampled"]),
-    (replaced_as_if_removed, HONEST["replaced"]),
+    (replaced_as_if_removed, EVERYONE),
     (clipped_on_the_grid_by_nothing, HONEST["exact"]),
 ]
 
