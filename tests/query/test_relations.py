@@ -568,6 +568,16 @@ def test_an_id_in_one_part_of_a_union_only_is_refused() -> None:
             one.question(text.format(other))
 
 
+def test_a_column_that_both_tables_have_is_named_with_its_table() -> None:
+    table = opened(_busy(1, 1), CAPS)
+    persons = table._beside["persons"]
+    assert isinstance(persons, Table)
+    joined = table.join(persons, "person")
+    with pytest.raises(QueryRefused, match=r"several tables: name events\.day or persons\.day"):
+        joined.agg(x=dp.mean("day"))
+    joined.agg(x=dp.mean("events.day"))
+
+
 def test_two_columns_of_a_join_that_would_have_one_name_are_refused() -> None:
     columns = {"x": Column.integer(0, 9), "q.x": Column.integer(0, 9)}
     rows = pa.table({"person": [1], "x": [1], "q.x": [2]})

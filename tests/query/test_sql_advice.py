@@ -1,12 +1,15 @@
 """Odd texts of an ordinary analyst: each refusal says what to write instead."""
 
 import datetime
+from contextlib import suppress
+from itertools import product
 
 import pytest
 
 from discreet._unit import Unit
 from discreet.errors import QueryRefused
 from discreet.query import Caps, Column, Declaration
+from discreet.query._sql_words import KEYWORDS, OPENERS, REFUSED_WORDS, SPECIAL_CALLS
 from tests.query.wages import plan_sql
 
 WAGES = Declaration(
@@ -61,6 +64,28 @@ SELECT AVERAGE(wage) FROM wages  | did you mean AVG
 SELECT MEDAIN(wage) FROM wages  | did you mean MEDIAN?
 SELECT MAX(day) FROM wages  | MAX(day - DATE '2020-01-01')
 SELECT MIN(sex) FROM wages  | only COUNT and MODE take
+SELECT COUNTIF(age > 30) FROM wages  | write COUNT(CASE WHEN x > 1 THEN 1 END)
+SELECT AVG(member) FROM wages  | write AVG(CAST(member AS INTEGER))
+SELECT BOOL_OR(member) FROM wages  | one row's value is private
+SELECT LEFT(sex, 1), COUNT(*) FROM wages GROUP BY 1  | write SUBSTR(x, 1, 3)
+SELECT COUNT(*) FROM wages WHERE ALL(age)  | there is no such function
+SELECT COUNT(*) FROM wages WHERE NVL(age, 0) = 0  | COALESCE(x, 0)
+SELECT IFF(age > 30, 'a', 'b') AS k, COUNT(*) FROM wages GROUP BY k  | write CASE WHEN
+SELECT COUNT(*) FROM wages WHERE STARTS_WITH(sex, 'f')  | write x LIKE 'a%'
+SELECT COUNT(*) FROM wages WHERE REGEXP_MATCHES(sex, '^f')  | write x LIKE 'a%'
+SELECT SAFE_DIVIDE(SUM(wage), SUM(age)) FROM wages  | SUM(x) / NULLIF(SUM(y), 0)
+SELECT APPROX_COUNT_DISTINCT(age) FROM wages  | write COUNT(DISTINCT x)
+SELECT APPROX_QUANTILES(wage, 4) FROM wages  | write QUANTILE(x, [0.25, 0.5, 0.75])
+SELECT COUNT(DISTINCT sex, age) FROM wages  | COUNT(DISTINCT x || ' ' || y)
+SELECT WEEK(day), COUNT(*) FROM wages GROUP BY 1  | write DATE_TRUNC('week', day)
+SELECT DAYNAME(day), COUNT(*) FROM wages GROUP BY 1  | write ISODOW(day)
+SELECT MONTHNAME(day), COUNT(*) FROM wages GROUP BY 1  | write MONTH(day)
+SELECT HOUR(day), COUNT(*) FROM wages GROUP BY 1  | a date has no time of day
+SELECT COUNT(*) FROM wages WHERE day > DATE '2020-05-01' - INTERVAL 7 DAY  | write the day itself
+SELECT COUNT(*) FROM wages WHERE day > DATE '2020-05-01' - INTERVAL '7 days'  | write the day itself
+SELECT COUNT(*) FROM wages WHERE DATE_ADD(day, 7) > DATE '2020-05-01'  | write the day itself
+SELECT sex, COUNT(*) / (SELECT COUNT(*) FROM wages) FROM wages GROUP BY sex  | SHARE(COUNT(*))
+SELECT SKEWNESS(wage) FROM wages  | AVG(POWER(x, 3))
 """
 TABLE = [tuple(line.rsplit("  | ", 1)) for line in ODD.strip().splitlines()]
 
@@ -71,6 +96,29 @@ def test_it_says_what_to_write(text: str, advice: str) -> None:
         plan_sql(text, WAGES)
     assert advice in str(refusal.value)
     assert len(str(refusal.value)) < 1_000
+
+
+def test_the_advised_texts_are_read() -> None:
+    for advised in (
+        "SELECT AVG(CAST(member AS INTEGER)), SUM(CAST(wage > 1 AS INTEGER)) FROM wages",
+        "SELECT COUNT(CASE WHEN age > 1 THEN 1 END), COUNT(DISTINCT sex || ' ' || sex) FROM wages",
+        "SELECT SUM(wage) / NULLIF(SUM(age), 0), AVG(POWER(age, 3)) FROM wages",
+        "SELECT QUANTILE(wage, [0.25, 0.5, 0.75]) FROM wages WHERE DATE '2020-05-01' - day <= 7",
+        "SELECT DATE_TRUNC('week', day), COUNT(*) FROM wages WHERE sex LIKE 'f%' GROUP BY 1",
+    ):
+        plan_sql(advised, WAGES)
+
+
+WORDS = sorted(KEYWORDS | REFUSED_WORDS.keys() | SPECIAL_CALLS | OPENERS)
+ARGUMENTS = "", "day", "age, 1", "*"
+PLACES = "SELECT {} AS k, COUNT(*) FROM wages GROUP BY k", "SELECT COUNT(*) FROM wages WHERE {}"
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_each_word_before_a_parenthesis_raises_no_other_error(place: str) -> None:
+    for word, arguments in product(WORDS, ARGUMENTS):
+        with suppress(QueryRefused):
+            plan_sql(place.format(f"{word}({arguments})"), WAGES)
 
 
 def test_columns_may_be_called_like_words_of_advice() -> None:

@@ -138,7 +138,7 @@ SELECT SUM(wage) / 0 FROM wages  | (SUM(wage) / 0): this divides by 0
 SELECT LENGTH(SUM(wage)) FROM wages  | is made of keys, aggregates, literals, + - * /
 SELECT SUM(AVG(wage)) FROM wages  | `AVG(wage)` (line 1, column 12): an aggregate stands in SELECT
 w COUNT(*) > 1  | `COUNT(*)` (line 1, column 34): an aggregate stands in SELECT, HAVING or ORDER BY
-SELECT SUM(wage > 1) FROM wages  | such as CASE WHEN ... THEN 1 ELSE 0 END
+SELECT SUM(wage > 1) FROM wages  | write SUM(CAST((wage > 1) AS INTEGER))
 SELECT SUM(wage / 0) FROM wages  | only division by a number other than 0
 SELECT SUM(wage / year) FROM wages  | only division by a number other than 0
 SELECT AVG(wage / year) FROM wages  | SUM(wage) / SUM(year) is the ratio of the sums

@@ -98,6 +98,9 @@ def column_of(name: str, declaration: Declaration) -> Column:
         return declaration.columns[name]
     close = difflib.get_close_matches(name, declaration.columns, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
+    joined = [one for one in declaration.columns if one.rpartition(".")[2] == name]
+    if len(joined) > 1:
+        raise QueryRefused(f"column {name!r} is in several tables: name {' or '.join(joined)}")
     listed = ", ".join(declaration.columns)
     raise QueryRefused(f"column {name!r} is not declared; {hint}declared are {listed}")
 
@@ -359,10 +362,10 @@ def _check_argument(
     if function in _OF_ANYTHING:
         return
     if not fact.type.is_numeric:
-        is_truth = fact.type is ColumnType.BOOLEAN
-        hint = ", such as CASE WHEN ... THEN 1 ELSE 0 END" if is_truth else ""
-        if fact.type is ColumnType.DATE:
-            text = scalar_text(argument)
+        hint, text = "", scalar_text(argument)
+        if fact.type is ColumnType.BOOLEAN:
+            hint = f"; write {function.value}(CAST({text} AS INTEGER))"
+        elif fact.type is ColumnType.DATE:
             hint = f"; count days from one: {function.value}({text} - DATE '2020-01-01')"
         raise QueryRefused(
             f"{function.value}({scalar_text(argument)}): it is {fact.type.value}; only COUNT "

@@ -113,7 +113,8 @@ def _distinct(function: AggregateFunction, node: exp.Expr, reader: TreeReader) -
     if is_plain and values and are_id(values, reader):
         return AskedAggregate(AggregateFunction.COUNT_UNITS, ())
     if not is_plain or len(values) != 1:
-        raise reader.refused(node, "DISTINCT stands in COUNT(DISTINCT value) only")
+        several = "; for two values write COUNT(DISTINCT x || ' ' || y)" if values[1:] else ""
+        raise reader.refused(node, f"DISTINCT stands in COUNT(DISTINCT value) only{several}")
     return AskedAggregate(AggregateFunction.COUNT_DISTINCT, (read_scalar(values[0], reader),))
 
 

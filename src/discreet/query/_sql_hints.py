@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlglot import Token, TokenType
 
-from discreet.query._sql_words import FORM
+from discreet.query._sql_words import DAY_ITSELF, FORM
 
 _ENDS = {TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.R_PAREN, TokenType.STRING}
 _STARTS = {TokenType.CASE, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.VAR}
@@ -28,6 +28,8 @@ def _hint(found: Sequence[Token], place: int) -> str:
         return f": the comma {where} is too many"
     if before is TokenType.IDENTIFIER and found[place - 1].text.upper() == "TOP":
         return f": write LIMIT {found[place].text} at the end"
+    if before is TokenType.IDENTIFIER and found[place - 1].text.upper() == "INTERVAL":
+        return f": {DAY_ITSELF}"
     is_call = kinds[place] is TokenType.L_PAREN and before is TokenType.VAR
     if is_call and place > 1 and kinds[place - 2] in _ENDS:
         return f": a comma or an operator is missing before {found[place - 1].text}"

@@ -47,7 +47,7 @@ from discreet.query._sql_leaves import (
     read_literal,
 )
 from discreet.query._sql_tokens import MAX_TOKENS
-from discreet.query._sql_words import A_TABLE, NO_LIST, WINDOWS
+from discreet.query._sql_words import A_TABLE, NO_FUNCTION, NO_LIST, REFUSED_CALLS, WINDOWS
 
 GROUPING_CALLS = {"GROUPING", "GROUPING_ID"}
 OF_ANSWERS = {"SHARE", *GROUPING_CALLS}  # calls that stand for numbers of an answer
@@ -83,6 +83,8 @@ def _called(node: exp.Expr, reader: TreeReader) -> Scalar:
         return read_measure(node, reader)
     if name in _SPECIAL:
         return _SPECIAL[name](node, reader)
+    if name not in CALLS:  # a word of a query before a parenthesis, such as LEFT(
+        raise reader.refused(node, REFUSED_CALLS.get(name, NO_FUNCTION))
     function = CALLS[name]
     arguments = (
         _alike(values, node, reader)

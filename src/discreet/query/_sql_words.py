@@ -48,7 +48,10 @@ SPECIAL_CALLS = (
 READ_ONLY = "a query only asks, and begins with SELECT"
 ONE_QUESTION = "a text asks one question; ask others by themselves"
 A_TABLE = "FROM takes declared tables, and queries in parentheses with a name"
-NO_SUBQUERY = "a query stands in FROM only: FROM (SELECT ...) AS name, or before it by WITH"
+NO_SUBQUERY = (
+    "a query stands in FROM only: FROM (SELECT ...) AS name, or before it by WITH; the part in all "
+    "rows is SHARE(COUNT(*))"
+)
 USE_IS_NULL = "nothing equals NULL, not even NULL; write IS NULL or IS NOT NULL"
 NO_FUNCTION = (
     f"there is no such function; there are {LISTED}, of values the functions {FUNCTIONS_LISTED}, "
@@ -62,11 +65,14 @@ _TYPES = (
     "DATE '2020-01-31'"
 )
 _PATTERNS = "texts are compared by = <> < <= > >=, IN and LIKE"
+_LIKE = f"{_PATTERNS}; write x LIKE 'a%', where % stands for any characters"
 _CLOCK = "an answer does not depend on when or by whom it is asked; write DATE '2020-01-31'"
 _LISTS = "a value is compared with literals: IN (1, 2, 3)"
 NO_LIST = f"there are no lists but the levels of QUANTILE(x, [0.25, 0.5]); {_LISTS}"
 WINDOWS = "there is one window: COUNT(*) / SUM(COUNT(*)) OVER () is a share of all groups' sum"
 _GROUPS = "GROUP BY takes declared columns with keys and answers for each combination of them"
+_NO_TIME = "a date has no time of day; declare a column that holds it as a number"
+DAY_ITSELF = "write the day itself, such as DATE '2020-01-31', or a number of days: e - d <= 7"
 _WHOLE = "the whole table is asked; WHERE restricts it by conditions on columns"
 _BINS = (
     "group by bins: SELECT WIDTH_BUCKET(x, 0, 60, 12) AS bin, COUNT(*) FROM t GROUP BY bin; in "
@@ -111,10 +117,14 @@ REFUSED_WORDS = _table(
 # names before a parenthesis that get their own advice
 REFUSED_CALLS = _table(
     ("FILTER", "write SUM(CASE WHEN x > 1 THEN y END), or COUNT(CASE WHEN x > 1 THEN 1 END)"),
+    ("COUNTIF COUNT_IF", "write COUNT(CASE WHEN x > 1 THEN 1 END)"),
     ("HISTOGRAM", _BINS),
     ("CUME_DIST DENSE_RANK LAG LEAD NTILE PERCENT_RANK RANK ROW_NUMBER", WINDOWS),
     ("APPROX_PERCENTILE APPROX_QUANTILE PERCENTILE", "write QUANTILE(x, 0.9)"),
+    ("APPROX_QUANTILES", "write QUANTILE(x, [0.25, 0.5, 0.75])"),
+    ("APPROX_COUNT_DISTINCT APPROX_DISTINCT NDV", "write COUNT(DISTINCT x)"),
     ("ANY_VALUE ARG_MAX ARG_MIN FIRST FIRST_VALUE LAST LAST_VALUE MAX_BY MIN_BY", _ONE_ROW),
+    ("BOOL_AND BOOL_OR EVERY LOGICAL_AND LOGICAL_OR", _ONE_ROW),
     ("ARRAY_AGG GROUP_CONCAT LIST LISTAGG STRING_AGG", _LIST_OF_ROWS),
     ("AVERAGE", "did you mean AVG?"),
     ("STD STDEV", "did you mean STDDEV?"),
@@ -127,11 +137,23 @@ REFUSED_CALLS = _table(
     ("COLUMNS EXCLUDE REPLACE", "name each column"),
     ("LEFT RIGHT", "write SUBSTR(x, 1, 3)"),
     ("ILIKE", f"{_PATTERNS}; write LOWER(x) LIKE '...'"),
-    ("IF IIF IFNULL", "write CASE WHEN x > 1 THEN x ELSE 0 END, or COALESCE(x, 0)"),
+    (
+        "IF IFF IFNULL IIF NVL NVL2 ZEROIFNULL",
+        "write CASE WHEN x > 1 THEN x ELSE 0 END, or COALESCE(x, 0)",
+    ),
     ("LOG LOG10 LOG2", "write LN(x), or LN(x) / 2.302585092994046 for the base 10"),
     ("TRUNC TRUNCATE", "write FLOOR(x), CEIL(x) or ROUND(x)"),
     ("DAYOFWEEK DOW WEEKDAY", "write ISODOW(day), which is 1 on Monday and 7 on Sunday"),
     ("STRFTIME TO_CHAR DATE_FORMAT", "write YEAR(day), MONTH(day) or DATE_TRUNC('month', day)"),
+    ("WEEK WEEKOFYEAR ISOWEEK", "write DATE_TRUNC('week', day)"),
+    ("DAYNAME", "write ISODOW(day), which is 1 on Monday and 7 on Sunday"),
+    ("MONTHNAME", "write MONTH(day)"),
+    ("HOUR MINUTE SECOND", _NO_TIME),
+    ("ADD_MONTHS DATEADD DATE_ADD DATE_SUB", DAY_ITSELF),
+    ("CONTAINS ENDS_WITH ENDSWITH INSTR POSITION STARTS_WITH STARTSWITH STRPOS", _LIKE),
+    ("REGEXP_CONTAINS REGEXP_EXTRACT REGEXP_LIKE REGEXP_MATCHES RLIKE", _LIKE),
+    ("DIV0 SAFE_DIVIDE", "write SUM(x) / NULLIF(SUM(y), 0)"),
+    ("KURTOSIS SKEWNESS", "compute it from AVG(x), AVG(POWER(x, 2)), AVG(POWER(x, 3)), ..."),
     ("DATE", _TYPES),
     ("NOW TODAY", _CLOCK),
 )
