@@ -22,6 +22,7 @@ from discreet.accounting import (
     Term,
     Zcdp,
     _bounds,
+    _shares,
 )
 from discreet.accounting._bounds import known
 from discreet.accounting._domination import square_of_pure
@@ -113,6 +114,23 @@ class TestBorders:
             assert fits(limit)
             assert fits(limit, PrivacyLoss())
             assert fits(limit, Pure(0))
+
+
+def test_a_limit_is_shared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ledgers in memory are often made for one limit again, and the search takes 10 ms."""
+    limit, searched = Limit(epsilon=1.2345, delta=1e-7), list[Fraction]()
+
+    def counted(order: Fraction, share: Fraction) -> Fraction:
+        searched.append(order)
+        return _shares_room(order, share)
+
+    _shares_room = _shares.room
+    monkeypatch.setattr(_shares, "room", counted)
+    first = Filter.for_limit(limit)
+    assert searched
+    searched.clear()
+    assert Filter.for_limit(limit) == first
+    assert searched == []
 
 
 class TestSums:

@@ -11,6 +11,7 @@ transcripts, and the squares in the few transcripts in which they matter.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from discreet._budget import Limit
 from discreet._exact import ball, decimal_down, decimal_up, lower_fraction, precision
@@ -129,6 +130,7 @@ def room(order: Fraction, share: Fraction) -> Fraction:
     return lower_fraction((ball(share).log() - log_conversion(order)) / ball(order - 1))
 
 
+@lru_cache(maxsize=64)  # hundreds of logarithms; most ledgers have one of few limits
 def _best_order(limit: Limit) -> Fraction:
     """The order at which zCDP charges of the largest total rho fit: bound / order is largest."""
     half = limit.delta / 2
