@@ -15,7 +15,15 @@ from torch import Tensor, nn
 
 from discreet.errors import Refused
 from discreet.train import check
-from discreet.train._held_draws import HELD, HIGH, LEVELS, LOW, set_numbers
+from discreet.train._held_draws import (
+    HELD,
+    HIGH,
+    LEVELS,
+    LOW,
+    numbers_states,
+    seed_numbers,
+    set_numbers,
+)
 from tests.train.layers import WIDTH, Layers, Use, of, summed
 
 SAMPLE = 20_000
@@ -95,6 +103,24 @@ def test_numbers_of_python_and_numpy_are_at_a_level(level: float) -> None:
         assert np.abs(np.random.random(312) - level).max() < 1e-8
         assert len({random.random() for _ in range(20_000)}) > 50  # a loop that waits goes on
         assert len({*np.random.random(20_000)}) > 50
+    finally:
+        random.setstate(before[0])
+        np.random.set_state(before[1])
+
+
+@pytest.mark.parametrize("draw", [random.random, np.random.rand, np.random.randn], ids=repr)
+def test_one_number_changes_the_states(draw: Callable[[], float]) -> None:
+    """A second normal number of NumPy comes from no new word, only from the pair's first."""
+    before = random.getstate(), np.random.get_state()
+    try:
+        seed_numbers(5)
+        seen = [numbers_states()]
+        for _ in range(3):
+            draw()
+            seen.append(numbers_states())
+        assert all(one != two for n, one in enumerate(seen) for two in seen[:n])
+        seed_numbers(5)
+        assert numbers_states() == seen[0]
     finally:
         random.setstate(before[0])
         np.random.set_state(before[1])

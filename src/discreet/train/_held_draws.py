@@ -266,7 +266,11 @@ def seed_numbers(seed: int) -> None:
 
 def numbers_states() -> tuple[object, str]:
     """The states of the global generators of Python and NumPy."""
-    return random.getstate(), repr(np.random.get_state(legacy=False))
+    found = np.random.get_state(legacy=False)
+    parts = found["state"].items()
+    # to print hundreds of words one by one takes longer than a step of a small model
+    held = {name: bytes(part) if isinstance(part, np.ndarray) else part for name, part in parts}
+    return random.getstate(), repr({**found, "state": held})
 
 
 def _set_numpy(state: object) -> None:
