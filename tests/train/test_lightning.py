@@ -339,6 +339,35 @@ def test_metrics_that_a_module_writes_are_refused_before_the_charge(tmp_path: Pa
     assert "mean" not in found.callback_metrics
 
 
+WRITES: dict[str, Callable[[Any, Tensor], object]] = {
+    "should_stop": lambda trainer, mean: setattr(trainer, "should_stop", mean > 9),
+    "mean": lambda trainer, mean: setattr(trainer, "mean", mean),
+    "max_epochs": lambda trainer, mean: setattr(trainer.fit_loop, "max_epochs", 10**6),
+    "stop": lambda trainer, mean: setattr(trainer.fit_loop.epoch_loop, "stop", [mean]),
+    "callbacks": lambda trainer, mean: trainer.callbacks.append(mean),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_module_writes_no_attribute_of_the_trainer(tmp_path: Path, name: str) -> None:
+    """A tensor as `should_stop` would tell by the number of steps how large a row is."""
+
+    class Writes(Logistic):
+        def training_step(self, batch: Any, place: int) -> Wrong:
+            WRITES[name](self.trainer, batch[0].mean().detach())
+            return super().training_step(batch, place)
+
+    payer = FakePayer()
+    found = trainer(tmp_path, private(payer))
+    before = [*found.callbacks], found.fit_loop.max_epochs
+    with pytest.raises(Refused, match=f"{name!r} was written into the"):
+        found.fit(Writes(), loader())
+    assert not payer.charges
+    assert ([*found.callbacks][: len(before[0])], found.fit_loop.max_epochs) == before
+    assert not hasattr(found, "mean")
+    assert found.should_stop is False
+
+
 class Reads(Logistic):
     """Reads a public metric in training, and writes it in validation."""
 

@@ -31,6 +31,7 @@ from discreet.train._hosted import Hosted, Only, Saved, check_obeyed, check_publ
 from discreet.train._plan import TrainingPlan
 from discreet.train._report import Report
 from discreet.train._step_ticket import StepTicket
+from discreet.train._trainer_writes import refuse_trainer_writes
 from discreet.train._trials import try_schedulers
 from discreet.train._units import Units
 
@@ -147,7 +148,7 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
 
     def _losses(self, microbatch: Microbatch) -> Tensor:
         """The losses that the module's own training step returns."""
-        with _unmeasured(self.lightning_module.trainer):
+        with refuse_trainer_writes(self.lightning_module.trainer):
             found = super().training_step(self.batch_to_device(microbatch), self._place)
         losses: Tensor = found["loss"] if isinstance(found, Mapping) else found
         return losses
@@ -225,33 +226,6 @@ def _unlogged(module: LightningModule) -> Iterator[None]:
         yield
     finally:
         del module.log
-
-
-@contextmanager
-def _unmeasured(trainer: Trainer) -> Iterator[None]:
-    """Refuse what is written into Trainer's metrics, by which callbacks stop and choose."""
-    with torch._C.DisableTorchFunction():  # noqa: SLF001  has no public name
-        several = (trainer.callback_metrics, trainer.logged_metrics, trainer.progress_bar_metrics)
-    copies = [metrics.copy() for metrics in several]
-    try:
-        yield
-    finally:
-        for metrics, copy in zip(several, copies, strict=True):
-            names = [name for name in metrics if not _is_same(metrics[name], copy.get(name))]
-            metrics.clear()
-            metrics.update(copy)
-            if names:
-                raise Refused(
-                    f"{names[0]!r} was written into Trainer's metrics in training_step and would "
-                    "publish private data; leave it out"
-                )
-
-
-def _is_same(one: Any, other: Any) -> bool:  # Any: numbers or tensors
-    """Whether metrics are the same; reading Trainer's makes new tensors of the same numbers."""
-    with torch._C.DisableTorchFunction():  # noqa: SLF001  as above
-        is_equal = isinstance(one, Tensor) and isinstance(other, Tensor) and one.equal(other)
-        return one is other or is_equal
 
 
 def _check(strategy: PrivateStrategy, trainer: Trainer) -> None:

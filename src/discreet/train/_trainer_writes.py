@@ -1,0 +1,104 @@
+"""Refuses what a training step writes into Lightning's Trainer.
+
+A metric or an attribute made of private rows decides when the Trainer stops, which weights it
+saves, and what its callbacks and loggers show.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from lightning.pytorch import Trainer
+from torch import Tensor
+
+from discreet.errors import Refused
+
+_ABSENT = object()
+_SIMPLE = bool | int | float | str | None
+
+
+@contextmanager
+def refuse_trainer_writes(trainer: Trainer) -> Iterator[None]:
+    """Refuse what the block writes into Trainer's metrics and attributes, and put these back."""
+    with torch._C.DisableTorchFunction():  # noqa: SLF001  has no public name
+        before = [(name, values, _copied(values)) for name, values in _places(trainer)]
+    try:
+        yield
+    finally:
+        with torch._C.DisableTorchFunction():  # noqa: SLF001  as above
+            found = []
+            for place, values, copy in before:
+                differ = [
+                    name
+                    for name in values | copy
+                    if not _is_same(values.get(name, _ABSENT), copy.get(name, _ABSENT))
+                ]
+                if differ:
+                    found.append(f"{differ[0]!r} was written into {place}")
+                    _put_back(values, copy)
+        if found:
+            raise Refused(
+                f"{found[0]} in training_step and would publish private data; leave it out"
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _ListCopy:
+    """A list, and its entries when this was made."""
+
+    own: list[Any]  # Any: as it holds them
+    entries: list[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _TensorCopy:
+    """A tensor, and its version when this was made."""
+
+    own: Tensor
+    version: int
+
+
+def _places(trainer: Trainer) -> Iterator[tuple[str, dict[str, Any]]]:  # Any: any attributes
+    """All dictionaries that are watched, with their names."""
+    for metrics in (trainer.callback_metrics, trainer.logged_metrics, trainer.progress_bar_metrics):
+        yield "Trainer's metrics", metrics
+    for owner in (trainer, trainer.fit_loop, trainer.fit_loop.epoch_loop):
+        yield f"the {type(owner).__name__.strip('_')} of Lightning", vars(owner)
+
+
+def _copied(values: dict[str, Any]) -> dict[str, Any]:  # Any: as above
+    return {name: _copy(value) for name, value in values.items()}
+
+
+def _copy(value: Any) -> Any:  # Any: as above
+    if isinstance(value, list):
+        return _ListCopy(value, [*map(_copy, value)])
+    return _TensorCopy(value, value._version) if isinstance(value, Tensor) else value  # noqa: SLF001  has no public name
+
+
+def _is_same(now: Any, copy: Any) -> bool:  # Any: as above
+    """Whether nothing was written; reading Trainer's metrics makes new tensors of equal numbers."""
+    match copy:
+        case _ListCopy(own, entries):
+            is_long = now is own and len(own) == len(entries)
+            return is_long and all(map(_is_same, own, entries))
+        case _TensorCopy(own, version):
+            if now is own:
+                return bool(own._version == version)  # noqa: SLF001  as above
+            return isinstance(now, Tensor) and now.equal(own)
+    is_simple = isinstance(now, _SIMPLE) and type(now) is type(copy)
+    return now is copy or (is_simple and repr(now) == repr(copy))
+
+
+def _put_back(values: dict[str, Any], copies: dict[str, Any]) -> None:  # Any: as above
+    values.clear()
+    for name, copy in copies.items():
+        if isinstance(copy, _ListCopy):
+            copy.own[:] = map(_original, copy.entries)
+        values[name] = _original(copy)
+
+
+def _original(copy: Any) -> Any:  # Any: as above
+    return copy.own if isinstance(copy, _ListCopy | _TensorCopy) else copy
