@@ -78,8 +78,8 @@ def test_caps_bounds_and_keys_are_those_of_the_rows() -> None:
     found, _ = _found(_asked(_rows(PEOPLE)), epsilon=60, delta=1e-6)
     assert found.rows == 8
     assert found.columns == {
-        "age": Column.integer(16, 63),
-        "wage": Column.number(-0.5, 16),
+        "age": Column.integer(15, 70),
+        "wage": Column.number(-0.5, 20),
         "city": Column.text(keys=['O"s,lo', "Rome"]),
         "day": Column.date(),
         "union": Column.boolean(),
@@ -90,6 +90,25 @@ def test_caps_bounds_and_keys_are_those_of_the_rows() -> None:
         epsilon=50
     )
     assert [row["city"] for row in answer.rows()] == ['O"s,lo', "Rome"]
+
+
+@pytest.mark.parametrize("kind", [ColumnType.INTEGER, ColumnType.NUMBER])
+def test_suggested_bounds_read_well_and_are_hardly_wider_than_powers_of_two(
+    kind: ColumnType,
+) -> None:
+    names = [f"x{bits}" for bits in (5, 14, 31)]
+    table = pa.table({name: [2 ** int(name[1:]) - 2] * 50 for name in names})
+    asked = SuggestionOf(source_of(table, names), Unit.ROW, dict.fromkeys(names, kind), {})
+    found, _ = _found(asked, epsilon=60 * len(names))
+    for name in names:
+        low, high = found.columns[name].lower, found.columns[name].upper
+        assert isinstance(low, Fraction)
+        assert isinstance(high, Fraction)
+        power = 2 ** int(name[1:])
+        assert Fraction(power, 2) * Fraction(3, 4) <= low <= power - 2 <= high
+        assert high <= power * Fraction(5, 4)
+        for end in (low, high):
+            assert end == Fraction(f"{float(end):.1e}"), "two digits, then zeros"
 
 
 def test_what_is_not_suggested_is_listed_with_the_reason() -> None:
@@ -241,7 +260,7 @@ def test_a_table_of_rows_has_no_cap_and_one_charge() -> None:
     found, run = _found(_asked(_rows(PEOPLE), Unit.ROW), epsilon=60, delta=1e-6)
     assert found.declaration("t").caps.rows == 1
     assert len(run.facts("charge")) == 1
-    assert found.columns["age"] == Column.integer(16, 63)
+    assert found.columns["age"] == Column.integer(15, 70)
 
 
 def test_a_declared_table_suggests_what_it_lacks() -> None:
@@ -252,7 +271,7 @@ def test_a_declared_table_suggests_what_it_lacks() -> None:
     found = table.suggest(epsilon=60, delta=1e-6)
     assert found.rows == 8
     assert found.columns["wage"] == Column.number(0, 7)
-    assert found.columns["age"] == Column.integer(16, 63)
+    assert found.columns["age"] == Column.integer(15, 70)
 
 
 def test_frames_are_read_by_their_schema() -> None:
@@ -306,7 +325,7 @@ def test_only_the_chosen_columns_share_the_price() -> None:
     every, _ = _found(_asked(rows), epsilon=4, delta=1e-6)
     chosen, run = _found(replace(_asked(rows), chosen=("age",)), epsilon=4, delta=1e-6)
     assert "age" in every.left_out
-    assert chosen.columns["age"] == Column.integer(0, 63)
+    assert chosen.columns["age"] == Column.integer(0, 70)
     assert chosen.left_out == {"wage": "not chosen", "city": "not chosen"}
     assert len(run.facts("charge")) == 2
 

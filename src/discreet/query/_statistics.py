@@ -112,8 +112,8 @@ def released_regression(
 
 
 def released_bounds(rows: Bounded[Rows], asking: Asking) -> Release[tuple[float, float] | None]:
-    """The release of bounds that hold most values, rounded outwards to 1, 2 or 5 times a power of
-    ten, as far as the declared bounds reach."""
+    """The release of bounds that hold most values, rounded outwards to round numbers, as far as
+    the declared bounds reach."""
     search = ApproximateBounds.for_epsilon(asking.epsilon, rows)
     found = released_by(rows, search, asking, "BOUNDS")
     grid = search.grid

@@ -33,6 +33,7 @@ from discreet.query._plan import plan
 from discreet.query._price import check_scale
 from discreet.query._public_facts import facts_text
 from discreet.query._query import Query
+from discreet.query._round_numbers import round_down, round_up
 from discreet.query._source import TableSource
 
 _ENOUGH = Fraction(95, 100)  # of the units have at most the suggested number of rows
@@ -280,12 +281,15 @@ def _unfit(widest: Column, ends: tuple[float, float] | None, search: CheckedBoun
 
 
 def _bounded(kind: ColumnType, lowest: float, highest: float) -> Column:
-    """The column with these bounds: an end of a bin of numbers is moved to the power of two."""
+    """The column with these bounds, moved outwards to round numbers. An end of a bin of numbers is
+    first moved to the power of two."""
     low, high = Fraction(lowest), Fraction(highest)
     if kind is ColumnType.INTEGER:
+        low, high = round_down(low), round_up(high)
         return Column.integer(int(low), int(max(high, low + 1)))
     step = _FINE.step
     low, high = (low - step if low < 0 else low), (high + step if high > 0 else high)
+    low, high = round_down(low), round_up(high)
     return Column.number(low, max(high, low + 1))
 
 
