@@ -116,6 +116,8 @@ TAKEN: dict[str, Taken] = {
     "masked_fill": lambda x, c: x.masked_fill(_index(c)[:, None] > 1, 1.0),
     "lengths of packed sequences": packed,
     "states of a GRU": lambda x, c: UNIT(_tall(x), _states(x, c)[None])[0],
+    "inputs of a GRU": lambda x, c: UNIT(_tall(_states(x, c)), x[None])[0],
+    "inputs of a cell": lambda x, c: CELL(_states(x, c), x),
     "a state of a cell": lambda x, c: CELL(x, _states(x, c)),
     "states of an LSTM's cell": lambda x, c: LSTM(x, (_states(x, c), x))[0],
     "a grid": lambda x, c: F.grid_sample(

@@ -204,6 +204,33 @@ class Cells(nn.Module):
         return last
 
 
+class Decoder(nn.Module):
+    """Starts with one token for all examples, and goes on with those of each."""
+
+    def __init__(self, inner: nn.RNNCellBase | nn.RNNBase) -> None:
+        super().__init__()
+        self.inner, self.table = inner, nn.Embedding(4, 3)
+        self.first = nn.Linear(3, 5)
+
+    def forward(self, data: Tensor) -> Tensor:
+        state: Any = torch.tanh(self.first(data[:, 0]))
+        tokens = torch.ones(len(data), dtype=torch.long)
+        found = []
+        for _ in range(2):
+            given = self.table(tokens)
+            if isinstance(self.inner, nn.RNNBase):
+                given = given[:, None] if self.inner.batch_first else given[None]
+                result, state = self.inner(given, state if state.dim() == 3 else state[None])
+                result = result.squeeze(1 if self.inner.batch_first else 0)
+            else:
+                is_pair = isinstance(self.inner, nn.LSTMCell) and not isinstance(state, tuple)
+                state = self.inner(given, (state, state) if is_pair else state)
+                result = state[0] if isinstance(state, tuple) else state
+            found.append(result)
+            tokens = (data[:, 1, 0] > 0).long()
+        return torch.cat(found, 1)
+
+
 class Attention(nn.Module):
     """Of itself, of something else by learned queries, masked or not."""
 
@@ -368,6 +395,10 @@ CASES: dict[str, Make] = {
     "LSTM cell": lambda: double(Cells(nn.LSTMCell(3, 5)), 4, 3, 3),
     "GRU cell": lambda: double(Cells(nn.GRUCell(3, 5)), 4, 3, 3),
     "RNN cell": lambda: double(Cells(nn.RNNCell(3, 5, nonlinearity="relu")), 4, 3, 3),
+    "decoder by an LSTM cell": lambda: double(Decoder(nn.LSTMCell(3, 5)), 4, 3, 3),
+    "decoder by a GRU cell": lambda: double(Decoder(nn.GRUCell(3, 5)), 4, 3, 3),
+    "decoder by a GRU": lambda: double(Decoder(nn.GRU(3, 5)), 4, 3, 3),
+    "decoder by an RNN": lambda: double(Decoder(nn.RNN(3, 5, batch_first=True)), 4, 3, 3),
     "attention": lambda: attending("other"),
     "attention, time first": lambda: attending("itself", batch_first=False, bias=False),
     "attention, masked": lambda: attending("masked"),

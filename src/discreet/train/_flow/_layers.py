@@ -25,27 +25,38 @@ from discreet.train._tag import (
 
 def recurrent(call: Call) -> ResultTags:
     """PyTorch's recurrent layers: they return results and last states (layer, example, hidden)."""
+    if isinstance(call.args[3], (list, tuple)):
+        return _recurrent_packed(call)
     data, second = call.args[:2]
     tag = call.tags.of(data)
-    if isinstance(call.args[3], (list, tuple)):  # packed
-        if any(isinstance(call.tags.of(one), UntrackedRows) for one in tensors_in((call.args[2],))):
-            return UntrackedRows("a recurrent layer with states of other rows")
-        if not isinstance(tag, ExampleRows) or tag.layout.order.layout is None:
-            return tag
-        states: Tag | None = ExampleRows(1, tag.layout.order.layout)
-        if beside_constants(call.tags, states, tensors_in((call.args[2],)), 3) is BY_PLACE:
+    if isinstance(tag, UntrackedRows):
+        return tag
+    place = 0 if call.args[8] else 1
+    if isinstance(tag, ExampleRows) and tag.dim != place:
+        return OVER_EXAMPLES
+    own = tag.at(1) if isinstance(tag, ExampleRows) else tag
+    states = of_all(call.tags, second, 3) or own
+    if own is None and isinstance(states, ExampleRows):  # one input for all examples
+        tag, own = states.at(place), states
+        if differs(call.tags, data, place, states.layout):
             return BY_PLACE
-    else:
-        if isinstance(tag, UntrackedRows):
-            return tag
-        if isinstance(tag, ExampleRows) and tag.dim != (0 if call.args[8] else 1):
-            return OVER_EXAMPLES
-        own = tag.at(1) if isinstance(tag, ExampleRows) else tag
-        states = of_all(call.tags, second, 3) or own
-        if beside_constants(call.tags, own, tensors_in((second,)), 3) is BY_PLACE:
-            return BY_PLACE
-        if states != own:
-            return UntrackedRows("a recurrent layer with states of other rows")
+    if beside_constants(call.tags, own, tensors_in((second,)), 3) is BY_PLACE:
+        return BY_PLACE
+    if states != own:
+        return UntrackedRows("a recurrent layer with states of other rows")
+    return [tag, *[states] * (len(call.result) - 1)]
+
+
+def _recurrent_packed(call: Call) -> ResultTags:
+    """The same for packed sequences."""
+    tag, given = call.tags.of(call.args[0]), tensors_in((call.args[2],))
+    if any(isinstance(call.tags.of(one), UntrackedRows) for one in given):
+        return UntrackedRows("a recurrent layer with states of other rows")
+    if not isinstance(tag, ExampleRows) or tag.layout.order.layout is None:
+        return tag
+    states = ExampleRows(1, tag.layout.order.layout)
+    if beside_constants(call.tags, states, given, 3) is BY_PLACE:
+        return BY_PLACE
     return [tag, *[states] * (len(call.result) - 1)]
 
 

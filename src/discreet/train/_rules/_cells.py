@@ -18,8 +18,7 @@ def lstm_cell(
     data, (state, cell), *weights = args
     given, (before, _) = _gates(capture, data, state, weights)
     i, f, g, o = (given + before).chunk(4, 1)
-    if capture.is_weight(cell):
-        cell = own_copy(capture, cell, 2)
+    cell = own_copy(capture, cell, 2)
     cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
     return torch.sigmoid(o) * torch.tanh(cell), cell
 
@@ -41,9 +40,9 @@ def rnn_cell(capture: Capture, function: Function, args: Args, _keywords: Keywor
 def _gates(
     capture: Capture, data: Tensor, state: Tensor, weights: list[Any]
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """The gates' parts from the data and from the state, and the state, which may be learned."""
+    """The gates' parts from the data and from the state, either of which may be learned, and the
+    state."""
     of_data, of_state, *biases = (*weights, None, None)
-    if capture.is_weight(state):
-        state = own_copy(capture, state, 2)
+    state, data = own_copy(capture, state, 2), own_copy(capture, data, 2)
     given = linear(capture, F.linear, (data, of_data, biases[0]), {})
     return given, (linear(capture, F.linear, (state, of_state, biases[1]), {}), state)

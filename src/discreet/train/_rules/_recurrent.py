@@ -18,7 +18,7 @@ from discreet.train._arguments import Args, Function, Keywords
 from discreet.train._capture import Capture, Rule
 from discreet.train._precision import unmixed
 from discreet.train._rules._cells import gru_cell, lstm_cell, rnn_cell
-from discreet.train._rules._elementwise import own_second
+from discreet.train._rules._elementwise import own_copy, own_second
 from discreet.train._rules._linear import outer, summed_in_between
 from discreet.train._rules._packed import (
     Cell,
@@ -315,7 +315,7 @@ def _layers(
     if _are_packed(args):
         return packed(capture, cell, args)
     data, given, flat, *rest, batch_first = args
-    data = data if batch_first else data.transpose(0, 1)
+    data = own_copy(capture, data, 3) if batch_first else own_second(capture, data, *flat)
     capture.by_example(data, *flat, least=3)
     starts = [_start(capture, each).to(flat[0].dtype) for each in states_of(given)]
 
