@@ -20,6 +20,8 @@ from discreet.query import (
     median,
 )
 from discreet.query._aggregates import ESTIMATORS, AggregateFunction
+from discreet.query._plan import Plan
+from discreet.query._price import price_plan
 from tests.query.kit import arrow
 
 DECLARATION = Declaration(
@@ -192,3 +194,21 @@ def test_a_price_goes_in_by_position() -> None:
     with pytest.raises(InvalidArgument, match="give it by position"):
         question.forecast(epsilon=found)
     assert question.forecast(found) == question.forecast(epsilon=1)
+
+
+def test_the_parts_of_a_question_are_described_once_for_a_price(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else the time of a forecast grows with the square of the number of aggregates."""
+    described = []
+    whole = Plan.bounded
+
+    def counted(plan: Plan) -> Any:  # Any: as `Plan.bounded`
+        described.append(plan)
+        return whole(plan)
+
+    monkeypatch.setattr(Plan, "bounded", counted)
+    names = ", ".join(f"SUM(wage * {number}) AS x{number}" for number in range(2, 12))
+    made = TABLE.question(f"SELECT {names} FROM t").plan
+    assert len(price_plan(made, QuestionPrice(1, 1e-6), 0.95).mechanisms) == 10
+    assert len(described) == 1

@@ -96,9 +96,11 @@ def least_price(
     *,
     confidence: Fraction,
     group_size: int | None,
+    digits: int = _DIGITS,
 ) -> QuestionPrice | None:
-    """The price with the least epsilon whose forecast meets a condition that all larger epsilons
-    meet, too; None if none meets it. Only the delta, noise and weights of ``price`` are read."""
+    """The price with the least epsilon, of this many digits, whose forecast meets a condition that
+    all larger epsilons meet, too; None if none meets it. Only the delta, noise and weights of
+    ``price`` are read."""
 
     def least_of(kind: Noise) -> QuestionPrice | None:
         delta = price.delta if kind is Noise.GAUSSIAN or plan.private else Fraction(0)
@@ -113,7 +115,7 @@ def least_price(
                 return False
             return is_met(_forecast.forecast(priced, confidence, group_size))
 
-        epsilon = _least(is_enough)
+        epsilon = _least(is_enough, digits)
         return None if epsilon is None else offer(epsilon)
 
     offers = [offer for kind in _kinds(price) if (offer := least_of(kind)) is not None]
@@ -126,14 +128,14 @@ def _kinds(price: QuestionPrice) -> list[Noise]:
     return [Noise.LAPLACE, Noise.GAUSSIAN] if price.delta else [Noise.LAPLACE]
 
 
-def _least(is_enough: Callable[[Fraction], bool]) -> Fraction | None:
-    """The least epsilon of six digits that is enough; None if none is."""
+def _least(is_enough: Callable[[Fraction], bool], digits: int) -> Fraction | None:
+    """The least epsilon of this many digits that is enough; None if none is."""
     decades = (Fraction(10) ** n for n in range(_LEAST_DECADE, _LARGEST_DECADE + 1))
     good = next((epsilon for epsilon in decades if is_enough(epsilon)), None)
     if good is None or good == Fraction(10) ** _LEAST_DECADE:
         return good
-    exact = edge(is_enough, good, good / 10, digits=_DIGITS + 2)
-    return decimal_up(exact, digits=_DIGITS)
+    exact = edge(is_enough, good, good / 10, digits=digits + 2)
+    return decimal_up(exact, digits=digits)
 
 
 def _limits(plan: Plan, within: Within) -> dict[str, Fraction]:

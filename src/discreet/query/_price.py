@@ -80,6 +80,7 @@ class QuestionPrice:
 
 ChoiceOfKeys = PermuteAndFlip | BestOfEachGroup
 PartMechanism = DiscreteLaplace | Gaussian | QuantileIntervals | ChoiceOfKeys
+Parts = Mapping[str, Bounded[Any]]  # Any: integers or rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +134,17 @@ def price_plan(plan: Plan, price: QuestionPrice, confidence: Number) -> PricedPl
     if plan.private and price.delta == 0:
         refuse_without_delta(plan)
     shares, level = _shares(plan, price), _checks.probability(confidence=confidence)
-    drawn = _quantiles(plan, price, shares, level) | _choices(plan, price, shares)
+    parts, paid = _parts(plan), {name: share * price.epsilon for name, share in shares.items()}
+    drawn = _quantiles(plan, parts, paid, level) | _choices(plan, parts, paid)
     offers = []
     if price.noise is not Noise.GAUSSIAN or not plan.sums:
-        noise = drawn | _laplace(plan, price, shares)
+        noise = drawn | _laplace(plan, parts, paid)
         offers.append(_with_threshold(PricedPlan(plan, noise, shares), price.delta))
     if price.noise is not Noise.LAPLACE and price.delta > 0 and plan.sums:
         # with private keys, half of delta is for the noise, nearly half for the keys
         half = price.delta / 2 if plan.private else price.delta
         with suppress(ArithmeticError):  # of a price that is too large for any such noise
-            noise = drawn | _gaussian(plan, replace(price, delta=half), shares)
+            noise = drawn | _gaussian(plan, parts, replace(price, delta=half), shares)
             offers.append(_with_threshold(PricedPlan(plan, noise, shares), half * FOR_KEYS))
     if not offers:
         raise InvalidArgument(
@@ -206,13 +208,21 @@ def _shares(plan: Plan, price: QuestionPrice) -> dict[str, Fraction]:
     return shares
 
 
+def _parts(plan: Plan) -> Parts:
+    """Each part's sensitivity for noise, by its name."""
+    stated = plan.bounded()
+    if plan.private:
+        return {part.name: alone(part.name, stated) for part in plan.parts}
+    return {part.name: stated.only(part.name) for part in plan.parts}
+
+
 def _quantiles(
-    plan: Plan, price: QuestionPrice, shares: Mapping[str, Fraction], confidence: Fraction
+    plan: Plan, parts: Parts, paid: Mapping[str, Fraction], confidence: Fraction
 ) -> dict[str, PartMechanism]:
     return {
         one.name: QuantileIntervals.for_epsilon(
-            shares[one.name] * price.epsilon,
-            _part(plan, one.name),
+            paid[one.name],
+            parts[one.name],
             level=one.level,
             confidence=_of_quantile(plan, one.name, confidence),
         )
@@ -220,15 +230,13 @@ def _quantiles(
     }
 
 
-def _choices(
-    plan: Plan, price: QuestionPrice, shares: Mapping[str, Fraction]
-) -> dict[str, PartMechanism]:
+def _choices(plan: Plan, parts: Parts, paid: Mapping[str, Fraction]) -> dict[str, PartMechanism]:
     """The choice of a key in each group: one price for all groups."""
     moves, groups = moves_of_counts(plan.declaration), len(plan.groups)
     return {
         one.name: choice_of_keys(
-            shares[one.name] * price.epsilon,
-            _part(plan, one.name),
+            paid[one.name],
+            parts[one.name],
             groups,
             len(one.keys),
             moves=moves,
@@ -265,24 +273,14 @@ def _of_quantile(plan: Plan, name: str, confidence: Fraction) -> Fraction:
     return 1 - (1 - confidence) / most_parts(plan.query, own)
 
 
-def _laplace(
-    plan: Plan, price: QuestionPrice, shares: Mapping[str, Fraction]
-) -> dict[str, PartMechanism]:
+def _laplace(plan: Plan, parts: Parts, paid: Mapping[str, Fraction]) -> dict[str, PartMechanism]:
     return {
-        one.name: DiscreteLaplace.for_epsilon(
-            shares[one.name] * price.epsilon, _part(plan, one.name)
-        )
-        for one in plan.sums
+        one.name: DiscreteLaplace.for_epsilon(paid[one.name], parts[one.name]) for one in plan.sums
     }
 
 
-def _part(plan: Plan, name: str) -> Bounded[Any]:  # Any: integers or rows
-    """A part's sensitivity for noise."""
-    return alone(name, plan.bounded()) if plan.private else plan.bounded().only(name)
-
-
 def _gaussian(
-    plan: Plan, price: QuestionPrice, shares: Mapping[str, Fraction]
+    plan: Plan, parts: Parts, price: QuestionPrice, shares: Mapping[str, Fraction]
 ) -> dict[str, PartMechanism]:
     """One Gaussian mechanism on the vector of all sums; the sums share its squared mu."""
     of_sums = sum(shares[one.name] for one in plan.sums)
@@ -292,7 +290,7 @@ def _gaussian(
         for one in plan.sums
     }
     return {
-        name: Gaussian.for_multiplier(multiplier, _part(plan, name))
+        name: Gaussian.for_multiplier(multiplier, parts[name])
         for name, multiplier in multipliers.items()
     }
 

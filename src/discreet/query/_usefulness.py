@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from fractions import Fraction
 
-from discreet._exact import decimal_up, shown
+from discreet._exact import shown
 from discreet.query._accuracy import least_price
 from discreet.query._forecast import Forecast, ForecastLine
 from discreet.query._plan import Plan
@@ -36,14 +36,14 @@ def needed_price(
     plan: Plan, price: QuestionPrice, predicted: Forecast, names: Collection[str]
 ) -> QuestionPrice | None:
     """The price with the least epsilon at which these aggregates are of use, at the largest size of
-    the forecast; None if no epsilon up to 10,000 is enough. The delta, noise and weights of
-    ``price`` stay."""
-    size = max(line.judged_size for line in predicted.lines)
+    the forecast, to three digits; None if no epsilon up to 10,000 is enough. The delta, noise and
+    weights of ``price`` stay."""
+    level, size = predicted.confidence, max(line.judged_size for line in predicted.lines)
 
     def is_met(found: Forecast) -> bool:
         return not any(line.is_useless for line in found.lines if line.name in names)
 
-    return least_price(plan, price, is_met, confidence=predicted.confidence, group_size=size)
+    return least_price(plan, price, is_met, confidence=level, group_size=size, digits=_DIGITS)
 
 
 def _warning(line: ForecastLine, counts: Collection[str]) -> str:
@@ -70,15 +70,15 @@ def _advice(plan: Plan, price: QuestionPrice, predicted: Forecast, names: Collec
     needed = needed_price(plan, price, predicted, names)
     if needed is not None and needed.epsilon > _LARGEST:
         needed = None
-    ways = [] if needed is None else [f"epsilon {shown(decimal_up(needed.epsilon, _DIGITS))}"]
+    ways = [] if needed is None else [f"epsilon {shown(needed.epsilon)}"]
     if price.delta == 0 and price.noise is None:
         gaussian = replace(price, delta=_DELTA, noise=Noise.GAUSSIAN)
         other = needed_price(plan, gaussian, predicted, names)
         if other is not None and other.epsilon <= price.epsilon:
             ways.append(f"delta {shown(_DELTA)} for Gaussian noise")
         elif other is not None and other.epsilon * _MUCH <= (needed or _NONE).epsilon:
-            epsilon = shown(decimal_up(other.epsilon, _DIGITS))
-            ways.append(f"epsilon {epsilon} with delta {shown(_DELTA)} for Gaussian noise")
+            with_delta = f"epsilon {shown(other.epsilon)} with delta {shown(_DELTA)}"
+            ways.append(f"{with_delta} for Gaussian noise")
     if not ways:
         return (
             f"no epsilon up to {_LARGEST} helps: ask for larger groups, or declare tighter bounds"
