@@ -89,7 +89,7 @@ def described(people: People, caps: Caps) -> dict[int, Counter[tuple[int, int]]]
     return found
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(PEOPLE, CAPS)
 def test_rows_are_chosen_as_described(people: People, caps: Caps) -> None:
     units = described(people, caps)

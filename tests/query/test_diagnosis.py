@@ -81,7 +81,7 @@ def test_rows_left_out_are_estimated() -> None:
     assert "all person have more rows or groups than the caps" in repr(found)
 
 
-@settings(max_examples=20, phases=QUICKLY)
+@settings(max_examples=8, phases=QUICKLY)
 @given(st.data())
 def test_no_unit_shows(data: st.DataObject) -> None:
     declaration = data.draw(declarations())
