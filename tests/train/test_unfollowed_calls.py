@@ -289,6 +289,54 @@ def test_hooks_on_all_modules_are_refused() -> None:
         handle.remove()
 
 
+def amplified(gradient: Tensor) -> Tensor:
+    """Large entries become larger: made-up examples don't show it."""
+    return torch.where(gradient.abs() > 5, gradient * 1e3, gradient)
+
+
+@pytest.mark.parametrize("register", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_hooks_of_parameters_are_refused(register: str) -> None:
+    model = Layers(lambda m, x: summed(m.layer(x))).double()
+    getattr(model.layer.weight, register)(amplified)
+    with pytest.raises(Refused, match=r"layer.weight has a hook on its backward"):
+        check(model, model, of(NUMBER, WIDTH))
+
+
+HOOKED: dict[str, Callable[[Layers, Tensor], Tensor]] = {
+    "parameter": lambda m, x: m.layer.weight,
+    "view": lambda m, x: m.layer.weight.t(),
+    "derived": lambda m, x: m.layer.weight * 2,
+    "data": lambda m, x: m.layer(x),
+    "constant": lambda m, x: torch.zeros(3, requires_grad=True),
+}
+
+
+@pytest.mark.parametrize("name", HOOKED)
+def test_hooks_of_tensors_are_refused_in_the_losses(name: str) -> None:
+    def losses(m: Layers, x: Tensor) -> Tensor:
+        HOOKED[name](m, x).register_hook(amplified)  # type: ignore[no-untyped-call]  # PyTorch's
+        return summed(m.layer(x))
+
+    model = Layers(losses).double()
+    with pytest.raises(Refused, match="register_hook may change gradients"):
+        check(model, model, of(NUMBER, WIDTH))
+
+
+@pytest.mark.parametrize("derive", [lambda w: w.t(), lambda w: w[1:, ::2], lambda w: w * 2])
+def test_hooks_in_the_graph_of_a_weight_make_no_sum_longer(derive: Callable[[Tensor], Any]) -> None:
+    """Autograd's nodes have hooks of their own, which nothing intercepts."""
+
+    def losses(m: Layers, x: Tensor) -> Tensor:
+        weight = derive(m.layer.weight)
+        weight.grad_fn.register_prehook(lambda given: tuple(map(amplified, given)))
+        found: Tensor = (weight.sum() * x).sum(1)
+        return found
+
+    model, x = Layers(losses).double(), of(1, WIDTH) + 40
+    contribution = clipped_sum(model, lambda: model(x), 1, Flat(1.0), batch=x)
+    assert 0.99 < float(torch.cat([one.flatten() for one in contribution.sums]).norm()) <= 1
+
+
 def test_modes_around_a_run_are_refused() -> None:
     model = Layers(lambda m, x: summed(m.layer(x)) * random.random()).double()
     with Seen(), pytest.raises(Refused, match="Seen"):  # type: ignore[no-untyped-call]  # as above

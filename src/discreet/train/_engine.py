@@ -319,6 +319,8 @@ class _Mapped:
 
     def _mapped(self, rows: Tensor, *, of_many: bool) -> Tensor:
         weight = self.derived.weight
+        if _is_part_of(weight, self.parameter):
+            return _placed(rows, weight, self.parameter, of_many=of_many)
         (found,) = torch.autograd.grad(
             weight,
             self.parameter,
@@ -339,10 +341,28 @@ def _lengths(rows: Tensor, order: int) -> Tensor:
 
 
 def _is_part_of(weight: Tensor, parameter: Tensor) -> bool:
-    """Whether the weight is a view of the parameter without overlaps."""
-    if weight._base is not parameter:  # noqa: SLF001  PyTorch has no public name for it
+    """Whether the weight is a view of the parameter without overlaps, by PyTorch's functions."""
+    if weight._base is not parameter or weight.dtype != parameter.dtype:  # noqa: SLF001  PyTorch has no public name for it
         return False
-    return weight.numel() <= 1 or torch._debug_has_internal_overlap(weight) == 0  # noqa: SLF001
+    if weight.is_neg() or parameter.stride() != torch.empty_like(parameter).stride():
+        return False
+    overlaps = weight.numel() > 1 and torch._debug_has_internal_overlap(weight) != 0  # noqa: SLF001
+    return not overlaps and not by_custom_functions(weight)
+
+
+def _placed(rows: Tensor, weight: Tensor, parameter: Tensor, *, of_many: bool) -> Tensor:
+    """Gradients of a view, at its place in zeros of the parameter's shape.
+
+    Autograd would run hooks on the way, which could make them longer than their norms.
+    """
+    number = len(rows) if of_many else 1
+    whole = torch.empty_like(parameter)
+    found = rows.new_zeros(number, whole.numel())
+    entries = found.as_strided((number, *whole.shape), (whole.numel(), *whole.stride()))
+    start = weight.storage_offset() - parameter.storage_offset()
+    part = found.as_strided((number, *weight.shape), (whole.numel(), *weight.stride()), start)
+    part.copy_(rows if of_many else rows[None])
+    return entries if of_many else entries[0]
 
 
 def _factors(

@@ -43,7 +43,8 @@ _HOOK = (
     "has a hook on its backward pass, which may change the gradients of all examples together; "
     "remove it (gradients of single examples are clipped by the plan's clip)"
 )
-_BACKWARD_HOOKS = ("_backward_hooks", "_backward_pre_hooks")
+_BACKWARD_HOOKS = ("_backward_hooks", "_backward_pre_hooks")  # of modules
+_TENSOR_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
 
 def refuse_unfollowed(func: Any, types: Any, args: Args, keywords: Keywords) -> None:
@@ -53,7 +54,12 @@ def refuse_unfollowed(func: Any, types: Any, args: Args, keywords: Keywords) -> 
             f"{_name(func)} takes {own[0].__name__}, whose __torch_function__ runs where calls "
             "can't be followed; give plain tensors"
         )
-    if any(map(_is_code, (*args, *keywords.values()))) and func not in _HOOKS:
+    if func in _HOOKS:
+        raise Refused(
+            f"Tensor.{func.__name__} may change gradients of all examples together, or sums after "
+            "they were clipped; train without hooks on tensors"
+        )
+    if any(map(_is_code, (*args, *keywords.values()))):
         raise Refused(
             f"{_name(func)} calls a function of Python's with values, where calls can't be "
             "followed; compute by PyTorch's functions on tensors"
@@ -102,11 +108,14 @@ def refuse_hooked(losses: object) -> None:
 
 
 def refuse_backward_hooks(model: nn.Module) -> None:
-    """Refuse modules with hooks that get the gradients of all examples together."""
+    """Refuse modules and parameters with hooks that get gradients of all examples together."""
     everywhere = (modules._global_backward_hooks, modules._global_backward_pre_hooks)  # noqa: SLF001  no public name
     for name, module in model.named_modules():
         if any(vars(module).get(each) for each in _BACKWARD_HOOKS) or any(everywhere):
             raise Refused(f"{name or 'the model'} ({type(module).__name__}) {_HOOK}")
+    for name, parameter in model.named_parameters():
+        if any(getattr(parameter, each) for each in _TENSOR_HOOKS):
+            raise Refused(f"{name} {_HOOK}")
 
 
 def _name(func: Any) -> str:  # Any: as above

@@ -17,11 +17,10 @@ from discreet.train._values import READS, answer
 _DATA: Any = Tensor.data  # Any: a property, which PyTorch's types give as a tensor
 _GRADIENT: Any = Tensor.grad  # Any: the same
 _GET_DATA, _SET_DATA, _GET_GRADIENT = _DATA.__get__, _DATA.__set__, _GRADIENT.__get__
-_HOOKS = frozenset({Tensor.register_hook, Tensor.register_post_accumulate_grad_hook})
 _STORAGES = frozenset({Tensor.untyped_storage, Tensor.storage, Tensor._typed_storage})  # noqa: SLF001  as Tensor.storage calls it
 _RESIZES = frozenset({Tensor.resize_, Tensor.resize_as_})
 WATCHED = frozenset(
-    {_GET_DATA, _SET_DATA, _GET_GRADIENT, Tensor.set_, *_HOOKS, *_STORAGES, *_RESIZES, *READS}
+    {_GET_DATA, _SET_DATA, _GET_GRADIENT, Tensor.set_, *_STORAGES, *_RESIZES, *READS}
 )
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # noqa: SLF001  has no other name
 in_func = torch._C._functorch.peek_interpreter_stack  # noqa: SLF001  as above
@@ -75,11 +74,6 @@ class Unseen:
             )
         if not any(map(self._tags.depends, tensors)):
             return None
-        if func in _HOOKS:
-            raise Refused(
-                f"Tensor.{func.__name__} may change gradients of all examples together; train "
-                "without hooks on tensors of data"
-            )
         if func in _STORAGES:
             raise Refused(
                 "the storage of a tensor of data was read, such as by copy.copy; call clone instead"
