@@ -17,6 +17,7 @@ from discreet.accounting import PrivacyLoss, Pure
 from discreet.errors import BudgetExceeded, InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import ControlPlaces, Page, View, read, shown, to_json, written
+from discreet.explore._rendering import index
 from discreet.explore.pages import _budget, _survey
 from discreet.explore.pages._budget import outcome_of
 from discreet.explore.pages._texts import at_most, meaning
@@ -77,7 +78,7 @@ def test_each_view_says_in_the_same_words_what_its_epsilon_means(
     name: str, places: ControlPlaces
 ) -> None:
     said = pages.view(name, places).meaning
-    if said.startswith("Exact answers have no ε"):
+    if said.startswith(("Exact answers have no ε", "Rows without names have no ε")):
         assert name in {"attacks", "linking"}
         return
     found = re.fullmatch(
@@ -94,6 +95,32 @@ def test_each_view_says_in_the_same_words_what_its_epsilon_means(
     # (e^epsilon + delta) / (1 + e^epsilon) bounds each guess; the loss itself may say less
     assert 50 <= float(right) <= 100 / (1 + math.exp(-float(epsilon))) * 1.01 + 0.1
     assert rare is not None or float(epsilon) > 0 or right == "50"
+
+
+@pytest.mark.parametrize(("name", "places"), list(several()))
+def test_a_view_states_facts_and_asks_for_nothing(name: str, places: ControlPlaces) -> None:
+    """It stays while buttons are pressed, so it must be true before and after."""
+    said = pages.view(name, places).says
+    assert not re.search(r"\b(Press|press|Click|Drag|Move)\b", said)
+
+
+@pytest.mark.parametrize("name", pages.NAMES)
+def test_texts_hold_no_markup(name: str) -> None:
+    page = pages.page(name)
+    view = page.view(page.start)
+    abouts = (chart.about for chart in view.charts)
+    hints = (control.hint for control in page.controls)
+    for text in (page.lead, page.question, view.says, *page.notes, *abouts, *hints):
+        assert not set("`*<>") & set(text)
+
+
+def test_the_first_view_shows_what_its_page_says() -> None:
+    """One example stands far away, and turns the plain line plainly."""
+    assert explore.view("example").figures["moved"] > 15
+
+
+def test_the_first_page_says_what_epsilon_means() -> None:
+    assert meaning(PrivacyLoss.of(Pure(1))) in index(is_export=False)
 
 
 def test_the_meaning_is_rounded_against_us() -> None:

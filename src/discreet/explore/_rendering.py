@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from discreet._version import __version__
+from discreet.accounting import PrivacyLoss, Pure
 from discreet.explore import pages
 from discreet.explore._page import Page, to_json, written
+from discreet.explore.pages._texts import meaning
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -44,7 +46,8 @@ def needed(name: str | None) -> ImportError:
 
 def index(*, is_export: bool) -> str:
     """The page that lists all pages."""
-    return _render("index.html", is_export=is_export, page=None)
+    example = meaning(PrivacyLoss.of(Pure(1)))
+    return _render("index.html", is_export=is_export, page=None, meaning=example)
 
 
 def page_html(page: Page, *, is_export: bool) -> str:

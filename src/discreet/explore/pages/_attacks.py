@@ -68,15 +68,20 @@ def view(values: ControlValues) -> View:
         figures |= {"epsilon": _cost(each, count), "advantage": _advantage(each, count)}
     return View(
         says=_says(is_noisy=is_noisy, is_difference=is_difference, count=count, bound=bound),
-        meaning=_meaning(each, count) if is_noisy else no_meaning(WHICH_VALUE),
+        meaning=_meaning(each, count) if is_noisy else no_meaning(WHICH_VALUE, "Exact answers"),
         charts=(_chart(each, count),),
-        heads=("questions", "ε of all, by adding up", "right with noise", "with exact answers"),
+        heads=(
+            "questions",
+            "ε of all, by adding up",
+            "right with noise, at most",
+            "with exact answers",
+        ),
         rows=tuple(
             (
                 f"{several:,}",
                 at_most(_cost(each, several)),
-                f"at most {at_most_percent(_bound(each, several))}",
-                "up to 100 %",
+                at_most_percent(_bound(each, several)),
+                "100 %",
             )
             for several in _QUESTIONS
         ),
@@ -90,10 +95,14 @@ def _says(*, is_noisy: bool, is_difference: bool, count: int, bound: float) -> s
     if is_difference:
         how = "One total is published before somebody joins, and one after."
     else:
-        how = f"{count:,} counts of random groups among {_PEOPLE} people are published."
+        how = f"{count:,} counts of yes, in random groups of {_PEOPLE} people, are published."
     if not is_noisy:
-        told = "Their difference is the salary." if is_difference else "Press Attack to use them."
-        return f"{how} {told} Nothing bounds what exact answers reveal."
+        shows = (
+            "Their difference is the salary"
+            if is_difference
+            else "Each is an equation, and enough equations give everybody’s secret"
+        )
+        return f"{how} {shows}. Nothing bounds what exact answers reveal."
     return (
         f"{how} However clever the attack: of two equally likely guesses about a person it is "
         f"right at most {at_most_percent(bound)} of the time."
@@ -226,8 +235,8 @@ PAGE = Page(
         ),
         (
             "Rebuild a table: 100 people have a secret yes or no. Counts of random groups are "
-            "equations; about as many as there are people determine everybody’s secret. Attack "
-            "with exact answers first, then with noise."
+            "equations; about as many as there are people determine everybody’s secret. Press "
+            "Attack with exact answers first, then with noise."
         ),
         (
             "The line for noise is no attack but a proof: no method whatever guesses better. It "

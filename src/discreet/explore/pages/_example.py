@@ -221,7 +221,7 @@ def guess_often(values: ControlValues) -> ExperimentOutcome:
 
 def _guesses(noise: float, is_right: list[bool]) -> tuple[Guess, ...]:
     """The guesses from a plain model, which are all right, and those from a private one."""
-    bound = f"at most {at_most_percent(_price(noise)[1])} in the long run"
+    bound = f"at most {at_most_percent(_price(noise)[1])}"
     private = (Guess("private model", one, bound) for one in is_right)
     return (*[Guess("plain model", True)] * len(is_right), *private)
 
@@ -275,7 +275,7 @@ PAGE = Page(
     question="Can somebody tell from a trained model that I was in its data?",
     notes=(
         (
-            "Move the example away. The further it stands, the longer is its gradient, and the "
+            "Move the example. The further it stands, the longer is its gradient, and the "
             "more it turns the plain line. Private training cuts its gradient to the clip norm, "
             "like everybody else’s. The noise then is larger than what one example can do."
         ),
@@ -285,7 +285,7 @@ PAGE = Page(
             "answer away each time, since he can train both and compare. From a private model he "
             "guesses by the score it gives to the example; the bound holds for every attack. "
             "A few guesses may all be right by chance; a hundred show the share. Their models are "
-            "simulated by the same steps, without `discreet.train`, since a hundred real runs "
+            "simulated by the same steps, without discreet.train, since a hundred real runs "
             "take too long."
         ),
         (
@@ -294,7 +294,7 @@ PAGE = Page(
         ),
     ),
     controls=(
-        Control("distance", "distance of the example", (1, 2, 4, 6, 8), 1),
+        Control("distance", "distance of the example", (1, 2, 4, 6, 8), 8),
         Control("clip", "clip norm", (0.1, 0.5, 2, 8), 0.5),
         Control("noise", "noise multiplier", (2, 4, 8, 16), 8),
     ),

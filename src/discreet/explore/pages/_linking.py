@@ -27,7 +27,7 @@ _PERSON = Unit("person")
 _PEOPLE, _EACH, _FILMS = 500, 8, 20
 _KNOWN = (0, 1, 2, 3, 4, 5, 6)
 
-_ABOUT = "about the secret rating"
+_ABOUT, _ROWS = "about the secret rating", "Rows without names"
 ROWS, COUNTS = "rows without names", "noisy counts"
 
 _CODE_ROWS = """
@@ -78,29 +78,34 @@ def view(values: ControlValues) -> View:
     bound, error = _counted(epsilon)
     if values["publish"] == ROWS:
         says = (
-            f"Who knows {known} ratings of a person finds a single row in {percent(alone)} of the "
-            "cases. The row holds all her other ratings, also the secret one; a guess about it is "
-            f"right {percent(right)} of the time."
+            f"An attacker who knows {known} ratings of a person finds one row only that agrees, in "
+            f"{percent(alone)} of the cases. This row holds all her other ratings, also the secret "
+            f"one. A guess about the secret is right {percent(right)} of the time."
         )
         figures, code = {"alone": alone, "right": right}, program(_CODE_ROWS, known=known)
     else:
         says = (
             "No row is published, only how many people rated each film, to within "
-            f"{error:,} at 95 %. Whatever the attacker knows: a guess about the secret rating is "
-            f"right at most {at_most_percent(bound)} of the time."
+            f"{error:,} in 95 % of cases. Whatever the attacker knows: a guess about the secret "
+            f"rating is right at most {at_most_percent(bound)} of the time."
         )
         figures, code = {"bound": bound, "error": error}, program(_CODE_COUNTS, epsilon=epsilon)
     return View(
         says=says,
-        meaning=_meaning(epsilon) if values["publish"] == COUNTS else no_meaning(_ABOUT),
+        meaning=_meaning(epsilon) if values["publish"] == COUNTS else no_meaning(_ABOUT, _ROWS),
         charts=(_chart(known, bound),),
-        heads=("ratings known", "found alone", "right with rows", "right with noisy counts"),
+        heads=(
+            "ratings known",
+            "one row agrees",
+            "right with rows",
+            "right with counts, at most",
+        ),
         rows=tuple(
             (
                 str(count),
                 percent(_guesses(count)[0]),
                 percent(_guesses(count)[1]),
-                f"at most {at_most_percent(bound)}",
+                at_most_percent(bound),
             )
             for count in _KNOWN
         ),
@@ -112,7 +117,7 @@ def view(values: ControlValues) -> View:
 def _chart(known: int, bound: float) -> Chart:
     alone, right = zip(*map(_guesses, _KNOWN), strict=True)
     lines = (
-        ("rows: found alone", alone, 2),
+        ("rows: one row agrees", alone, 2),
         ("rows: right about the secret", right, 1),
         ("noisy counts: bound for every attack", [bound] * len(_KNOWN), 0),
     )

@@ -24,8 +24,13 @@ def loss_rows(figures: dict[str, float], delta: float) -> tuple[tuple[str, str],
     at = f" at δ = {shown(delta)}" if delta else ""
     return (
         (f"ε, proven{at}", at_most(figures["epsilon"])),
-        ("best attack’s advantage", f"at most {at_most_percent(figures['advantage'])}"),
+        ("a guess between the two is right", guess_is_right(figures["advantage"])),
     )
+
+
+def guess_is_right(advantage: float) -> str:
+    """How often the best guess at even odds is right, as text."""
+    return f"at most {at_most_percent(min((1 + advantage) / 2, 1))}"
 
 
 def ratio_chart(x: Axis, logs: Series, epsilon: float) -> Chart:

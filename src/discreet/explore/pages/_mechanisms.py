@@ -7,7 +7,13 @@ import numpy as np
 
 from discreet._unit import Unit
 from discreet.explore._page import Control, ControlValues, Page, View
-from discreet.explore.pages._mechanism_facts import LOSS_CODE, loss_rows, of_loss, ratio_chart
+from discreet.explore.pages._mechanism_facts import (
+    LOSS_CODE,
+    guess_is_right,
+    loss_rows,
+    of_loss,
+    ratio_chart,
+)
 from discreet.explore.pages._noisy_counts import GAUSSIAN, LAPLACE, QUESTIONS, noise_view
 from discreet.explore.pages._texts import (
     WHICH_VALUE,
@@ -79,8 +85,8 @@ def _response(values: ControlValues) -> View:
     yours, other = (truth, 1 - truth), (1 - truth, truth)
     return View(
         says=(
-            f"Who means yes says yes with probability {percent(truth)}; who means no says it, too, "
-            f"with probability {percent(1 - truth)}. A yes proves nothing about you."
+            f"A person who means yes says yes with probability {percent(truth)}. One who means no "
+            f"also says yes, with probability {percent(1 - truth)}. A yes proves nothing about you."
         ),
         meaning=meaning(loss, guess=WHICH_VALUE),
         charts=_choice_charts(("yes", "no"), yours, other, values["epsilon"], labels=("yes", "no")),
@@ -133,7 +139,7 @@ def _exponential(values: ControlValues) -> View:
         rows=(
             *((n, percent(a), percent(b)) for n, a, b in zip(names, first, second, strict=True)),
             ("ε, proven", at_most(figures["epsilon"]), ""),
-            ("best attack’s advantage", f"at most {at_most_percent(figures['advantage'])}", ""),
+            ("a guess between the two is right", guess_is_right(figures["advantage"]), ""),
             ("votes below the best, at 95 %", f"at most {figures['error']}", ""),
         ),
         figures=figures,

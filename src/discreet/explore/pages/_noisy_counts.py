@@ -109,7 +109,8 @@ def _noise_says(values: ControlValues, error: int, *, is_gaussian: bool) -> str:
         tail = f"Each answer alone gets ε = {about(values['epsilon'] / values['questions'])}."
     else:
         tail = "Beyond the two true answers the ratio is e^ε exactly: there the bound is tight."
-    return f"{subject} is off by up to {error:,}, at 95 %; with {name} noise by {other:,}. {tail}"
+    errors = f"at most {error:,} in 95 % of cases; with {name} noise by {other:,}"
+    return f"{subject} is off by {errors}. {tail}"
 
 
 def _one_count(sensitivity: int) -> Bounded[int]:

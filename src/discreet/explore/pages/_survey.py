@@ -168,7 +168,13 @@ PAGE = Page(
         ),
     ),
     controls=(
-        Control("odds", "odds of the truth to 1", _ODDS, 3),
+        Control(
+            "odds",
+            "true answers for each false one",
+            _ODDS,
+            3,
+            "These odds are the privacy: ε is their logarithm.",
+        ),
         Control("people", "people in the crowd", _CROWDS, 1000),
         Control(
             "share",

@@ -55,10 +55,10 @@ def meaning_of_both(epsilon: float, delta: float, *, guess: str = WHETHER_IN) ->
     return meaning(PrivacyLoss.of(Approximate(epsilon, delta)), delta, guess=guess)
 
 
-def no_meaning(guess: str = WHETHER_IN) -> str:
-    """There is no epsilon."""
+def no_meaning(guess: str, published: str) -> str:
+    """The meaning of no epsilon, for exact data that are published."""
     return (
-        "Exact answers have no ε: nothing bounds how much your data change what is published. A "
+        f"{published} have no ε: nothing bounds how much your data change what is published. A "
         f"guess {guess} can be right every time."
     )
 

@@ -202,7 +202,7 @@ PAGE = Page(
             "each gradient, so that no example counts for more than the clip norm, and then adds "
             "Gaussian noise in proportion to it. Train a few times: the private line wobbles by "
             "the noise, the plain line does not. The grey lines show how much, for twelve runs "
-            "that are simulated without `discreet.train`."
+            "that are simulated without discreet.train."
         ),
         (
             "The price depends on the noise multiplier, the batch and the number of steps, not on "

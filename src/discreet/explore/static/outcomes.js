@@ -41,8 +41,8 @@
     });
     return Object.keys(all).map(function (label) {
       var ends = shareInterval(right[label], all[label]);
-      return label + ": right " + right[label] + " of " + all[label] + " times, so its share is " +
-        ends.join(" to ") + " %" + (bounds[label] ? " (" + bounds[label] + ")" : "");
+      return label + ": right " + right[label] + " of " + all[label] + " times, which means " +
+        ends.join(" to ") + " % in the long run" + (bounds[label] ? " (proven: " + bounds[label] + ")" : "");
     }).join("; ");
   }
 
