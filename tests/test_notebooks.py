@@ -48,5 +48,21 @@ def test_a_notebook_runs(notebook: Path, tmp_path: Path, monkeypatch: pytest.Mon
         pyplot.close("all")
 
 
+def test_the_explorers_sentences_are_todays(capsys: pytest.CaptureFixture[str]) -> None:
+    """A view has no chance in it, so a cell prints the same each time."""
+    mpl.use("Agg")
+    compared, names = 0, {"__name__": "__main__"}
+    for cell in cells(ROOT / "examples" / "explorer.ipynb"):
+        source = "".join(cell["source"])
+        if "explore.outcome" in source:
+            continue
+        shown(source, names)
+        stored = [one["text"] for one in cell["outputs"] if one["output_type"] == "stream"]
+        assert capsys.readouterr().out == "".join(line for text in stored for line in text)
+        compared += len(stored)
+    pyplot.close("all")
+    assert compared >= 3
+
+
 def test_there_is_one() -> None:
     assert NOTEBOOKS
