@@ -13,5 +13,5 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("exported") / "site"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "NAMES", ("survey",))
-        export(place, outcomes=2, said=lambda _: None)
+        export(place, outcomes=2)
     return place

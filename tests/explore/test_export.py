@@ -84,9 +84,19 @@ def test_every_set_of_questions_has_a_view() -> None:
     assert len(seen) == 36
 
 
+def test_progress_ends_at_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "NAMES", ("linking",))
+    steps: list[tuple[int, int]] = []
+    export(tmp_path / "site", outcomes=1, progress=lambda *step: steps.append(step))
+    done, wholes = zip(*steps, strict=True)
+    assert list(done) == sorted(done)
+    assert {*wholes} == {done[-1]}
+    assert len(done) == 84 + 84  # views and attacks
+
+
 @pytest.mark.long
 def test_all_pages_are_exported(tmp_path: Path) -> None:
-    export(tmp_path / "site", outcomes=1, said=lambda _: None)
+    export(tmp_path / "site", outcomes=1)
     for name in pages.NAMES:
         assert (tmp_path / "site" / f"{name}.html").is_file()
         assert recorded(tmp_path / "site", name)["views"]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from discreet.cli._output import say, show
+from discreet.cli._output import progress, say, show
 from discreet.errors import Refused
 
 
@@ -39,7 +39,8 @@ def explore(
 
     try:
         if export is not None:
-            explorer.export(export, said=lambda title: say(f"computing all views: {title}"))
+            with progress("computing all views") as advance:
+                explorer.export(export, progress=advance)
             show(f"{export / 'index.html'}")
             return
         explorer.serve(port, opens_browser=browser, ready=_announce)

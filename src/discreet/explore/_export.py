@@ -9,20 +9,24 @@ from pathlib import Path
 from discreet import _checks
 from discreet.errors import InvalidArgument
 from discreet.explore import pages
-from discreet.explore._page import Page, to_json, written
+from discreet.explore._page import ControlPlaces, Experiment, Page, to_json, written
 from discreet.explore._rendering import STATIC, index, page_html
 
 OUTCOMES = 8
+_LONG = 100  # views in the time of an outcome that trains
 
 
 def export(
-    folder: str | Path, *, outcomes: int = OUTCOMES, said: Callable[[str], object] = print
+    folder: str | Path,
+    *,
+    outcomes: int = OUTCOMES,
+    progress: Callable[[int, int], object] | None = None,
 ) -> None:
     """Write the pages into a new or empty folder, with all views and with recorded outcomes.
 
     The pages need no server: any web server can publish the folder, and ``index.html`` opens from
     the disk. ``outcomes`` is how many random outcomes of each kind are recorded; a page shows them
-    in turn. ``said`` gets the title of each page before its views are computed.
+    in turn. ``progress`` gets the work done and the whole work, from time to time.
     """
     wanted = _checks.positive_count(outcomes=outcomes)
     place = Path(folder)
@@ -30,28 +34,53 @@ def export(
         raise InvalidArgument(f"folder = {str(place)!r} is there already: give a new or empty one")
     (place / "data").mkdir(parents=True)
     shutil.copytree(STATIC, place / "static")
+    done, whole = 0, sum(_work(page, wanted) for page in pages.all_pages())
+
+    def advance(work: int) -> None:
+        nonlocal done
+        done += work
+        if progress is not None:
+            progress(done, whole)
+
     for page in pages.all_pages():
-        said(page.title)
-        (place / "data" / f"{page.name}.js").write_text(_data(page, wanted), encoding="utf-8")
+        data = _data(page, wanted, advance)
+        (place / "data" / f"{page.name}.js").write_text(data, encoding="utf-8")
         html = page_html(page, is_export=True)
         (place / f"{page.name}.html").write_text(html, encoding="utf-8")
     (place / "index.html").write_text(index(is_export=True), encoding="utf-8")
 
 
-def _data(page: Page, outcomes: int) -> str:
+def _work(page: Page, outcomes: int) -> int:
+    """The work for this page: 1 for a view."""
+    views = sum(1 for _ in page.all_places())
+    return views + sum(
+        _work_of(one) * min(outcomes, one.recorded) * sum(1 for _ in page.own_places(one))
+        for one in page.experiments
+    )
+
+
+def _work_of(experiment: Experiment) -> int:
+    return _LONG if experiment.busy else 1
+
+
+def _data(page: Page, outcomes: int, advance: Callable[[int], object]) -> str:
     """The script with the page's views and outcomes. Equal views are written once."""
     numbers: dict[str, int] = {}
     at = {}
     for places in page.all_places():
         text = to_json(pages.view(page.name, places))
         at[written(places)] = numbers.setdefault(text, len(numbers))
+        advance(1)
+
+    def drawn(one: Experiment, places: ControlPlaces) -> list[object]:
+        found: list[object] = []
+        for _ in range(min(outcomes, one.recorded)):
+            found.append(asdict(one.run(page.values(places))))
+            advance(_work_of(one))
+        return found
+
     recorded = {
-        one.name: {
-            written(places): [
-                asdict(one.run(page.values(places))) for _ in range(min(outcomes, one.recorded))
-            ]
-            for places in page.own_places(one)
-        }
+        one.name: {written(places): drawn(one, places) for places in page.own_places(one)}
         for one in page.experiments
     }
     views = f"[{','.join(numbers)}]"
