@@ -24,7 +24,7 @@ NAMES = ("duckdb", "postgres")
 OWN_FILES = {
     *("_duckdb.py", "_duckdb_table.py", "_postgres.py", "_postgres_compiler.py"),
     "_postgres_address.py",
-    *("_postgres_forms.py", "_postgres_stages.py", "_postgres_table.py", "_postgres_texts.py"),
+    *("_postgres_forms.py", "_postgres_table.py", "_postgres_texts.py"),
 }
 DECLARED = ("_declared_files.py", "_declaration_file.py")
 # the role opens the engine of this process or a server's; a source may be a table that one stores

@@ -2,7 +2,7 @@
 
 PostgreSQL raises an error where other engines return NULL or an infinity: products that underflow,
 casts of texts, numbers out of range. So each form tests its arguments first. ``@0`` stands for the
-first argument. A form may repeat it, since `_postgres_stages` computes repeated values once.
+first argument. A form may repeat it, since `_repeated_values` computes repeated values once.
 """
 
 import datetime
@@ -13,6 +13,7 @@ import ibis.expr.operations as ops
 from ibis.common.exceptions import UnsupportedOperationError
 
 from discreet.query import _postgres_texts as texts
+from discreet.query._closed_compiler import constant
 
 _TINY = "1e-290"  # products and quotients of a smaller magnitude are 0
 _HALF = "0.49999999999999994"  # the largest float below a half: so halves, and no less, round up
@@ -65,7 +66,7 @@ FORMS = {
     "NotNull": "(@0 IS NOT NULL)",
     "NullIf": "nullif(@0, @1)",
     "Or": "(@0 OR @1)",
-    "Round": f"trunc(@0 + CASE WHEN @0 < 0 THEN -{_HALF} ELSE {_HALF} END)",
+    "Round": f"trunc(@0 + CASE WHEN @0 < 0 THEN -{_HALF} ELSE {_HALF} END)::int8",
     "Sqrt": "(CASE WHEN @0 >= 0 THEN sqrt(@0) END)",
     "StringContains": "(strpos(@0, @1) > 0)",
     "StringLength": "char_length(@0)::int8",
@@ -75,11 +76,7 @@ FORMS = {
     "Substring": "substr(@0, (@1 + 1)::int4, @2::int4)",
 }
 
-READ_ONCE = frozenset(FORMS) - {"Exp", "Ln", "Round", "Sqrt", "EndsWith"} | {
-    *("Alias", "Coalesce", "Greatest", "InValues", "Least", "Modulus", "SearchedCase"),
-    *("StringConcat", "TimestampTruncate"),
-}
-"""Operations whose form has each argument once."""
+AS_FLOAT = "@0::float8"
 
 _PRODUCT = (
     "(CASE WHEN abs(@0) >= 1 OR abs(@1) >= 1 THEN @0 * @1 WHEN @0 = 0 OR @1 = 0 THEN 0 "
@@ -124,6 +121,11 @@ def power(exponent: float) -> str:
     )
 
 
+def truncated(unit: str) -> str:
+    """The first moment of a year, quarter, month, week or day."""
+    return f"date_trunc('{unit}', @0)"
+
+
 def literal(value: object, kind: Any) -> str:  # Any: a type of Ibis
     """A constant with its type."""
     if value is None:
@@ -152,13 +154,6 @@ def type_name(kind: Any) -> str:  # Any: a type of Ibis
     if family == "other":
         raise UnsupportedOperationError(f"the type {kind}")
     return family
-
-
-def constant(node: Any) -> Any:  # Any: a value of Ibis, and its constant
-    """The constant of a literal, or of a cast of one; None for others."""
-    if isinstance(node, ops.Cast | ops.TryCast):
-        node = node.arg
-    return node.value if isinstance(node, ops.Literal) else None
 
 
 def cast_of(node: Any) -> str:  # Any: a cast of Ibis

@@ -24,6 +24,7 @@ _CODES = {
 }
 _NUMBERS = ("%d", "%m", "%Y", "%y")
 _PARTS = re.compile(r"%[dmYyb]|[-/., ]")
+PLAIN_LOWER = 'lower(@0 COLLATE "C")'  # of a text in ASCII
 _MONTHS = "'jan feb mar apr may jun jul aug sep oct nov dec'"
 
 

@@ -1,29 +1,35 @@
-"""Splits a step of an expression, so that no value is computed twice.
+"""Splits a step of an expression, so that no value is written or computed twice.
 
-PostgreSQL computes a repeated expression anew each time, and the forms of `_postgres_forms` repeat
-their arguments. So a value that would be computed several times becomes a column of a step before.
+Forms of values repeat their arguments, see `_closed_compiler`, and a server may compute a repeated
+expression anew each time. So a value that would be written several times becomes a column of a step
+before.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import ibis.expr.operations as ops
 
-from discreet.query._postgres_forms import READ_ONCE, cast_of
+Uses = Callable[[ops.Node], int]
+"""How often the form of a node has an argument, at most."""
 
 _OPAQUE = (ops.WindowFunction, ops.Reduction, ops.Relation)
 _LEAF = (ops.Field, ops.Literal)
 
 
-def staged(node: ops.Node, changed: Mapping[str, Any] | None) -> ops.Node:  # Any: a node's parts
-    """The node; a projection as several, one after the other."""
-    made = node if changed is None else node.__recreate__(changed)
-    return _split(made) if isinstance(made, ops.Project) else made
+def staged(operation: ops.Relation, uses: Uses) -> ops.Relation:
+    """The expression, with each projection as several, one after the other."""
+
+    def split(node: ops.Node, changed: Mapping[str, Any] | None) -> ops.Node:  # Any: its parts
+        made = node if changed is None else node.__recreate__(changed)
+        return _split(made, uses) if isinstance(made, ops.Project) else made
+
+    return operation.replace(split)
 
 
-def _split(project: ops.Project) -> ops.Project:
+def _split(project: ops.Project, uses: Uses) -> ops.Project:
     order = _parents_first(project.values.values())
-    repeated = _repeated(order, list(project.values.values()))
+    repeated = _repeated(order, list(project.values.values()), uses)
     levels: dict[ops.Node, int] = {}  # of a node: how many steps come before
     for node in reversed(order):
         level = max((levels[part] for part in _parts(node)), default=0)
@@ -77,7 +83,7 @@ def _parents_first(roots: Any) -> list[ops.Node]:  # Any: values of a projection
     return list(reversed(order))
 
 
-def _repeated(order: list[ops.Node], roots: list[ops.Node]) -> dict[ops.Node, None]:
+def _repeated(order: list[ops.Node], roots: list[ops.Node], uses: Uses) -> dict[ops.Node, None]:
     """The nodes that would be computed more than once."""
     times = dict.fromkeys(order, 0)
     for root in roots:
@@ -87,17 +93,10 @@ def _repeated(order: list[ops.Node], roots: list[ops.Node]) -> dict[ops.Node, No
         if times[node] > 1 and not isinstance(node, _LEAF):
             found[node] = None
         own = 1 if node in found else times[node]
-        weight = _weight(node)
+        weight = uses(node)
         for part in _parts(node):
             times[part] += own * weight
     return found
-
-
-def _weight(node: ops.Node) -> int:
-    """How often the form of a node has an argument, at most."""
-    if isinstance(node, ops.Cast | ops.TryCast):
-        return max(cast_of(node).count("@0"), 1)
-    return 1 if type(node).__name__ in READ_ONCE else 2
 
 
 def _carried(later: list[ops.Node], known: Mapping[ops.Node, str]) -> dict[ops.Node, str]:
