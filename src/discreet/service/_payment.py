@@ -11,7 +11,7 @@ from discreet.service._work_order import public_name
 
 
 class Payment:
-    """What one job may do with its ledger: one charge, then to store its answer or to lock.
+    """The rights of one job at its ledger: one charge, then to store its answer or to lock.
 
     ``by``, the share and the request id come from the caller, never from the worker.
     """

@@ -217,7 +217,7 @@ class WorkerPool:
             self._idle.put(worker)
 
     def close(self) -> None:
-        """End all workers. What they were computing stays paid, and no ledger is locked by it."""
+        """End all workers. Questions in progress stay paid, and no ledger is locked by it."""
         with self._lock:
             self._is_closed, ended = True, tuple(self._all)
         for worker in ended:
@@ -227,7 +227,7 @@ class WorkerPool:
 def _start(
     file: Path, theirs: "Connection[Any, Any]", folder: str, log: int
 ) -> "subprocess.Popen[bytes]":
-    kept = {name: os.environ[name] for name in _PASSED if name in os.environ}
+    passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
     return subprocess.Popen(  # noqa: S603  # this Python, with paths of the service's own
         [
             *(sys.executable, "-P", "-m", "discreet.service._worker"),
@@ -237,7 +237,7 @@ def _start(
         stdout=subprocess.DEVNULL,
         stderr=log,
         cwd="/",
-        env={**kept, **_ONE_THREAD, "PYTHONPATH": str(_ROOT), "TMPDIR": folder},
+        env={**passed, **_ONE_THREAD, "PYTHONPATH": str(_ROOT), "TMPDIR": folder},
         pass_fds=[theirs.fileno()],
         start_new_session=True,  # Ctrl-C is for the service, which ends its workers in order
     )
