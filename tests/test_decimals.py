@@ -73,6 +73,9 @@ TEXTS = {
     "cli/_proposal.py": {"Fraction"},  # of decimals and integers
     "mechanisms/_statement.py": {"Fraction"},
     "query/_sql_leaves.py": {"Fraction", "Decimal"},
+    "service/_body.py": {"Decimal"},
+    "service/_desk.py": {"Decimal"},  # of decimals and integers
+    "service/_work_order.py": {"Decimal"},
 }
 FRACTIONS = {
     "(distance / (2 * term.stddev ** 2)).as_integer_ratio()",

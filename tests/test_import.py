@@ -10,6 +10,7 @@ import pytest
 
 HEAVY = [
     "duckdb",
+    "fastapi",
     "ibis",
     "jinja2",
     "lightning",
@@ -24,6 +25,7 @@ HEAVY = [
     "sqlalchemy",
     "sqlglot",
     "starlette",
+    "structlog",
     "torch",
     "transformers",
     "uvicorn",

@@ -60,9 +60,15 @@ if TYPE_CHECKING:
         sum,  # noqa: A004
         variance,
     )
+    from discreet.service import connect
 
 _LATE_PARTS = ("train",)  # each is imported whole; `from discreet import *` leaves it
-_PACKAGES = ("mechanisms", "query", "ledger")  # where the other names are, the lightest one first
+_PACKAGES = (
+    "mechanisms",
+    "query",
+    "ledger",
+    "service",
+)  # where the other names are, the lightest one first
 
 __all__ = [
     "Answer",
@@ -98,6 +104,7 @@ __all__ = [
     "Unit",
     "__version__",
     "col",
+    "connect",
     "corr",
     "count",
     "count_distinct",

@@ -1,15 +1,22 @@
 """A small declaration with its rows and ledger, and the parts of a service over it."""
 
-from collections.abc import Iterator
+import http.client
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import discreet
+from discreet.ledger import Ledger
 from discreet.query._declaration_file import read
 from discreet.service._work_order import Task, WorkOrder
-from discreet.service._worker import sources_of
-from discreet.service._workers import WorkerPool, WorkerSettings
+from discreet.service._workers import WorkerPool, WorkerSettings, sources_of
 from tests.cli.kit import wages
 
 TEXT = """
@@ -17,7 +24,7 @@ TEXT = """
 source = "wages.parquet"
 unit = "person"
 rows = 3
-ledger = { path = "wages.ledger", epsilon = 20, delta = 1e-6 }
+ledger = { path = "wages.ledger", epsilon = 20 }
 
 [tables.wages.columns]
 year = { type = "integer", keys = [1980, 1981, 1982] }
@@ -60,3 +67,100 @@ def pool(file: Path, *, count: int = 1, seconds: float = 30) -> Iterator[WorkerP
         yield opened
     finally:
         opened.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A running service: its address, an owner's token, its folder and its process."""
+
+    port: int
+    owner: str
+    folder: Path
+    process: "subprocess.Popen[str]"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/"
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> "Reply":
+        """One request on a connection of its own, by the owner unless another token is given."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        sent = {"Authorization": f"Bearer {token or self.owner}"}
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        if data is not None:
+            sent["Content-Type"] = "application/json"
+        try:
+            connection.request(method, path, data, {**sent, **(headers or {})})
+            found = connection.getresponse()
+            return Reply(found.status, dict(found.getheaders()), found.read())
+        finally:
+            connection.close()
+
+    def token(self, name: str, role: str = "analyst", *, share: float | None = None) -> str:
+        """A new token, with a share of the budget if one is named."""
+        made = self.send("POST", "/v1/tokens", {"name": name, "role": role, "days": 1})
+        if share is not None:
+            granted = self.send("PUT", f"/v1/tables/wages/shares/{name}", {"epsilon": share})
+            assert granted.status == 200, granted.body
+        return str(made.json["token"])
+
+    def ask(self, request: str, *, token: str | None = None, **facts: object) -> "Reply":
+        """One question, by its request id."""
+        body = {"sql": BY_YEAR, "epsilon": 0.01, "request": request, **facts}
+        return self.send("POST", "/v1/tables/wages/ask", body, token=token)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The table's ledger, opened anew."""
+        return Ledger.open(self.folder / "wages.ledger")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to one request."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:  # Any: JSON
+        return json.loads(self.body)
+
+    @property
+    def error(self) -> str:
+        return str(self.json["error"])
+
+
+@contextmanager
+def service(folder: Path, *options: str) -> Iterator[Served]:
+    """``discreet serve`` in a process of its own, on a free port of this machine."""
+    file = declare(folder)
+    command = [sys.executable, "-m", "discreet", "serve", str(file), "--port", "0", *options]
+    with (folder / "stderr").open("w") as errors:
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(Path(discreet.__file__).parents[1])},
+        )
+    assert process.stdout is not None
+    try:
+        first, second = process.stdout.readline(), process.stdout.readline()
+        assert second, (folder / "stderr").read_text()
+        port = int(second.rstrip("/\n").rpartition(":")[2])
+        yield Served(port, first.split()[-1], folder, process)
+    finally:
+        process.terminate()
+        process.wait(60)
+        process.stdout.close()

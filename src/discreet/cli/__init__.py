@@ -1,10 +1,10 @@
 """The command ``discreet``: declare a table, forecast a question, ask it, show the budget.
 
 Each command is one function: `_declaring` (declare, tables), `_asking` (ask, explain, check),
-`_pricing` (price), `_training` (train), `_exploring` (explore), `_budgeting` (budget, unlock,
-backup), `_ledgers` (ledger), `_verifying` (verify) and `_auditing` (audit). They share their
-options (`_options`), texts of costs (`_format`), output (`_output`) and exit codes (`_exit_codes`,
-`_failures`).
+`_pricing` (price), `_training` (train), `_exploring` (explore), `_serving` (serve), `_budgeting`
+(budget, unlock, backup), `_ledgers` (ledger), `_verifying` (verify) and `_auditing` (audit). They
+share their options (`_options`), texts of costs (`_format`), output (`_output`) and exit codes
+(`_exit_codes`, `_failures`).
 ``discreet declare`` is the longest: `_facts` reads its options, `_proposal` makes the new file.
 Nothing here decides about privacy: commands call `discreet.query`, `discreet.ledger`,
 `discreet.accounting`, `discreet.train` and `discreet.audit`, each imported when it is needed.
@@ -29,6 +29,7 @@ from discreet.cli import (
     _exploring,
     _ledgers,
     _pricing,
+    _serving,
     _training,
     _verifying,
 )
@@ -64,6 +65,7 @@ for command in (
     _pricing.price,
     _training.train,
     _exploring.explore,
+    _serving.serve,
     _budgeting.budget,
     _budgeting.unlock,
     _budgeting.backup,

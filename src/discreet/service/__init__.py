@@ -8,6 +8,43 @@ To read the files in order:
 3. `_work_order`: a question for a worker; `_worker`: the confined process that answers it;
    `_results`: its answers as JSON; `_workers`: the processes, seen from their parent; `_payment`:
    their charges
+4. `_desk`: every request as a method, without HTTP
+5. `_problems`: the closed list of problems; `_body`: strict JSON; `_pace`: deadlines and rates
+6. `_routes`: all requests; `_app`: the application; `_observing`: logs; `_serving`: listens
+7. `_client`: tables of a service that runs elsewhere
+
+All but the client needs ``pip install 'discreet[service]'``.
 """
 
-__all__: list[str] = []
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from discreet.service._client import (
+        RemoteAnswer,
+        RemoteQuestion,
+        RemoteTable,
+        RemoteTables,
+        connect,
+    )
+    from discreet.service._serving import Place, serve
+
+__all__ = [
+    "Place",
+    "RemoteAnswer",
+    "RemoteQuestion",
+    "RemoteTable",
+    "RemoteTables",
+    "connect",
+    "serve",
+]
+
+_LISTENING = ("Place", "serve")
+
+
+def __getattr__(name: str) -> object:
+    """A name whose file needs more libraries than the others, imported when it is first used."""
+    if name not in __all__:
+        raise AttributeError(f"module 'discreet.service' has no attribute {name!r}")
+    file = "_serving" if name in _LISTENING else "_client"
+    return getattr(import_module(f"discreet.service.{file}"), name)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import ColumnElement, Engine, select, update
+from sqlalchemy import ColumnElement, Engine, delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from discreet.errors import RequestReused
@@ -67,6 +67,19 @@ class AnswerStore:
                 .values(answer=answer)
             )
             connection.commit()
+
+    def forget(self, by: str, request: str) -> None:
+        """Free a request id under which nothing was paid; one with an answer stays."""
+        with self._engine.connect() as connection:
+            connection.execute(delete(ANSWERS).where(*_is(by, request), ANSWERS.c.answer.is_(None)))
+            connection.commit()
+
+    def answer(self, by: str, request: str) -> bytes | None:
+        """The stored response to this request; None if there is none."""
+        with self._engine.connect() as connection:
+            asked = select(ANSWERS.c.answer).where(*_is(by, request))
+            found: bytes | None = connection.execute(asked).scalar_one_or_none()
+            return found
 
 
 def _is(by: str, request: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:

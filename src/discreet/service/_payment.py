@@ -25,6 +25,11 @@ class Payment:
         self._is_stored = False
 
     @property
+    def is_paid(self) -> bool:
+        """Whether the question was charged, now or by an earlier request."""
+        return self._receipt is not None
+
+    @property
     def has_read_rows(self) -> bool:
         """Whether rows may have been read whose answer is not stored yet."""
         return self._receipt is not None and not self._is_stored

@@ -14,8 +14,8 @@ def forecast_json(predicted: Forecast, delta: Decimal) -> dict[str, Any]:  # Any
     """The cost, the expected errors and the warnings."""
     return {
         "confidence": float(predicted.confidence),
-        "expected": [{**asdict(line), "text": f"{line}"} for line in predicted.lines],
-        "notes": list(predicted.notes),
+        "expected": [asdict(line) for line in predicted.lines],
+        "hidden": predicted.hidden,
         "warnings": list(predicted.warnings),
         "text": str(predicted),
         **_cost(predicted.privacy_loss, delta),

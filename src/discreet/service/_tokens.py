@@ -13,8 +13,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
+from typing import Any
 
-from sqlalchemy import Engine, insert, select, update
+from sqlalchemy import Engine, Row, insert, select, update
 
 from discreet import _checks
 from discreet.errors import InvalidArgument
@@ -98,8 +99,7 @@ class TokenStore:
         is_equal = hmac.compare_digest(stored, _digest(text))
         if row is None or not is_equal:
             return None
-        is_valid = row.revoked is None and self._clock() < row.expires
-        return _facts(row) if is_valid else None
+        return _facts(row) if self._is_valid(row) else None
 
     def revoke(self, id_: str) -> bool:
         """Refuse this token from now on; False if there is no such token."""
@@ -118,15 +118,21 @@ class TokenStore:
             rows = connection.execute(select(TOKENS).order_by(TOKENS.c.name, TOKENS.c.id))
             return tuple(_facts(row) for row in rows)
 
+    def has_valid(self, role: Role) -> bool:
+        """Whether there is a valid token with this role."""
+        with self._engine.connect() as connection:
+            rows = connection.execute(select(TOKENS).where(TOKENS.c.role == role.value))
+            return any(self._is_valid(row) for row in rows)
+
+    def _is_valid(self, row: Row[Any]) -> bool:
+        is_revoked: bool = row.revoked is not None
+        return not is_revoked and self._clock() < row.expires
+
 
 def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
 
 
-def _facts(row: object) -> TokenFacts:
-    id_, name, role, expires, revoked = (
-        getattr(row, field) for field in ("id", "name", "role", "expires", "revoked")
-    )
-    return TokenFacts(
-        id_, name, Role(role), datetime.fromtimestamp(expires, UTC), revoked is not None
-    )
+def _facts(row: Row[Any]) -> TokenFacts:
+    expires = datetime.fromtimestamp(row.expires, UTC)
+    return TokenFacts(row.id, row.name, Role(row.role), expires, row.revoked is not None)

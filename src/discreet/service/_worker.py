@@ -34,6 +34,7 @@ from discreet.service._results import (
     forecast_json,
 )
 from discreet.service._work_order import Task, WorkOrder, public_name
+from discreet.service._workers import sources_of
 
 _LARGEST_REPLY = 1 << 28  # bytes; a stored answer has at most 10^8 characters
 UNEXPECTED = "Unexpected"
@@ -82,20 +83,6 @@ class ParentPayer:
             name, text = reply["error"]
             raise getattr(errors, name)(text)
         return reply["done"]
-
-
-def sources_of(declared: Mapping[str, TableFile]) -> list[Path]:
-    """The files of all private and public tables; refused if rows are not in files."""
-    every = {**next(iter(declared.values())).others, **declared} if declared else {}
-    found = []
-    for name, one in every.items():
-        if not isinstance(one.source, Path):
-            raise errors.Refused(
-                f"the rows of {name} are in a database, and a worker of the service reaches no "
-                "network: serve tables in files"
-            )
-        found.append(one.source.resolve())
-    return sorted(set(found))
 
 
 def served(one: TableFile, channel: Connection) -> Table:
@@ -175,8 +162,8 @@ def main() -> None:
     barriers = confine(sources_of(declared), folder)
     rehearse(folder)
     ready = [[one.name, one.is_up, one.note] for one in barriers]
-    channel.send_bytes(json.dumps({"ready": ready}).encode())
-    with contextlib.suppress(EOFError, ConnectionError):
+    with contextlib.suppress(EOFError, ConnectionError):  # the service has stopped
+        channel.send_bytes(json.dumps({"ready": ready}).encode())
         work(channel, declared)
 
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from discreet import errors
+from discreet.query._declared_files import TableFile
 from discreet.service._confinement import Barrier
 from discreet.service._payment import Payment
 from discreet.service._work_order import WorkOrder
@@ -56,6 +57,20 @@ class WorkerSettings:
     sources: Sequence[Path]
     log: Path
     seconds: float
+
+
+def sources_of(declared: Mapping[str, TableFile]) -> list[Path]:
+    """The files of all private and public tables; refused if rows are not in files."""
+    every = {**next(iter(declared.values())).others, **declared} if declared else {}
+    found = []
+    for name, one in every.items():
+        if not isinstance(one.source, Path):
+            raise errors.Refused(
+                f"the rows of {name} are in a database, and a worker of the service reaches no "
+                "network: serve tables in files"
+            )
+        found.append(one.source.resolve())
+    return sorted(set(found))
 
 
 class Worker:

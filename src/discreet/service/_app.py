@@ -1,0 +1,240 @@
+"""The application: each request of the list, from its token to its answer.
+
+Whoever may not send a request learns nothing else from it: the token is checked before the body is
+read, and the role before the address is looked up.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from anyio import CapacityLimiter, to_thread
+from fastapi import FastAPI, Request, Response
+from prometheus_client import CollectorRegistry, Counter, generate_latest
+from starlette.exceptions import HTTPException
+
+from discreet._version import __version__
+from discreet.service._body import LARGEST, Member, check_headers, read_body
+from discreet.service._desk import Desk
+from discreet.service._observing import owners_log, written
+from discreet.service._pace import RateLimit, deadline, padded
+from discreet.service._problems import (
+    BUSY,
+    FORBIDDEN,
+    KINDS,
+    NOT_FOUND,
+    TOO_LARGE,
+    TOO_MANY,
+    TOO_SLOW,
+    UNAUTHORIZED,
+    UNEXPECTED,
+    WRONG_METHOD,
+    Problem,
+    problem_of,
+)
+from discreet.service._routes import ALL, ROUTES, Route
+from discreet.service._tokens import TokenFacts
+
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_BODY_SECONDS = 10.0
+_RATE, _BURST = 20.0, 60.0  # requests of one token: a second, and at once
+_MOST_WAITING = 64  # requests that are computed or wait for a worker
+
+
+class Application:
+    """The routes over a desk, with limits, metrics and logs."""
+
+    def __init__(self, desk: Desk, rate: RateLimit | None = None) -> None:
+        """Answer by this desk."""
+        self._desk = desk
+        self._rate = rate or RateLimit(_RATE, _BURST)
+        self._waiting = 0
+        self._threads: CapacityLimiter | None = None
+        self.registry = CollectorRegistry()
+        self._count = Counter(
+            "discreet_requests",
+            "Requests, by kind and status",
+            ["kind", "status"],
+            registry=self.registry,
+        )
+
+    def build(self) -> FastAPI:
+        """The application for an ASGI server."""
+        app = FastAPI(
+            title="discreet",
+            version=__version__,
+            summary="Private answers from sensitive tables",
+            openapi_url="/v1/openapi.json",
+            docs_url=None,
+            redoc_url=None,
+        )
+        for route in ROUTES:
+            app.add_api_route(
+                route.path,
+                self._endpoint(route),
+                methods=[route.method],
+                summary=route.summary,
+                response_class=Response,
+                openapi_extra=_description(route),
+            )
+        app.add_api_route("/healthz", self._health, methods=["GET"], response_class=Response)
+        metrics = Route("GET", "/metrics", ALL, self._metrics)
+        app.add_api_route(
+            metrics.path, self._endpoint(metrics), methods=["GET"], response_class=Response
+        )
+        app.add_exception_handler(HTTPException, self._unknown)
+        return app
+
+    def _endpoint(self, route: Route) -> Any:  # Any: an endpoint of FastAPI
+        async def endpoint(request: Request) -> Response:
+            start = time.monotonic()
+            caller: TokenFacts | None = None
+            try:
+                caller = await self._admitted(request, route)
+                body = await _read(request, route.members) if route.members else None
+                answer = await self._computed(route, caller, request.path_params, body)
+                response = _response(200, answer)
+            except Exception as error:  # noqa: BLE001  # each becomes a problem of the list
+                problem = problem_of(error)
+                if problem.kind is UNEXPECTED:
+                    owners_log.error("a request failed unexpectedly", exc_info=error)
+                response = _refused(problem)
+            if route.is_paid:
+                passed = time.monotonic() - start
+                await asyncio.sleep(deadline(passed) - passed)
+            self._note(route.path, response.status_code, route.method, caller)
+            return response
+
+        endpoint.__name__ = getattr(route.answer, "__name__", "endpoint").strip("_")
+        return endpoint
+
+    async def _admitted(self, request: Request, route: Route) -> TokenFacts:
+        """The caller, by his token and role, within his rate."""
+        given = request.headers.getlist("authorization")
+        scheme, _, text = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        caller = None
+        if scheme.lower() == "bearer":
+            caller = await to_thread.run_sync(self._desk.tokens.caller, text)
+        if caller is None:
+            raise Problem(UNAUTHORIZED)
+        if not self._rate.admits(caller.id):
+            raise Problem(TOO_MANY)
+        if caller.role not in route.roles:
+            raise Problem(FORBIDDEN)
+        return caller
+
+    async def _computed(
+        self, route: Route, caller: TokenFacts, places: Mapping[str, str], body: object
+    ) -> bytes:
+        """The bytes of the answer, computed in a thread of its own."""
+        if self._waiting >= _MOST_WAITING:
+            raise Problem(BUSY)
+
+        def run() -> bytes:
+            more = [] if body is None else [body]
+            owner = [] if route.answer == self._metrics else [self._desk]
+            found = route.answer(*owner, caller, *places.values(), *more)
+            return found if isinstance(found, bytes) else json.dumps(found).encode()
+
+        if self._threads is None:  # it belongs to the event loop
+            self._threads = CapacityLimiter(_MOST_WAITING)
+        self._waiting += 1
+        try:
+            # apart from the threads that check tokens
+            return await to_thread.run_sync(run, limiter=self._threads)
+        finally:
+            self._waiting -= 1
+
+    def _metrics(self, _: TokenFacts) -> bytes:
+        return generate_latest(self.registry)
+
+    async def _health(self) -> Response:
+        return _response(200, b'{"status": "ok"}')
+
+    async def _unknown(self, _: Request, error: Exception) -> Response:
+        is_method = getattr(error, "status_code", 404) == WRONG_METHOD.status
+        problem = Problem(WRONG_METHOD if is_method else NOT_FOUND)
+        self._note("unknown", problem.kind.status, "", None)
+        return _refused(problem)
+
+    def _note(self, path: str, status: int, method: str, caller: TokenFacts | None) -> None:
+        """Count and log a request: the route's own path, and never text of the request."""
+        kind = f"{method} {path}".strip()
+        self._count.labels(kind, str(status)).inc()
+        who = None if caller is None else caller.id
+        role = None if caller is None else caller.role.value
+        written.info("request", kind=kind, status=status, token=who, role=role)
+
+
+async def _read(request: Request, members: Mapping[str, Member]) -> dict[str, Any]:
+    """The members of the body, within the limits of its size and time."""
+    check_headers(request.headers)
+    found = bytearray()
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for part in request.stream():
+                found += part
+                if len(found) > LARGEST:
+                    raise Problem(TOO_LARGE)
+    except TimeoutError:
+        raise Problem(TOO_SLOW) from None
+    return read_body(bytes(found), members)
+
+
+def _response(status: int, body: bytes, headers: Mapping[str, str] | None = None) -> Response:
+    every = {**_HEADERS, **(headers or {})}
+    return Response(padded(body), status, every, media_type="application/json")
+
+
+def _refused(problem: Problem) -> Response:
+    shown = {"error": problem.kind.name, "message": str(problem)}
+    # a body that was not read ends the connection
+    headers = {"Connection": "close"} if problem.kind in (TOO_LARGE, TOO_SLOW) else {}
+    if problem.kind is UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    return _response(problem.kind.status, json.dumps(shown).encode(), headers)
+
+
+def _description(route: Route) -> dict[str, Any]:  # Any: JSON
+    """The parts of the OpenAPI description that FastAPI can't know."""
+    statuses = sorted({kind.status for _, kind in KINDS})
+    described: dict[str, Any] = {
+        "parameters": [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
+            for name in _places(route.path)
+        ],
+        "security": [{"bearer": []}],
+        "responses": {str(status): {"description": "a problem"} for status in statuses},
+    }
+    if route.members:
+        schema = {
+            "type": "object",
+            "additionalProperties": False,
+            "required": [name for name, one in route.members.items() if one.is_required],
+            "properties": {name: _schema(one) for name, one in route.members.items()},
+        }
+        content = {"application/json": {"schema": schema}}
+        described["requestBody"] = {"required": True, "content": content}
+    return described
+
+
+def _schema(member: Member) -> dict[str, Any]:
+    facts = asdict(member)
+    found: dict[str, Any] = {"type": member.type.value}
+    if member.type.value == "string":
+        found |= {"minLength": 1, "maxLength": facts["longest"]}
+    if member.choices:
+        found["enum"] = list(member.choices)
+    return found
+
+
+def _places(path: str) -> list[str]:
+    return [part[1:-1] for part in path.split("/") if part.startswith("{")]

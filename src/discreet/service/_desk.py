@@ -1,0 +1,297 @@
+"""The service without HTTP: who may do what with which table, and the JSON that comes back."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from discreet._budget import Limit
+from discreet._exact import float_down, float_up
+from discreet.accounting import PrivacyLoss
+from discreet.errors import DiscreetError, InvalidArgument
+from discreet.ledger import Entry, Ledger, Share
+from discreet.query import Declaration
+from discreet.query._declaration_file import read, read_text
+from discreet.service._answers import AnswerStore
+from discreet.service._confinement import Barrier
+from discreet.service._pace import padded
+from discreet.service._payment import Payment
+from discreet.service._problems import NO_SHARE, NOT_FOUND, Problem
+from discreet.service._storage import open_storage
+from discreet.service._tokens import Role, TokenFacts, TokenStore
+from discreet.service._work_order import Task, WorkOrder
+from discreet.service._workers import WorkerPool, WorkerSettings, sources_of
+
+_WAIT = 20.0  # seconds for a free worker
+_LAST_ENTRIES = 1000
+_CONFIDENCE = Decimal("0.95")
+
+Body = Mapping[str, Any]  # Any: JSON
+
+
+@dataclass(frozen=True, slots=True)
+class DeskSettings:
+    """The declaration's file, the number of workers, and the seconds that one question may take."""
+
+    file: Path
+    workers: int = 2
+    seconds: float = 60
+
+    @property
+    def storage(self) -> Path:
+        """The file of tokens and answers."""
+        return self.file.with_suffix(".service")
+
+    @property
+    def log(self) -> Path:
+        """The owner's log, with the causes of failed computations."""
+        return self.file.with_suffix(".owner.log")
+
+
+class Desk:
+    """Every request of the service as a method; each returns JSON, or raises its refusal."""
+
+    def __init__(self, settings: DeskSettings) -> None:
+        """Open the ledgers and start the workers; `DiscreetError` if one of them can't."""
+        file = settings.file.absolute()
+        read(file)  # refuses a file without tables
+        text = file.read_text(encoding="utf-8")
+        declared = read_text(text, file)
+        self._declared: Mapping[str, Declaration] = MappingProxyType(
+            {name: one.declaration for name, one in declared.items()}
+        )
+        self._ledgers = {name: one.open_ledger() for name, one in declared.items()}
+        engine = open_storage(settings.storage)
+        self.tokens = TokenStore(engine)
+        self._answers = AnswerStore(engine)
+        sources = sources_of(declared)
+        self._pool = WorkerPool(
+            WorkerSettings(file, text, sources, settings.log, settings.seconds), settings.workers
+        )
+
+    @property
+    def barriers(self) -> tuple[Barrier, ...]:
+        """The barriers around the workers."""
+        return self._pool.barriers
+
+    def close(self) -> None:
+        """End the workers."""
+        self._pool.close()
+
+    # questions
+
+    def ask(self, caller: TokenFacts, table: str, body: Body, task: Task = Task.ASK) -> bytes:
+        """The paid answer; the same bytes, free, for a repetition of the request."""
+        order = self._order(task, caller, table, body)
+        request = order.request
+        assert request is not None  # the description requires it
+        digest = hashlib.sha256(order.to_json()).hexdigest()
+        with self._answers.claimed(caller.name, request, digest) as stored:
+            if stored is not None:
+                return stored
+            payment = Payment(self._payer(caller, table), by=caller.name, request=request)
+            try:
+                facts = self._pool.result(order, payment, wait=_WAIT)
+            except DiscreetError:
+                if not payment.is_paid:  # a refused question leaves its request id free
+                    self._answers.forget(caller.name, request)
+                raise
+            answer = padded(json.dumps({"request": request, "by": caller.name, **facts}).encode())
+            self._answers.store(caller.name, request, answer)
+        return answer
+
+    def diagnose(self, caller: TokenFacts, table: str, body: Body) -> bytes:
+        """A paid diagnosis of what caps and bounds cut, as `ask`."""
+        return self.ask(caller, table, body, Task.DIAGNOSE)
+
+    def forecast(self, caller: TokenFacts, table: str, body: Body) -> object:
+        """The cost and the expected errors of a question; it reads no rows and costs nothing."""
+        return self._free(caller, table, body, Task.FORECAST)
+
+    def explain(self, caller: TokenFacts, table: str, body: Body) -> object:
+        """The assumptions, the cost and the errors of a question in words, as `forecast`."""
+        return self._free(caller, table, body, Task.EXPLAIN)
+
+    def receipt(self, caller: TokenFacts, request: str) -> object:
+        """The receipt of the caller's own paid request."""
+        stored = self._answers.answer(caller.name, request)
+        if stored is None:
+            raise Problem(NOT_FOUND)
+        return json.loads(stored)["receipt"]
+
+    def _free(self, caller: TokenFacts, table: str, body: Body, task: Task) -> object:
+        return self._pool.result(self._order(task, caller, table, body), None, wait=_WAIT)
+
+    def _order(self, task: Task, caller: TokenFacts, table: str, body: Body) -> WorkOrder:
+        self._ledger(table)
+        numbers = {
+            name: Decimal(body.get(name, usual))
+            for name, usual in (("epsilon", 0), ("delta", 0), ("confidence", _CONFIDENCE))
+        }
+        return WorkOrder(
+            task,
+            table,
+            body["sql"],
+            **{name: number.normalize() for name, number in numbers.items()},
+            noise=body.get("noise"),
+            by=caller.name,
+            request=body.get("request"),
+        )
+
+    def _payer(self, caller: TokenFacts, table: str) -> Ledger | Share:
+        """The whole ledger for an owner, and for an analyst the share of his name."""
+        ledger = self._ledger(table)
+        if caller.role is Role.OWNER:
+            return ledger
+        try:
+            return ledger.share(caller.name)
+        except InvalidArgument:
+            raise Problem(NO_SHARE) from None
+
+    # reading
+
+    def tables(self, _: TokenFacts) -> object:
+        """The names of the tables, with the columns that are declared."""
+        return {"tables": [_facts(one) for one in self._declared.values()]}
+
+    def table(self, _: TokenFacts, table: str) -> object:
+        """The declared facts of a table."""
+        self._ledger(table)
+        return _facts(self._declared[table])
+
+    def budget(self, caller: TokenFacts, table: str) -> object:
+        """The limit, the spent and the remaining part, and the share of the caller; for owners and
+        viewers all shares."""
+        ledger = self._ledger(table)
+        spent, shares = ledger.spent(), ledger.shares()
+        return {
+            "limit": str(spent.limit),
+            "spent": float_up(spent.reached),
+            "left": float_down(spent.left),
+            "charges": spent.charges,
+            "is_locked": ledger.is_locked,
+            "shares": [
+                {
+                    "share": one.share,
+                    "limit": str(one.limit),
+                    "spent": float_up(one.reached),
+                    "left": float_down(one.left),
+                }
+                for one in shares
+                if caller.role is not Role.ANALYST or one.share == caller.name
+            ],
+        }
+
+    def history(self, caller: TokenFacts, table: str) -> object:
+        """The last entries of the ledger; for analysts those that are their own."""
+        entries = self._ledger(table).history(_LAST_ENTRIES)
+        if caller.role is Role.ANALYST:
+            own = {entry.number for entry in entries if entry.by == caller.name}
+            entries = tuple(e for e in entries if e.number in own or e.about in own)
+        return {"entries": [_entry(entry) for entry in entries]}
+
+    def status(self, _: TokenFacts) -> object:
+        """The barriers around the workers, and which tables are locked."""
+        return {
+            "barriers": [
+                {"name": one.name, "is_up": one.is_up, "note": one.note} for one in self.barriers
+            ],
+            "locked": [name for name, ledger in self._ledgers.items() if ledger.is_locked],
+        }
+
+    # the owner's
+
+    def issue(self, _: TokenFacts, body: Body) -> object:
+        """A new token; its text is shown once."""
+        text = self.tokens.issue(body["name"], Role(body["role"]), days=body["days"])
+        return {"token": text}
+
+    def listed_tokens(self, _: TokenFacts) -> object:
+        """The facts of all tokens, without their texts."""
+        return {
+            "tokens": [
+                {
+                    "id": one.id,
+                    "name": one.name,
+                    "role": one.role.value,
+                    "expires": one.expires.isoformat(),
+                    "is_revoked": one.is_revoked,
+                }
+                for one in self.tokens.tokens()
+            ]
+        }
+
+    def revoke_token(self, _: TokenFacts, token: str) -> object:
+        """Refuse a token from now on."""
+        if not self.tokens.revoke(token):
+            raise Problem(NOT_FOUND)
+        return {}
+
+    def grant(self, caller: TokenFacts, table: str, share: str, body: Body) -> object:
+        """Open a share with a limit of its own for the analyst of this name."""
+        limit = Limit(body["epsilon"], body.get("delta", 0))
+        self._ledger(table).grant(share, limit=limit, by=caller.name)
+        return {}
+
+    def revoke_share(self, caller: TokenFacts, table: str, share: str) -> object:
+        """End a share: it takes no further charge."""
+        self._ledger(table).revoke(share, by=caller.name)
+        return {}
+
+    def unlock(self, caller: TokenFacts, table: str, body: Body) -> object:
+        """Open a locked table again; the entries of the questions that failed."""
+        failed = self._ledger(table).unlock(
+            body["reason"], caller.name, allow_repeat=body.get("allow_repeat", False)
+        )
+        return {"failed": [_entry(entry) for entry in failed]}
+
+    def _ledger(self, table: str) -> Ledger:
+        if table not in self._ledgers:
+            raise Problem(NOT_FOUND)
+        return self._ledgers[table]
+
+
+def _facts(one: Declaration) -> dict[str, object]:
+    return {
+        "name": one.name,
+        "unit": str(one.unit),
+        "caps": {name: getattr(one.caps, name) for name in ("rows", "groups", "rows_per_group")},
+        "columns": [
+            {
+                "name": name,
+                "type": column.type.value,
+                "lower": _written(column.lower),
+                "upper": _written(column.upper),
+                "keys": None if column.keys is None else [_written(key) for key in column.keys],
+            }
+            for name, column in one.columns.items()
+        ],
+    }
+
+
+def _written(value: object) -> object:
+    """A declared value as JSON."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return float(value) if isinstance(value, Fraction | Decimal | float) else str(value)
+
+
+def _entry(entry: Entry) -> dict[str, object]:
+    loss: PrivacyLoss | None = entry.loss
+    return {
+        "number": entry.number,
+        "at": entry.at.isoformat(),
+        "kind": entry.kind.value,
+        "purpose": entry.purpose,
+        "by": entry.by,
+        "share": entry.share,
+        "request": entry.request,
+        "about": entry.about,
+        "privacy_loss": None if loss is None else json.loads(loss.to_json()),
+        "digest": entry.digest,
+    }

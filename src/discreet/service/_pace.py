@@ -1,0 +1,53 @@
+"""Times of answers: a grid of deadlines for paid ones, and how many requests a token may send."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+GRID = 0.25  # seconds: the first deadline; each later one is twice as late
+SIZE = 4096  # bytes: the length of an answer is a multiple of it
+_MOST_CALLERS = 10_000
+
+
+def deadline(seconds: float) -> float:
+    """The first deadline of the grid, in seconds since a request came, at or after this time.
+
+    Paid answers leave at deadlines only, so that their times tell one of few numbers. The time of
+    the computation itself can still move an answer to the next deadline.
+    """
+    due = GRID
+    while due < seconds:
+        due *= 2
+    return due
+
+
+def padded(answer: bytes) -> bytes:
+    """The JSON text, with spaces behind it up to a multiple of `SIZE`."""
+    return answer + b" " * (-len(answer) % SIZE)
+
+
+class RateLimit:
+    """How many requests each caller may send: ``rate`` a second, and ``burst`` at once."""
+
+    __slots__ = ("_burst", "_clock", "_lock", "_rate", "_tokens")
+
+    def __init__(
+        self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Every caller starts with a whole burst."""
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()  # left, at
+        self._lock = threading.Lock()
+
+    def admits(self, caller: str) -> bool:
+        """Whether one more request of this caller is within the limit; it then counts."""
+        with self._lock:
+            now = self._clock()
+            left, at = self._tokens.pop(caller, (self._burst, now))
+            left = min(self._burst, left + max(0.0, now - at) * self._rate)
+            is_within = left >= 1
+            self._tokens[caller] = (left - is_within, now)
+            if len(self._tokens) > _MOST_CALLERS:
+                self._tokens.popitem(last=False)
+            return is_within

@@ -1,0 +1,98 @@
+"""All requests that the service takes: address, roles, members of the body, and the method of the
+desk that answers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from discreet.service._body import Member, MemberType
+from discreet.service._desk import Desk
+from discreet.service._tokens import Role
+
+ALL = frozenset(Role)
+ASKERS = frozenset({Role.OWNER, Role.ANALYST})
+OWNERS = frozenset({Role.OWNER})
+
+_LONGEST_SQL = 20_000
+_SQL = Member(MemberType.TEXT, is_required=True, longest=_LONGEST_SQL)
+_NUMBER = Member(MemberType.NUMBER)
+_PRICE = {
+    "sql": _SQL,
+    "epsilon": Member(MemberType.NUMBER, is_required=True),
+    "confidence": _NUMBER,
+}
+_NOISY = {
+    **_PRICE,
+    "delta": _NUMBER,
+    "noise": Member(MemberType.TEXT, choices=("laplace", "gaussian")),
+}
+_REQUEST = {"request": Member(MemberType.TEXT, is_required=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One kind of request. ``answer`` gets the desk, the caller, the places of the address and, if
+    there are members, the body. A paid one leaves at a deadline of the grid."""
+
+    method: str
+    path: str
+    roles: frozenset[Role]
+    answer: Callable[..., Any]  # Any: JSON, or its bytes
+    members: Mapping[str, Member] = field(default_factory=dict)
+    is_paid: bool = False
+
+    @property
+    def summary(self) -> str:
+        """The first sentence about it, for the description."""
+        return " ".join((self.answer.__doc__ or "").split())
+
+
+_TABLE = "/v1/tables/{table}"
+
+ROUTES = (
+    Route("GET", "/v1/tables", ALL, Desk.tables),
+    Route("GET", _TABLE, ALL, Desk.table),
+    Route("POST", f"{_TABLE}/ask", ASKERS, Desk.ask, {**_NOISY, **_REQUEST}, is_paid=True),
+    Route(
+        "POST", f"{_TABLE}/diagnose", ASKERS, Desk.diagnose, {**_PRICE, **_REQUEST}, is_paid=True
+    ),
+    Route("POST", f"{_TABLE}/forecast", ASKERS, Desk.forecast, _NOISY),
+    Route("POST", f"{_TABLE}/explain", ASKERS, Desk.explain, _NOISY),
+    Route("GET", f"{_TABLE}/budget", ALL, Desk.budget),
+    Route("GET", f"{_TABLE}/history", ALL, Desk.history),
+    Route("GET", "/v1/receipts/{request}", ASKERS, Desk.receipt),
+    Route("GET", "/v1/status", OWNERS, Desk.status),
+    Route("GET", "/v1/tokens", OWNERS, Desk.listed_tokens),
+    Route(
+        "POST",
+        "/v1/tokens",
+        OWNERS,
+        Desk.issue,
+        {
+            "name": Member(MemberType.TEXT, is_required=True),
+            "role": Member(
+                MemberType.TEXT, is_required=True, choices=tuple(role.value for role in Role)
+            ),
+            "days": Member(MemberType.WHOLE, is_required=True),
+        },
+    ),
+    Route("DELETE", "/v1/tokens/{token}", OWNERS, Desk.revoke_token),
+    Route(
+        "PUT",
+        f"{_TABLE}/shares/{{share}}",
+        OWNERS,
+        Desk.grant,
+        {"epsilon": Member(MemberType.NUMBER, is_required=True), "delta": _NUMBER},
+    ),
+    Route("DELETE", f"{_TABLE}/shares/{{share}}", OWNERS, Desk.revoke_share),
+    Route(
+        "POST",
+        f"{_TABLE}/unlock",
+        OWNERS,
+        Desk.unlock,
+        {
+            "reason": Member(MemberType.TEXT, is_required=True, longest=2000),
+            "allow_repeat": Member(MemberType.FACT),
+        },
+    ),
+)

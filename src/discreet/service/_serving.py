@@ -1,0 +1,122 @@
+"""Listens: the application under Uvicorn, with TLS or on this machine only."""
+
+import ipaddress
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from discreet import _checks
+from discreet.errors import InvalidArgument, Refused
+from discreet.service._desk import Desk, DeskSettings
+from discreet.service._tokens import Role
+
+_OWNER_DAYS = 365
+_MOST_CONNECTIONS = 200
+_IDLE_SECONDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the service listens. Port 0 takes a free one. With a certificate and its key, as files
+    of PEM, it speaks TLS; without them it listens on this machine only."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    certificate: Path | None = None
+    key: Path | None = None
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether it speaks TLS."""
+        return self.certificate is not None
+
+    def check(self) -> None:
+        """Refuse tokens over a network without TLS."""
+        if (self.certificate is None) != (self.key is None):
+            raise InvalidArgument("give both a certificate and its key, or none of them")
+        try:
+            is_here = ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            raise InvalidArgument(
+                f"host = {_checks.quoted(self.host)}: give an address, such as 127.0.0.1"
+            ) from None
+        if not (is_here or self.has_tls):
+            raise InvalidArgument(
+                f"host = {self.host}: tokens would cross the network in plain text; give a "
+                "certificate and its key, or listen on 127.0.0.1 behind a proxy with TLS"
+            )
+        if _checks.count(port=self.port) > 65_535:
+            raise InvalidArgument(f"port = {self.port}: give 0 to 65535")
+
+
+def serve(
+    file: Path,
+    place: Place,
+    *,
+    workers: int = 2,
+    is_new_token_wanted: bool = False,
+    on_token: Callable[[str], object],
+    on_ready: Callable[[str], object],
+) -> None:
+    """Answer requests about the tables of a declaration, until the process is asked to stop.
+
+    ``on_token`` gets an owner's token, if there is no valid one yet or a new one is wanted, and
+    ``on_ready`` the address before the first request. Raises `InvalidArgument` for an address that
+    can't be used, and the errors of declarations and ledgers.
+    """
+    place.check()
+    if not 1 <= _checks.count(workers=workers) <= 64:
+        raise InvalidArgument(f"workers = {workers}: give 1 to 64")
+    try:
+        import uvicorn
+
+        from discreet.service._app import Application
+        from discreet.service._observing import log_to, written
+    except ModuleNotFoundError as missing:
+        raise Refused(
+            f"the service needs {missing.name}: pip install 'discreet[service]'"
+        ) from None
+
+    settings = DeskSettings(file, workers)
+    with _bound(place) as listening:
+        log_to(settings.log)
+        desk = Desk(settings)
+        try:
+            if is_new_token_wanted or not desk.tokens.has_valid(Role.OWNER):
+                on_token(desk.tokens.issue("owner", Role.OWNER, days=_OWNER_DAYS))
+            for barrier in desk.barriers:
+                written.info("barrier", name=barrier.name, up=barrier.is_up, note=barrier.note)
+            config = uvicorn.Config(
+                Application(desk).build(),
+                log_config=None,
+                access_log=False,
+                lifespan="off",
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=_MOST_CONNECTIONS,
+                timeout_keep_alive=_IDLE_SECONDS,
+                timeout_graceful_shutdown=int(settings.seconds),
+                ssl_certfile=place.certificate,
+                ssl_keyfile=place.key,
+            )
+            scheme = "https" if place.has_tls else "http"
+            on_ready(f"{scheme}://{place.host}:{listening.getsockname()[1]}/")
+            uvicorn.Server(config).run(sockets=[listening])
+        finally:
+            desk.close()
+
+
+def _bound(place: Place) -> socket.socket:
+    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+    listening = socket.socket(family)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((place.host, place.port))
+    except OSError as taken:
+        listening.close()
+        raise InvalidArgument(
+            f"port = {place.port} at {place.host}: {taken.strerror}; give another one"
+        ) from None
+    listening.listen()
+    return listening

@@ -1,0 +1,362 @@
+"""A running service, over HTTP: tokens, shares, request ids, the ceiling, and silence."""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from discreet import errors
+from discreet.ledger import Kind, check_receipt
+from discreet.service import connect
+from discreet.service._pace import GRID, SIZE
+from discreet.service._routes import ROUTES, Route
+from tests.service import kit
+from tests.service.kit import Reply, Served
+
+CANARY = "canary_7391"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with kit.service(tmp_path_factory.mktemp("service")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def ana(served: Served) -> str:
+    return served.token("ana", share=5)
+
+
+@pytest.fixture(scope="module")
+def viewer(served: Served) -> str:
+    return served.token("vic", "viewer")
+
+
+# tokens and roles
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_no_request_is_answered_without_a_token(served: Served, route: Route) -> None:
+    method, place = route.method, re.sub(r"{\w+}", "wages", route.path)
+    bad = [
+        {"Authorization": ""},
+        {"Authorization": served.owner},
+        {"Authorization": f"Basic {served.owner}"},
+        {"Authorization": f"Bearer {served.owner}x"},
+        {"Authorization": f"Bearer {served.owner[:-1]}"},
+        {"Authorization": f"Bearer {'x' * 60_000}"},
+        {"Authorization": "Bearer é", "X-Token": served.owner, "Cookie": served.owner},
+    ]
+    for headers in bad[-1:] if method != "GET" else bad:
+        found = served.send(method, f"{place}?token={served.owner}", headers=headers)
+        assert found.status in (400, 401), headers  # 400: a header that the server itself refuses
+        if found.status == 401:
+            assert found.error == "unauthorized"
+
+
+@pytest.mark.parametrize("role", ["analyst", "viewer"])
+def test_a_role_may_do_what_is_listed_and_no_more(served: Served, role: str) -> None:
+    token = served.token(f"some {role}", role)
+    for route in ROUTES:
+        path = re.sub(r"{\w+}", "wages", route.path)
+        found = served.send(route.method, path, token=token)
+        may = role in {one.value for one in route.roles}
+        assert (found.status != 403 or found.error != "forbidden") == may, route
+
+
+def test_a_revoked_token_is_refused_at_once(served: Served) -> None:
+    token = served.token("ben")
+    assert served.send("GET", "/v1/tables", token=token).status == 200
+    listed = served.send("GET", "/v1/tokens").json["tokens"]
+    (id_,) = [one["id"] for one in listed if one["name"] == "ben"]
+    assert served.send("DELETE", f"/v1/tokens/{id_}").status == 200
+    assert served.send("GET", "/v1/tables", token=token).status == 401
+
+
+def test_the_one_who_asks_is_the_tokens(served: Served, ana: str) -> None:
+    """No member, header or query string of a request names him."""
+    body = {"sql": kit.BY_YEAR, "epsilon": 0.01, "request": "by", "by": "owner"}
+    assert served.send("POST", "/v1/tables/wages/ask", body, token=ana).error == "bad_body"
+    assert served.ask("by", token=ana).json["by"] == "ana"
+    entry = next(e for e in served.ledger.history() if e.request == "by")
+    assert (entry.by, entry.share) == ("ana", "ana")
+
+
+# shares and the ceiling
+
+
+def test_an_analyst_without_a_share_gets_nothing(served: Served) -> None:
+    found = served.ask("1", token=served.token("cid"))
+    assert (found.status, found.error) == (403, "no_share")
+
+
+def test_a_share_bounds_its_analyst(served: Served) -> None:
+    token = served.token("dan", share=0.05)
+    statuses = [served.ask(f"{n}", token=token, epsilon=0.02).status for n in range(3)]
+    assert statuses == [200, 200, 402]
+    assert served.ask("s", token=token, epsilon=0.01).status == 200  # a refusal took nothing
+    found = served.send("GET", "/v1/tables/wages/budget", token=token).json
+    assert [one["share"] for one in found["shares"]] == ["dan"]
+    assert 0.05 <= found["shares"][0]["spent"] < 0.0500001
+
+
+# request ids
+
+
+def test_a_repeated_request_has_the_same_bytes_and_is_free(served: Served, ana: str) -> None:
+    first = served.ask("again", token=ana)
+    charges = served.ledger.spent().charges
+    for _ in range(2):
+        assert served.ask("again", token=ana, epsilon=0.010).body == first.body
+    assert served.ledger.spent().charges == charges
+    other = served.ask("again", token=ana, epsilon=0.02)
+    assert (other.status, other.error) == (409, "request_reused")
+    assert served.ask("again", token=ana).body == first.body
+
+
+def test_ids_of_two_analysts_are_two_draws(served: Served, ana: str) -> None:
+    eve = served.token("eve", share=1)
+    both = [served.ask("mine", token=token, epsilon=0.01) for token in (ana, eve)]
+    assert both[0].json["rows"] != both[1].json["rows"]  # equal by chance: below 1e-9
+    assert served.send("GET", "/v1/receipts/mine", token=eve).json["by"] == "eve"
+    assert served.send("GET", "/v1/receipts/again", token=eve).status == 404
+
+
+def test_a_race_of_one_id_is_one_charge(served: Served, ana: str) -> None:
+    charges = served.ledger.spent().charges
+    with ThreadPoolExecutor(8) as threads:
+        replies = list(threads.map(lambda _: served.ask("race", token=ana), range(8)))
+    assert {reply.status for reply in replies} == {200}
+    assert len({reply.body for reply in replies}) == 1
+    assert served.ledger.spent().charges == charges + 1
+
+
+def test_a_refused_question_leaves_its_id_free(served: Served, ana: str) -> None:
+    assert served.ask("free", token=ana, sql="SELECT wage FROM wages").status == 422
+    assert served.ask("free", token=ana).status == 200
+
+
+def test_the_receipt_of_an_answer_is_the_ledgers(served: Served, ana: str) -> None:
+    served.ask("receipt", token=ana)
+    found = served.send("GET", "/v1/receipts/receipt", token=ana).json
+    checked = check_receipt(json.dumps(found, indent=2), served.ledger)
+    assert checked.facts["by"] == "ana"
+
+
+# times and sizes
+
+
+def test_paid_answers_leave_at_deadlines_and_have_sizes_of_the_grid(
+    served: Served, ana: str
+) -> None:
+    sizes, late = set(), []
+    for number, sql in enumerate([kit.BY_YEAR, "SELECT COUNT(*) AS n FROM wages", "SELECT wage"]):
+        start = time.monotonic()
+        found = served.ask(f"time {number}", token=ana, sql=sql)
+        passed = time.monotonic() - start
+        due = GRID
+        while due * 2 < passed:
+            due *= 2
+        late.append(passed - due)
+        sizes.add(len(found.body) % SIZE)
+        assert found.headers["cache-control"] == "no-store"
+    assert sizes == {0}
+    assert all(one >= 0 for one in late)
+
+
+# hostile requests
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status"),
+    [
+        (b"\x1f\x8b" + b"\x00" * 1000, {"Content-Encoding": "gzip"}, 415),
+        (b"{}", {"Content-Type": "text/plain"}, 415),
+        (b'{"sql": "x", "sql": "y", "epsilon": 1, "request": "h"}', {}, 400),
+        (b'{"sql": "x", "epsilon": 1e999999999, "request": "h"}', {}, 400),
+        (b'{"sql": "x", "epsilon": ' + b"9" * 50_000 + b', "request": "h"}', {}, 400),
+        (b'{"sql": "x\\ud800", "epsilon": 1, "request": "h"}', {}, 400),
+        (b"[" * 60_000, {}, 400),
+        (b" " * 70_000, {}, 413),
+        (b'{"sql": "' + b"(" * 19_000 + b'", "epsilon": 1, "request": "h"}', {}, 422),
+        (b'{"sql": "SELECT 1; DROP TABLE wages", "epsilon": 1, "request": "h"}', {}, 422),
+        (b'{"sql": "SELECT COUNT(*) FROM wages", "epsilon": -1, "request": "h"}', {}, 400),
+        (b'{"sql": "SELECT COUNT(*) FROM wages", "epsilon": 1e-300, "request": "h"}', {}, 400),
+    ],
+)
+def test_a_hostile_body_gets_a_short_problem(
+    served: Served, body: bytes, headers: dict[str, str], status: int
+) -> None:
+    charges = served.ledger.spent().charges
+    start = time.monotonic()
+    found = served.send("POST", "/v1/tables/wages/ask", body, headers=headers)
+    assert found.status == status, found.body.strip()
+    assert len(found.json["message"]) < 600
+    assert time.monotonic() - start < 20
+    assert served.ledger.spent().charges == charges
+
+
+def test_paths_and_names_of_others_are_not_found(served: Served) -> None:
+    for path in ("/v1/tables/%2e%2e%2fwages", "/v1/tables/nothing/budget", "/v1/../etc", "/docs"):
+        assert served.send("GET", path).status == 404
+    assert served.send("PATCH", "/v1/tables").status == 405
+
+
+def test_a_slow_or_endless_body_ends(served: Served) -> None:
+    """A chunked body without an end is cut off at its size."""
+    head = (
+        f"POST /v1/tables/wages/ask HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {served.owner}\r\n"
+        "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", served.port), timeout=30) as connection:
+        connection.sendall(head.encode())
+        for _ in range(20):
+            connection.sendall(b"1000\r\n" + b" " * 4096 + b"\r\n")
+        assert b" 413 " in connection.recv(4096).partition(b"\r\n")[0]
+
+
+# silence
+
+
+def test_a_canary_stands_in_no_log_metric_or_problem(served: Served, ana: str) -> None:
+    sql = f"SELECT COUNT(*) AS {CANARY} FROM wages WHERE wage > 7.3912"
+    assert served.ask(CANARY, token=ana, sql=sql).status == 200
+    refused = served.ask(CANARY, token=ana, sql=sql, epsilon=0.02)
+    served.send("GET", f"/v1/{CANARY}?{CANARY}={CANARY}", token=ana)
+    shown = [
+        refused.body,
+        served.send("GET", "/metrics").body,
+        served.send("GET", "/healthz").body,
+        (served.folder / "stderr").read_bytes(),
+        (served.folder / "discreet.owner.log").read_bytes(),
+    ]
+    assert [text for text in shown if CANARY.encode() in text or b"7.3912" in text] == []
+    everything = [path.read_bytes() for path in served.folder.iterdir()]
+    for secret in (served.owner, ana):
+        assert not any(secret[26:].encode() in text for text in everything)
+    assert b"POST /v1/tables/{table}/ask" in shown[1]
+
+
+def test_an_analyst_sees_his_own_entries_only(served: Served, ana: str, viewer: str) -> None:
+    path = "/v1/tables/wages/history"
+    own = served.send("GET", path, token=ana).json["entries"]
+    assert own
+    assert {one["by"] for one in own} <= {"ana", None}
+    every = served.send("GET", path, token=viewer).json["entries"]
+    assert len(every) > len(own)
+
+
+# the client
+
+
+def test_a_client_asks_like_a_table_here(served: Served, ana: str) -> None:
+    tables = connect(served.url, ana)
+    assert list(tables) == ["wages"]
+    assert ana not in repr(tables["wages"])
+    question = tables["wages"].question(kit.BY_YEAR)
+    predicted = question.forecast(epsilon=0.01)
+    answer = question.release(epsilon=0.01, request="client")
+    assert predicted.privacy_loss == answer.privacy_loss
+    assert predicted.lines
+    assert question.explain(epsilon=0.01)
+    assert question.release(epsilon=0.01, request="client") == answer
+    assert [row["year"] for row in answer.rows()] == [1980, 1981, 1982]
+    assert check_receipt(answer.receipt, served.ledger).privacy_loss == answer.privacy_loss
+    assert tables["wages"].budget()["charges"] == served.ledger.spent().charges
+    assert tables["wages"].history()[-1]["kind"] == "answer"
+    with pytest.raises(errors.QueryRefused):
+        tables["wages"].sql("SELECT wage FROM wages", epsilon=0.1)
+    with pytest.raises(errors.BudgetExceeded):
+        tables["wages"].sql(kit.BY_YEAR, epsilon=100)
+    with pytest.raises(errors.RequestReused):
+        question.release(epsilon=0.02, request="client")
+
+
+@pytest.mark.parametrize("url", ["http://example.org/", "ftp://127.0.0.1", "http://a:b@localhost"])
+def test_a_client_sends_no_token_in_plain_text(url: str) -> None:
+    with pytest.raises(errors.InvalidArgument):
+        connect(url, "token")
+
+
+# the last one, since it locks the table
+
+
+def test_a_killed_worker_locks_the_table_and_says_nothing(served: Served, ana: str) -> None:
+    """The kill falls before or after the charge; a table is locked only after one."""
+    workers = set(children_of(served.process.pid))
+    with ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(served.ask, "killed", token=ana)
+        before = len(served.ledger.history())
+        while not asked.done() and len(served.ledger.history()) == before:
+            time.sleep(0.001)
+        for worker in workers:
+            kill(worker)
+        found: Reply = asked.result()
+    state = served.send("GET", "/v1/status").json["locked"]
+    if found.status == 500:
+        assert found.error == "computation_failed"
+        assert state == ["wages"]
+        assert served.ask("next", token=ana).status == 423
+        body = {"reason": "a test killed the worker"}
+        assert served.send("POST", "/v1/tables/wages/unlock", body).status == 200
+    else:  # the answer was stored before the kill
+        assert found.status in (200, 503)
+        assert state == []
+    kinds = [entry.kind for entry in served.ledger.history()]
+    assert Kind.CHARGE in kinds
+    served.ledger.verify()
+
+
+def children_of(process: int) -> list[int]:
+    children = Path(f"/proc/{process}/task").glob("*/children")
+    return [int(child) for one in children for child in one.read_text().split()]
+
+
+def kill(process: int) -> None:
+    os.kill(process, signal.SIGKILL)
+
+
+# apart: a service of its own
+
+
+@pytest.mark.long
+def test_the_ceiling_is_exact_under_32_threads(tmp_path: Path) -> None:
+    """40 questions of 1 race for a budget of 20, by two analysts whose shares add up to 30."""
+    with kit.service(tmp_path) as running:
+        tokens = [running.token(name, share=15) for name in ("ana", "ben")]
+
+        def ask(number: int) -> Reply:
+            return running.ask(f"{number}", token=tokens[number % 2], epsilon=1)
+
+        with ThreadPoolExecutor(32) as threads:
+            replies = list(threads.map(ask, range(40)))
+        statuses = [reply.status for reply in replies]
+        again = [running.ask(f"{n}", token=tokens[n % 2], epsilon=1) for n in range(40)]
+        assert statuses.count(200) == 20 == running.ledger.spent().charges
+        assert set(statuses) == {200, 402}
+        for first, repeated in zip(replies, again, strict=True):
+            assert first.status == repeated.status
+            if first.status == 200:
+                assert hashlib.sha256(first.body).digest() == hashlib.sha256(repeated.body).digest()
+        assert running.ledger.spent().reached == 20
+
+
+@pytest.mark.long
+def test_answers_survive_a_kill_of_the_service(tmp_path: Path) -> None:
+    with kit.service(tmp_path) as running:
+        token = running.token("ana", share=5)
+        first = running.ask("1", token=token)
+        running.process.kill()
+        running.process.wait()
+    command = "--new-token"
+    with kit.service(tmp_path, command) as running:
+        assert running.ask("1", token=token).body == first.body
+        assert running.ledger.spent().charges == 1
