@@ -31,18 +31,21 @@ year = { type = "integer", keys = [1980, 1981, 1982] }
 in_union = { type = "boolean" }
 wage = { type = "number", lower = 0, upper = 60 }
 """
+# the same without one person
+NEIGHBOUR = TEXT.replace("wages", "fewer")
 BY_YEAR = "SELECT year, COUNT(*) AS n, AVG(wage) AS pay FROM wages GROUP BY year"
 
 
 def declare(folder: Path) -> Path:
     """A declaration's file, with rows beside it."""
     wages(folder / "wages.parquet")
+    wages(folder / "fewer.parquet", people=59)
     file = folder / "discreet.toml"
-    file.write_text(TEXT, encoding="utf-8")
+    file.write_text(TEXT + NEIGHBOUR, encoding="utf-8")
     return file
 
 
-def job(**facts: Any) -> WorkOrder:  # Any: fields of a job
+def order(**facts: Any) -> WorkOrder:  # Any: its fields
     usual = {
         "task": Task.ASK,
         "table": "wages",

@@ -6,12 +6,18 @@ import os
 import re
 import signal
 import socket
+import ssl
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from discreet import errors
 from discreet.ledger import Kind, check_receipt
@@ -172,6 +178,25 @@ def test_paid_answers_leave_at_deadlines_and_have_sizes_of_the_grid(
     assert all(one >= 0 for one in late)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT year, COUNT(*) AS n, AVG(wage) AS pay FROM {} GROUP BY year",
+        "SELECT COUNT(*) AS n FROM {} WHERE wage > 1000",  # no row
+        "SELECT SUM(wage / (wage - wage)) AS s FROM {}",
+        "SELECT MEDIAN(wage) AS m FROM {} GROUP BY job",
+    ],
+)
+def test_neighbours_get_equal_status_headers_and_size(served: Served, sql: str) -> None:
+    seen = []
+    for table in ("wages", "fewer"):
+        body = {"sql": sql.format(table), "epsilon": 0.01, "request": f"{table} {sql}"}
+        found = served.send("POST", f"/v1/tables/{table}/ask", body)
+        headers = {name: text for name, text in found.headers.items() if name != "date"}
+        seen.append((found.status, headers, len(found.body)))
+    assert seen[0] == seen[1]
+
+
 # hostile requests
 
 
@@ -259,7 +284,7 @@ def test_an_analyst_sees_his_own_entries_only(served: Served, ana: str, viewer: 
 
 def test_a_client_asks_like_a_table_here(served: Served, ana: str) -> None:
     tables = connect(served.url, ana)
-    assert list(tables) == ["wages"]
+    assert list(tables) == ["wages", "fewer"]
     assert ana not in repr(tables["wages"])
     question = tables["wages"].question(kit.BY_YEAR)
     predicted = question.forecast(epsilon=0.01)
@@ -347,6 +372,63 @@ def test_the_ceiling_is_exact_under_32_threads(tmp_path: Path) -> None:
             if first.status == 200:
                 assert hashlib.sha256(first.body).digest() == hashlib.sha256(repeated.body).digest()
         assert running.ledger.spent().reached == 20
+
+
+@pytest.mark.long
+def test_a_slow_body_ends_after_ten_seconds(tmp_path: Path) -> None:
+    with kit.service(tmp_path) as running:
+        head = (
+            "POST /v1/tables/wages/ask HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
+            f"Authorization: Bearer {running.owner}\r\nContent-Type: application/json\r\n\r\n"
+        )
+        with socket.create_connection(("127.0.0.1", running.port), timeout=60) as connection:
+            connection.sendall(head.encode())
+            for _ in range(5):
+                connection.sendall(b" ")
+                time.sleep(1)
+            assert b" 408 " in connection.recv(4096).partition(b"\r\n")[0]
+
+
+@pytest.mark.long
+def test_it_speaks_tls_with_a_certificate(tmp_path: Path) -> None:
+    certificate, key = certified(tmp_path)
+    options = ("--tls-certificate", str(certificate), "--tls-key", str(key))
+    with kit.service(tmp_path, *options) as running:
+        context = ssl.create_default_context(cafile=str(certificate))
+        plain = socket.create_connection(("127.0.0.1", running.port), timeout=30)
+        with plain, context.wrap_socket(plain, server_hostname="localhost") as connection:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert b" 200 " in connection.recv(4096)
+        with pytest.raises(OSError, match=r"."):
+            running.send("GET", "/healthz")
+
+
+def certified(folder: Path) -> tuple[Path, Path]:
+    """A certificate for localhost, signed by itself, and its key."""
+    own = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(own.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(own, hashes.SHA256())
+    )
+    certificate, key = folder / "cert.pem", folder / "key.pem"
+    certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    key.write_bytes(
+        own.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return certificate, key
 
 
 @pytest.mark.long

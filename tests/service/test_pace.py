@@ -1,0 +1,37 @@
+"""Deadlines, sizes and rates are those of public numbers."""
+
+from hypothesis import given
+from hypothesis import strategies as some
+
+from discreet.service._pace import GRID, SIZE, RateLimit, deadline, padded
+
+
+@given(some.floats(0, 1000))
+def test_a_deadline_is_the_first_of_the_grid(seconds: float) -> None:
+    due = deadline(seconds)
+    assert due >= seconds
+    assert due == GRID or due / 2 < seconds
+    steps = due / GRID
+    assert int(steps) == steps
+    assert int(steps) & (int(steps) - 1) == 0
+
+
+@given(some.binary(max_size=2 * SIZE))
+def test_a_size_is_a_multiple_and_the_text_stays(answer: bytes) -> None:
+    full = padded(answer)
+    assert len(full) % SIZE == 0
+    assert full.startswith(answer)
+    assert full[len(answer) :].strip() == b""
+
+
+def test_a_caller_gets_a_burst_and_then_the_rate() -> None:
+    now = [0.0]
+    limit = RateLimit(rate=2, burst=5, clock=lambda: now[0])
+    assert [limit.admits("ana") for _ in range(7)] == [True] * 5 + [False] * 2
+    assert limit.admits("ben")  # each has his own
+    now[0] += 1
+    assert [limit.admits("ana") for _ in range(3)] == [True, True, False]
+    now[0] -= 100  # a clock that goes back gives nothing
+    assert not limit.admits("ana")
+    now[0] += 1e6
+    assert [limit.admits("ana") for _ in range(7)] == [True] * 5 + [False] * 2
