@@ -71,6 +71,7 @@ def test_numbers_are_the_written_decimals() -> None:
         b'{"sql": "canary", "epsilon": 1e-999999999999999999999999999}',
         b'{"sql": "canary", "epsilon": 0.' + b"1" * 60_000 + b"}",
         b'{"sql": "canary", "epsilon": ' + b"9" * 60_000 + b"}",
+        b'{"sql": "canary", "epsilon": 0.' + b"1" * 27 + b"}",
         b'{"sql": "canary", "days": 1.0}',
         b'{"sql": "canary", "days": false}',
         b'{"sql": "canary", "allow": 1}',

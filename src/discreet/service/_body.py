@@ -16,7 +16,8 @@ from discreet.service._problems import BAD_BODY, TOO_LARGE, UNSUPPORTED, Problem
 
 LARGEST = 1 << 16  # bytes
 _DEEPEST = 4
-_LONGEST_NUMBER = 40  # characters
+_LONGEST_NUMBER = 28  # characters: decimals of this length are never rounded
+_LONGEST_WHOLE = 18
 _LARGEST_EXPONENT = 300
 # never goes back, and so takes linear time for a text without an end, too
 _TEXTS = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
@@ -114,7 +115,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _whole(text: str) -> int:
-    if len(text) > _LONGEST_NUMBER // 2:
+    if len(text) > _LONGEST_WHOLE:
         raise ValueError("too long")
     return int(text)
 

@@ -7,6 +7,8 @@ questions, names of analysts and values never stand in it.
 import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import structlog
@@ -23,11 +25,16 @@ written = structlog.wrap_logger(
 owners_log = logging.getLogger("discreet.owner")
 
 
-def log_to(path: Path) -> logging.Handler:
+@contextmanager
+def logged_to(path: Path) -> Iterator[None]:
     """Send the owner's log to this file, which only its owner can read."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
     handler = logging.FileHandler(path, encoding="utf-8")
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     owners_log.addHandler(handler)
     owners_log.propagate = False
-    return handler
+    try:
+        yield
+    finally:
+        owners_log.removeHandler(handler)
+        handler.close()

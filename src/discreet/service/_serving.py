@@ -10,6 +10,7 @@ from discreet import _checks
 from discreet.errors import InvalidArgument, Refused
 from discreet.service._desk import Desk, DeskSettings
 from discreet.service._tokens import Role
+from discreet.service._workers import WorkerLost
 
 _OWNER_DAYS = 365
 _MOST_CONNECTIONS = 200
@@ -72,16 +73,18 @@ def serve(
         import uvicorn
 
         from discreet.service._app import Application
-        from discreet.service._observing import log_to, written
+        from discreet.service._observing import logged_to, written
     except ModuleNotFoundError as missing:
         raise Refused(
             f"the service needs {missing.name}: pip install 'discreet[service]'"
         ) from None
 
     settings = DeskSettings(file, workers)
-    with _bound(place) as listening:
-        log_to(settings.log)
-        desk = Desk(settings)
+    with _bound(place) as listening, logged_to(settings.log):
+        try:
+            desk = Desk(settings)
+        except WorkerLost:
+            raise Refused(f"the workers did not start: {settings.log} says why") from None
         try:
             if is_new_token_wanted or not desk.tokens.has_valid(Role.OWNER):
                 on_token(desk.tokens.issue("owner", Role.OWNER, days=_OWNER_DAYS))

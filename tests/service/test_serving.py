@@ -1,0 +1,68 @@
+"""A service listens only where tokens are safe, and starts only if it can answer."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from discreet.errors import DeclarationError, DiscreetError, InvalidArgument, Refused
+from discreet.service import Place, serve
+from tests.service import kit
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        Place("0.0.0.0"),  # which is refused
+        Place("::"),
+        Place("192.0.2.1"),
+        Place("example.org"),
+        Place(""),
+        Place(port=65_536),
+        Place(certificate=Path("cert.pem")),
+        Place(key=Path("key.pem")),
+    ],
+)
+def test_a_place_where_tokens_could_be_read_is_refused(place: Place) -> None:
+    with pytest.raises(InvalidArgument):
+        place.check()
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        Place(),
+        Place("::1"),
+        Place("127.0.0.9", 0),
+        Place("0.0.0.0", certificate=Path("a"), key=Path("b")),  # by TLS
+    ],
+)
+def test_this_machine_and_tls_are_fine(place: Place) -> None:
+    place.check()
+
+
+def refused(file: Path, kind: type[DiscreetError], place: Place | None = None) -> str:
+    shown: list[str] = []
+    with pytest.raises(kind) as caught:
+        serve(file, place or Place(port=0), on_token=shown.append, on_ready=shown.append)
+    assert shown == []
+    return str(caught.value)
+
+
+def test_nothing_starts_without_a_declaration(tmp_path: Path) -> None:
+    refused(tmp_path / "discreet.toml", DeclarationError)
+    (tmp_path / "discreet.toml").write_text("")
+    refused(tmp_path / "discreet.toml", DeclarationError)
+
+
+def test_nothing_starts_at_a_port_in_use(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = Place(port=taken.getsockname()[1])
+        assert "port" in refused(kit.declare(tmp_path), InvalidArgument, place)
+
+
+def test_a_table_whose_rows_no_worker_reaches_is_refused(tmp_path: Path) -> None:
+    file = kit.declare(tmp_path)
+    address = "postgresql://reader@localhost/x?table=a.b"
+    file.write_text(file.read_text().replace("wages.parquet", address))
+    assert "network" in refused(file, Refused)
