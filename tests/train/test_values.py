@@ -84,6 +84,53 @@ def test_values_of_constants_and_weights_are_read(name: str) -> None:
     clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)
 
 
+NUMBERS: dict[str, Callable[[Any, Tensor], Any]] = {  # Any: 0 or 1, and what Python learns of it
+    "size": lambda flag, _: torch.zeros(1, 7).size(flag),
+    "size by name": lambda flag, _: torch.zeros(1, 7).size(dim=flag),
+    "size of data": lambda flag, x: x.size(flag),
+    "stride": lambda flag, _: torch.zeros(1, 7).stride(flag),
+    "zeros": lambda flag, _: torch.zeros(1 + 6 * flag).numel(),
+    "a device": lambda flag, _: torch.device("cuda", flag).index,
+    "pad": lambda flag, _: torch.nn.functional.pad(torch.zeros(2), (0, flag)).shape,
+    "split": lambda flag, _: len(torch.split(torch.zeros(4), 1 + flag)),
+    "tensor_split": lambda flag, _: len(torch.zeros(4).tensor_split(1 + flag)),
+    "one_hot": lambda flag, x: torch.nn.functional.one_hot((x[:, 0] * 0).long(), 1 + flag).shape,
+    "expand": lambda flag, _: torch.zeros(1).expand(1 + flag).shape,
+    "repeat": lambda flag, _: torch.zeros(1).repeat(1 + flag).shape,
+    "unsqueeze": lambda flag, _: torch.zeros(7).unsqueeze(flag).shape,
+    "transpose": lambda flag, _: torch.zeros(1, 7).transpose(0, flag).shape,
+    "narrow": lambda flag, _: torch.zeros(7).narrow(0, 0, 1 + flag).shape,
+    "arange": lambda flag, _: torch.arange(1 + flag).numel(),
+    "linspace": lambda flag, _: torch.linspace(0, 1, 1 + flag).numel(),
+    "a slice": lambda flag, _: torch.zeros(7)[: 1 + flag].shape,
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_no_value_of_data_is_turned_into_a_number(name: str) -> None:
+    """PyTorch takes a tensor for a size or a dimension, and Python reads the result's shape."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        NUMBERS[name]((x.detach() > 1e6).any().long(), x)
+        return summed(m.layer(x))
+
+    model = Layers(use).double()
+    model(of(5, WIDTH))
+    with pytest.raises(Refused):
+        check(model, model, of(5, WIDTH))
+
+
+def test_a_constant_is_turned_into_a_number() -> None:
+    def use(m: Layers, x: Tensor) -> Tensor:
+        for name, told in NUMBERS.items():
+            if name not in {"one_hot", "size of data"}:
+                told(torch.tensor(1), x)
+        return summed(m.layer(x))
+
+    model = Layers(use).double()
+    check(model, model, of(5, WIDTH))
+
+
 def test_the_refusal_says_what_to_do() -> None:
     model = Layers(lambda m, x: summed(m.layer(x)) * (2 if (x > 9).any() else 1))
     with pytest.raises(Refused, match=r"by bool\(\) or a condition.*torch\.where"):

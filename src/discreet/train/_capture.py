@@ -127,6 +127,7 @@ class Capture(TorchFunctionMode):
         self.pauses = False  # some part ran without a graph, as reentrant checkpoints do
         self.rules = rules
         self.tags = Tags(examples, batch, self.is_shared, self._shared.release)
+        self.calling: tuple[Any, Args] = (None, ())  # Any: the function that was intercepted last
         self.error: Refused | None = None  # of a call with data, which the losses may catch
         self.has_tossed = False  # random numbers decided a condition of Python's
         self.answers: list[bool] = []  # to such conditions, in place of their own
@@ -144,6 +145,7 @@ class Capture(TorchFunctionMode):
         kwargs: Keywords | None = None,
     ) -> Any:
         func, args, keywords = as_method(func, args, kwargs or {})
+        self.calling = func, args
         if func in _METADATA:
             self.pauses |= func is _SET_GRADIENTS and not args[0]
             return func(*args, **keywords)
@@ -154,7 +156,7 @@ class Capture(TorchFunctionMode):
         try:
             return self._followed(func, args, keywords, tensors)
         except Exception as error:
-            if tells_values(error) and self.error is None and any(map(self._has_values, tensors)):
+            if tells_values(error) and self.error is None and any(map(self.has_values, tensors)):
                 self.error = caught(func, error)
             raise
 
@@ -185,7 +187,7 @@ class Capture(TorchFunctionMode):
             self.follow(func, tensors, args, keywords, result)
             if self.replaying:
                 self._backward.refuse_mixed(func, tensors, result)
-        if not isinstance(result, Tensor) and any(map(self._has_values, tensors)):
+        if not isinstance(result, Tensor) and any(map(self.has_values, tensors)):
             refuse_numbers(func, result)
         # 3. changes in place concern all tensors of the same memory
         self._tagging.after(before, func, tensors, result)
@@ -196,7 +198,7 @@ class Capture(TorchFunctionMode):
         if self.error is not None:
             raise self.error
 
-    def _has_values(self, tensor: Tensor) -> bool:
+    def has_values(self, tensor: Tensor) -> bool:
         """Whether a tensor holds values of data, or random numbers."""
         return self.tags.are_values(tensor) or self.tags.draws.has(tensor)
 

@@ -1,6 +1,7 @@
 """Refuses what PyTorch computes from data without a call that `Capture` intercepts.
 
-Such are functions within ``torch._C.DisableTorchFunction``, and scripted modules. PyTorch's
+Such are functions within ``torch._C.DisableTorchFunction``, scripted modules, and tensors that
+PyTorch turns into numbers, as sizes, dimensions or indices of devices. PyTorch's
 dispatcher sees all of them, but asking it takes time for each function. So this happens where
 made-up or public examples are compared, and not in each step.
 """
@@ -8,6 +9,7 @@ made-up or public examples are compared, and not in each step.
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.overrides import _get_current_function_mode_stack
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -17,6 +19,7 @@ from discreet.train._arguments import Args, Keywords, tensors_in
 from discreet.train._capture import Capture
 from discreet.train._collated import Microbatch
 from discreet.train._unfollowed import refuse_hooked
+from discreet.train._values import READS
 
 
 def refuse_unintercepted(losses: Callable[[Microbatch], Tensor]) -> Callable[[Microbatch], Tensor]:
@@ -47,7 +50,21 @@ class _Dispatched(TorchDispatchMode):  # type: ignore[no-untyped-call]  # PyTorc
         keywords = kwargs or {}
         if _current() is self._capture:  # while it handles a call, it is no current mode
             self._refuse(func, tensors_in((args, keywords.values())))
+        elif func is _READ:
+            self._refuse_number(args[0])
         return func(*args, **keywords)
+
+    def _refuse_number(self, tensor: Tensor) -> None:
+        """Refuse a tensor of data that PyTorch turns into a number, such as a size or dimension."""
+        called, given = self._capture.calling
+        is_index = called in _INDEXED and not _is_in_slice(tensor, given[1])  # rules follow these
+        if not is_index and called not in READS and self._capture.has_values(tensor):
+            name = getattr(called, "__name__", "a function").strip("_")
+            raise Refused(
+                f"Python read values of data, by {name}, which takes a tensor as a number, such as a "
+                "size or a dimension: give a number that is the same for all data, such as a "
+                "maximal length, and mask"
+            )
 
     def _refuse(self, func: Any, tensors: list[Tensor]) -> None:  # Any: as above
         # what a custom function saves of its own results is detached; its owners stay unknown
@@ -65,7 +82,16 @@ class _Dispatched(TorchDispatchMode):  # type: ignore[no-untyped-call]  # PyTorc
             )
 
 
+_READ = torch.ops.aten._local_scalar_dense.default  # noqa: SLF001  has no other name
+_INDEXED = frozenset({Tensor.__getitem__, Tensor.__setitem__})
 _UNINITIALISED = frozenset({"empty", "empty_strided", "empty_like", "new_empty"})
+
+
+def _is_in_slice(tensor: Tensor, index: object) -> bool:
+    """Whether a tensor is an end or a step of a slice."""
+    if isinstance(index, slice):
+        return any(one is tensor for one in (index.start, index.stop, index.step))
+    return isinstance(index, tuple | list) and any(_is_in_slice(tensor, one) for one in index)
 
 
 def _current() -> Capture | None:

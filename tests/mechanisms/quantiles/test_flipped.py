@@ -32,7 +32,9 @@ GRID = Grid(0, PLACES - 1)
 # Its law
 
 
-@pytest.mark.parametrize("level", LEVELS[:2], ids=str)
+@pytest.mark.parametrize(
+    "level", [LEVELS[0], pytest.param(LEVELS[1], marks=pytest.mark.long)], ids=str
+)
 @pytest.mark.parametrize("table", [(2,), (0, 1, 1, 3, 3)], ids=str)
 @pytest.mark.parametrize("score", Score, ids=str)
 def test_the_tree_of_draws_has_the_law_of_permute_and_flip(
