@@ -212,7 +212,7 @@ def test_calls_of_python_give_the_same_query() -> None:
         lambda t: t.agg(x=(dp.sum("pay") / dp.count()).lower()),
         lambda t: t.agg(x=dp.count().cast("text")),
         lambda t: t.agg(x=dp.count().round(99)),
-        lambda t: t.agg(x=dp.sum("pay").coalesce("none")),  # type: ignore[arg-type]  # the point
+        lambda t: t.agg(x=dp.sum("pay").coalesce("none")),
         lambda t: t.agg(x=(dp.count() > 3).then("a", otherwise=1)),
         lambda t: t.agg(x=(dp.col("pay") > 3).then(dp.count())),
         lambda t: t.group_by("year").agg(x=dp.col("year")),

@@ -73,11 +73,7 @@ class ConditionExpression:
     def __invert__(self) -> "ConditionExpression":
         return ConditionExpression(Negation(self.condition))
 
-    def then(
-        self,
-        value: "ColumnExpression | UnnamedAggregate | PythonConstant",
-        otherwise: "ColumnExpression | UnnamedAggregate | PythonConstant | None" = None,
-    ) -> "ColumnExpression":
+    def then(self, value: "Operand", otherwise: "Operand | None" = None) -> "ColumnExpression":
         """This value where the condition is known to hold, and the other one, or NULL, elsewhere:
         CASE WHEN."""
         other = None if otherwise is None else _scalar(otherwise)
@@ -90,46 +86,37 @@ class ConditionExpression:
         return condition_text(self.condition)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ColumnExpression:
-    """A value of each row: a column, or a function or arithmetic of columns and constants.
+class ValueExpression:
+    """The operators and functions that columns and aggregates share.
 
-    Functions mean what they mean in SQL, and are NULL where they have no value.
-
-    >>> col("wage").round(1).greatest(0)
-    GREATEST(ROUND(wage, 1), 0)
+    They mean what they mean in SQL, and are NULL where they have no value.
     """
 
-    scalar: Scalar
+    __slots__ = ()
 
-    def __add__(self, other: "ColumnExpression | UnnamedAggregate | Number") -> "ColumnExpression":
+    def __add__(self, other: "Operand") -> "ColumnExpression":
         return _arithmetic(Operator.ADD, self, other)
 
     def __radd__(self, other: Number) -> "ColumnExpression":
         return _arithmetic(Operator.ADD, other, self)
 
-    def __sub__(self, other: "ColumnExpression | UnnamedAggregate | Number") -> "ColumnExpression":
+    def __sub__(self, other: "Operand") -> "ColumnExpression":
         return _arithmetic(Operator.SUBTRACT, self, other)
 
     def __rsub__(self, other: Number) -> "ColumnExpression":
         return _arithmetic(Operator.SUBTRACT, other, self)
 
-    def __mul__(self, other: "ColumnExpression | UnnamedAggregate | Number") -> "ColumnExpression":
+    def __mul__(self, other: "Operand") -> "ColumnExpression":
         return _arithmetic(Operator.MULTIPLY, self, other)
 
     def __rmul__(self, other: Number) -> "ColumnExpression":
         return _arithmetic(Operator.MULTIPLY, other, self)
 
-    def __truediv__(
-        self, other: "ColumnExpression | UnnamedAggregate | Number"
-    ) -> "ColumnExpression":
+    def __truediv__(self, other: "Operand") -> "ColumnExpression":
         return _arithmetic(Operator.DIVIDE, self, other)
 
     def __rtruediv__(self, other: Number) -> "ColumnExpression":
         return _arithmetic(Operator.DIVIDE, other, self)
-
-    def __mod__(self, size: Number) -> "ColumnExpression":
-        return self._call(ScalarFunction.MOD, size)
 
     def __pow__(self, power: Number) -> "ColumnExpression":
         return self.power(power)
@@ -140,47 +127,17 @@ class ColumnExpression:
     def __neg__(self) -> "ColumnExpression":
         return _arithmetic(Operator.SUBTRACT, 0, self)
 
-    def __eq__(self, other: object) -> ConditionExpression:  # type: ignore[override]  # a condition, not a fact
-        return _comparison(Relation.EQUAL, self, other)
-
-    def __ne__(self, other: object) -> ConditionExpression:  # type: ignore[override]  # a condition, not a fact
-        return _comparison(Relation.UNEQUAL, self, other)
-
-    def __lt__(
-        self, other: "ColumnExpression | UnnamedAggregate | PythonConstant"
-    ) -> ConditionExpression:
+    def __lt__(self, other: "Operand") -> ConditionExpression:
         return _comparison(Relation.LESS, self, other)
 
-    def __le__(
-        self, other: "ColumnExpression | UnnamedAggregate | PythonConstant"
-    ) -> ConditionExpression:
+    def __le__(self, other: "Operand") -> ConditionExpression:
         return _comparison(Relation.AT_MOST, self, other)
 
-    def __gt__(
-        self, other: "ColumnExpression | UnnamedAggregate | PythonConstant"
-    ) -> ConditionExpression:
+    def __gt__(self, other: "Operand") -> ConditionExpression:
         return _comparison(Relation.GREATER, self, other)
 
-    def __ge__(
-        self, other: "ColumnExpression | UnnamedAggregate | PythonConstant"
-    ) -> ConditionExpression:
+    def __ge__(self, other: "Operand") -> ConditionExpression:
         return _comparison(Relation.AT_LEAST, self, other)
-
-    __hash__ = None  # type: ignore[assignment]  # equality is a condition here
-
-    def between(self, lower: PythonConstant, upper: PythonConstant) -> ConditionExpression:
-        """The rows in which it is at least ``lower`` and at most ``upper``."""
-        return (self >= lower) & (self <= upper)
-
-    def isin(self, options: Iterable[PythonConstant]) -> ConditionExpression:
-        """The rows in which it is one of the options."""
-        return ConditionExpression(
-            Membership(self.scalar, tuple(_literal(option) for option in options))
-        )
-
-    def is_null(self) -> ConditionExpression:
-        """The rows in which it is NULL."""
-        return ConditionExpression(IsNull(self.scalar))
 
     # --- numbers ---
 
@@ -220,35 +177,25 @@ class ColumnExpression:
         """A power of the number; for powers that are no whole numbers NULL below 0."""
         return self._call(ScalarFunction.POWER, power)
 
-    def width_bucket(self, lower: Number, upper: Number, bins: int) -> "ColumnExpression":
-        """The number of its bin among equal ones: 0 below the first, bins + 1 after the last."""
-        return self._call(ScalarFunction.WIDTH_BUCKET, lower, upper, bins)
-
-    def least(
-        self, *others: "ColumnExpression | UnnamedAggregate | PythonConstant"
-    ) -> "ColumnExpression":
+    def least(self, *others: "Operand") -> "ColumnExpression":
         """The smallest of these values that is not NULL."""
         return self._call(ScalarFunction.LEAST, *others)
 
-    def greatest(
-        self, *others: "ColumnExpression | UnnamedAggregate | PythonConstant"
-    ) -> "ColumnExpression":
+    def greatest(self, *others: "Operand") -> "ColumnExpression":
         """The largest of these values that is not NULL."""
         return self._call(ScalarFunction.GREATEST, *others)
 
     # --- NULL and types ---
 
-    def coalesce(
-        self, *others: "ColumnExpression | UnnamedAggregate | PythonConstant"
-    ) -> "ColumnExpression":
+    def coalesce(self, *others: "Operand") -> "ColumnExpression":
         """The first of these values that is not NULL."""
         return self._call(ScalarFunction.COALESCE, *others)
 
-    def nullif(
-        self, other: "ColumnExpression | UnnamedAggregate | PythonConstant"
-    ) -> "ColumnExpression":
+    def nullif(self, other: "Operand") -> "ColumnExpression":
         """The value, but NULL where it equals the other one."""
-        return ColumnExpression(Case((Branch((self == other).condition, None),), self.scalar))
+        return ColumnExpression(
+            Case((Branch(_comparison(Relation.EQUAL, self, other).condition, None),), _scalar(self))
+        )
 
     def cast(self, kind: ColumnType | str) -> "ColumnExpression":
         """The value as another type, such as "integer"; NULL where that can't hold it."""
@@ -258,6 +205,59 @@ class ColumnExpression:
             raise InvalidArgument(
                 f"cast to {kind!r}: give one of {', '.join(one.value for one in ColumnType)}"
             ) from None
+
+    def _call(self, function: ScalarFunction, *others: object) -> "ColumnExpression":
+        rule = FUNCTIONS[function]
+        given = (
+            _literal(other) if rule.argument(place).is_constant else _scalar(other)
+            for place, other in enumerate(others, start=1)
+        )
+        return ColumnExpression(FunctionCall(function, (_scalar(self), *given)))
+
+    def __bool__(self) -> bool:
+        raise InvalidArgument(_NO_TRUTH)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnExpression(ValueExpression):
+    """A value of each row: a column, or a function or arithmetic of columns and constants.
+
+    Functions mean what they mean in SQL, and are NULL where they have no value.
+
+    >>> col("wage").round(1).greatest(0)
+    GREATEST(ROUND(wage, 1), 0)
+    """
+
+    scalar: Scalar
+
+    def __mod__(self, size: Number) -> "ColumnExpression":
+        return self._call(ScalarFunction.MOD, size)
+
+    def __eq__(self, other: object) -> ConditionExpression:  # type: ignore[override]  # a condition, not a fact
+        return _comparison(Relation.EQUAL, self, other)
+
+    def __ne__(self, other: object) -> ConditionExpression:  # type: ignore[override]  # a condition, not a fact
+        return _comparison(Relation.UNEQUAL, self, other)
+
+    __hash__ = None  # type: ignore[assignment]  # equality is a condition here
+
+    def between(self, lower: PythonConstant, upper: PythonConstant) -> ConditionExpression:
+        """The rows in which it is at least ``lower`` and at most ``upper``."""
+        return (self >= lower) & (self <= upper)
+
+    def isin(self, options: Iterable[PythonConstant]) -> ConditionExpression:
+        """The rows in which it is one of the options."""
+        return ConditionExpression(
+            Membership(self.scalar, tuple(_literal(option) for option in options))
+        )
+
+    def is_null(self) -> ConditionExpression:
+        """The rows in which it is NULL."""
+        return ConditionExpression(IsNull(self.scalar))
+
+    def width_bucket(self, lower: Number, upper: Number, bins: int) -> "ColumnExpression":
+        """The number of its bin among equal ones: 0 below the first, bins + 1 after the last."""
+        return self._call(ScalarFunction.WIDTH_BUCKET, lower, upper, bins)
 
     # --- texts ---
 
@@ -321,14 +321,6 @@ class ColumnExpression:
             FunctionCall(ScalarFunction.DATE_TRUNC, (_literal(unit), self.scalar))
         )
 
-    def _call(self, function: ScalarFunction, *others: object) -> "ColumnExpression":
-        rule = FUNCTIONS[function]
-        given = (
-            _literal(other) if rule.argument(place).is_constant else _scalar(other)
-            for place, other in enumerate(others, start=1)
-        )
-        return ColumnExpression(FunctionCall(function, (self.scalar, *given)))
-
     def __invert__(self) -> ConditionExpression:
         return ~ConditionExpression(condition_of(self))
 
@@ -338,15 +330,12 @@ class ColumnExpression:
     def __or__(self, other: "ConditionExpression | ColumnExpression") -> ConditionExpression:
         return ConditionExpression(condition_of(self)) | other
 
-    def __bool__(self) -> bool:
-        raise InvalidArgument(_NO_TRUTH)
-
     def __repr__(self) -> str:
         return scalar_text(self.scalar)
 
 
 @dataclass(frozen=True, slots=True)
-class UnnamedAggregate:
+class UnnamedAggregate(ValueExpression):
     """An aggregate without a name. Arithmetic with it gives a column that is computed from the
     noisy numbers, at no cost: ``agg(ratio=dp.sum("pay") / dp.sum("hours"))``."""
 
@@ -359,107 +348,6 @@ class UnnamedAggregate:
         """The aggregate under a name."""
         return Aggregate(self.function, self.argument, name, self.level, self.second)
 
-    def __add__(self, other: "AnswerNumber") -> ColumnExpression:
-        return _arithmetic(Operator.ADD, self, other)
-
-    def __radd__(self, other: Number) -> ColumnExpression:
-        return _arithmetic(Operator.ADD, other, self)
-
-    def __sub__(self, other: "AnswerNumber") -> ColumnExpression:
-        return _arithmetic(Operator.SUBTRACT, self, other)
-
-    def __rsub__(self, other: Number) -> ColumnExpression:
-        return _arithmetic(Operator.SUBTRACT, other, self)
-
-    def __mul__(self, other: "AnswerNumber") -> ColumnExpression:
-        return _arithmetic(Operator.MULTIPLY, self, other)
-
-    def __rmul__(self, other: Number) -> ColumnExpression:
-        return _arithmetic(Operator.MULTIPLY, other, self)
-
-    def __truediv__(self, other: "AnswerNumber") -> ColumnExpression:
-        return _arithmetic(Operator.DIVIDE, self, other)
-
-    def __rtruediv__(self, other: Number) -> ColumnExpression:
-        return _arithmetic(Operator.DIVIDE, other, self)
-
-    # --- functions of the noisy number ---
-
-    def abs(self) -> ColumnExpression:
-        """The magnitude."""
-        return self._number.abs()
-
-    def round(self, digits: int = 0) -> ColumnExpression:
-        """The nearest number with this number of decimals, halves away from 0."""
-        return self._number.round(digits)
-
-    def floor(self) -> ColumnExpression:
-        """The largest whole number that is not larger."""
-        return self._number.floor()
-
-    def ceil(self) -> ColumnExpression:
-        """The smallest whole number that is not smaller."""
-        return self._number.ceil()
-
-    def sqrt(self) -> ColumnExpression:
-        """The square root; NULL below 0."""
-        return self._number.sqrt()
-
-    def ln(self) -> ColumnExpression:
-        """The natural logarithm; NULL at 0 and below."""
-        return self._number.ln()
-
-    def exp(self) -> ColumnExpression:
-        """The exponential."""
-        return self._number.exp()
-
-    def sign(self) -> ColumnExpression:
-        """1 above 0, -1 below 0, and 0."""
-        return self._number.sign()
-
-    def power(self, power: Number) -> ColumnExpression:
-        """A power of the number; for powers that are no whole numbers NULL below 0."""
-        return self._number.power(power)
-
-    def least(self, *others: "AnswerNumber") -> ColumnExpression:
-        """The smallest of these numbers that is not NULL."""
-        return self._number.least(*others)
-
-    def greatest(self, *others: "AnswerNumber") -> ColumnExpression:
-        """The largest of these numbers that is not NULL."""
-        return self._number.greatest(*others)
-
-    def coalesce(self, *others: "AnswerNumber") -> ColumnExpression:
-        """The first of these numbers that is not NULL."""
-        return self._number.coalesce(*others)
-
-    def nullif(self, other: "AnswerNumber") -> ColumnExpression:
-        """The number, but NULL where it equals the other one."""
-        return self._number.nullif(other)
-
-    def cast(self, kind: ColumnType | str) -> ColumnExpression:
-        """The number as "integer", rounded."""
-        return self._number.cast(kind)
-
-    @property
-    def _number(self) -> ColumnExpression:
-        return ColumnExpression(_scalar(self))
-
-    def __lt__(self, other: "AnswerNumber") -> ConditionExpression:
-        return _comparison(Relation.LESS, self, other)
-
-    def __le__(self, other: "AnswerNumber") -> ConditionExpression:
-        return _comparison(Relation.AT_MOST, self, other)
-
-    def __gt__(self, other: "AnswerNumber") -> ConditionExpression:
-        return _comparison(Relation.GREATER, self, other)
-
-    def __ge__(self, other: "AnswerNumber") -> ConditionExpression:
-        return _comparison(Relation.AT_LEAST, self, other)
-
-    def __bool__(self) -> bool:
-        raise InvalidArgument(_NO_TRUTH)
-
     def __repr__(self) -> str:
         values = [value for value in (self.argument, self.second) if value is not None]
         argument = ", ".join(map(scalar_text, values)) or "*"
@@ -467,8 +355,8 @@ class UnnamedAggregate:
         return f"{self.function.value}({argument}{level})"
 
 
-AnswerNumber = UnnamedAggregate | ColumnExpression | Number
-"""A number that is computed from an answer."""
+Operand = ValueExpression | PythonConstant
+"""A value in a question: an expression or a constant."""
 
 
 def col(name: str) -> ColumnExpression:
