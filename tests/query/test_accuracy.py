@@ -71,7 +71,7 @@ WANTED = (
 )
 
 
-@settings(max_examples=12)
+@settings(max_examples=6)
 @given(*WANTED)
 def test_the_price_meets_the_accuracy_and_a_lower_one_does_not(
     question: Question, within: float, size: int, level: float, delta: float, weights: Any

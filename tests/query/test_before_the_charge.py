@@ -54,7 +54,7 @@ def answered_or_free(act: Callable[[dp.Ledger], object], unit: dp.Unit = UNIT) -
 EXPONENTS = st.integers(-330, 300)
 
 
-@settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=12, deadline=None, phases=[Phase.explicit, Phase.generate])
 @example(81, 0, None, 0.5)
 @given(EXPONENTS, EXPONENTS, st.sampled_from([None, *Noise]), st.floats(1e-9, 1 - 1e-9))
 def test_prices_of_any_size(epsilon: int, delta: int, noise: Noise | None, level: float) -> None:
@@ -108,8 +108,8 @@ DECLARED = [
 
 @pytest.mark.parametrize("number", range(len(TYPES)), ids=map(str, TYPES))
 def test_every_type_of_a_source(number: int) -> None:
-    """Each as a declared column of three of the types, and as an id."""
-    _check_type(TYPES[number], [DECLARED[(number + 2 * turn) % len(DECLARED)] for turn in range(3)])
+    """Each as a declared column of one of the types, and as an id."""
+    _check_type(TYPES[number], [DECLARED[number % len(DECLARED)]])
 
 
 @pytest.mark.long
@@ -156,7 +156,13 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("text", TEXTS)
+RARE = {'"', "\\", "%s", "?", "$1", "é"}  # forms that others here have, too
+OF_ALL_KINDS = [
+    pytest.param(text, marks=[pytest.mark.long] if text in RARE else []) for text in TEXTS
+]
+
+
+@pytest.mark.parametrize("text", OF_ALL_KINDS)
 def test_texts_of_all_kinds(text: str) -> None:
     """As a constant, a key, a column's name, a table's name, an answer's name."""
 

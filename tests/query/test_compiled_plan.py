@@ -35,11 +35,11 @@ def rows(kind: pa.DataType) -> pa.Table:
 PLANS = [
     *(
         (f"SELECT COUNT(*) FROM t WHERE {condition}", declared(Column.number(-3, 3)), pa.float64())
-        for condition in ("x = 0.0", "x = 1", "x >= 1", "k = 1", "NOT x = 1")
+        for condition in ("x = 0.0", "x = 1", "k = 1")
     ),
     *(
         (f"SELECT SUM({value}) AS s FROM t", declared(Column.number(-3, most)), pa.float64())
-        for value in ("k", "k + 1", "COALESCE(k, 0)")
+        for value in ("k", "COALESCE(k, 0)")
         for most in (3, 4)
     ),
     *(
@@ -49,12 +49,11 @@ PLANS = [
             (Column.text(keys=["0", "1"]), pa.string()),
             (Column.integer(keys=range(MANY)), pa.int64()),
             (Column.integer(keys=range(1, MANY + 1)), pa.int64()),
-            (Column.text(keys=[str(n) for n in range(MANY)]), pa.string()),
         ]
     ),
     *(
         ("SELECT k, COUNT(*) FROM t GROUP BY k", declared(Column.integer(keys=[0, 1]), caps), kind)
-        for caps in (ROWS, Caps(4), Caps(3, groups=2), Caps(3, groups=2, rows_per_group=2))
+        for caps in (ROWS, Caps(3, groups=2), Caps(3, groups=2, rows_per_group=2))
         for kind in (pa.int64(), pa.int32())
     ),
     *(

@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet._budget import AnyLimit, Limit, MuLimit, RhoLimit
@@ -406,6 +406,7 @@ def tables(draw: st.DrawFn) -> dict[tuple[str, ...], Setting]:
     return table
 
 
+@settings(max_examples=40)
 @given(names.filter(str.strip), tables())
 def test_what_is_written_is_read(name: str, table: dict[tuple[str, ...], Setting]) -> None:
     text = added("", name, table, PLACE)
@@ -423,6 +424,7 @@ def test_what_is_written_is_read(name: str, table: dict[tuple[str, ...], Setting
     assert added(text, name, table, PLACE) == text  # once more changes nothing
 
 
+@settings(max_examples=30)
 @given(tables())
 def test_everything_else_stays(table: dict[tuple[str, ...], Setting]) -> None:
     text = added(GOOD, "other", table, PLACE)

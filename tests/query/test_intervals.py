@@ -110,10 +110,16 @@ def _question(functions: list[AggregateFunction], groups: int) -> Question:
     return table.group_by("g").agg(**asked)
 
 
-@pytest.mark.parametrize("noise", list(Noise))
 @pytest.mark.parametrize(
-    ("functions", "groups", "epsilon"),
-    [(SIMPLE, GROUPS, 0.1), (OTHERS, FEW_GROUPS, 0.1), (OTHERS, FEW_GROUPS, 400)],
+    ("functions", "groups", "epsilon", "noise"),
+    [
+        (SIMPLE, GROUPS, 0.1, Noise.LAPLACE),
+        (SIMPLE, GROUPS, 0.1, Noise.GAUSSIAN),
+        (OTHERS, FEW_GROUPS, 0.1, Noise.LAPLACE),
+        (OTHERS, FEW_GROUPS, 400, Noise.GAUSSIAN),
+        pytest.param(OTHERS, FEW_GROUPS, 0.1, Noise.GAUSSIAN, marks=pytest.mark.long),
+        pytest.param(OTHERS, FEW_GROUPS, 400, Noise.LAPLACE, marks=pytest.mark.long),
+    ],
 )
 def test_thousands_of_releases_do_not_refute_the_confidence(
     functions: list[AggregateFunction], groups: int, epsilon: float, noise: Noise

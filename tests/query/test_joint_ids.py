@@ -148,7 +148,7 @@ def _ask(text: str, door: Door, tables: tuple[list[Row], list[Row]]) -> Answer:
 
 
 @pytest.mark.parametrize("text", QUESTIONS)
-@settings(max_examples=5, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=3, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(data=st.data())
 def test_no_unit_shows(text: str, data: st.DataObject) -> None:
     tables = data.draw(st.tuples(ROWS, AGE_ROWS))
@@ -169,7 +169,7 @@ def test_a_question_is_its_text(text: str) -> None:
     assert (again.plan, str(again.query)) == (question.plan, str(question.query))
 
 
-@settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=5, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(ROWS, AGE_ROWS)
 def test_rows_of_one_unit_meet(rows: list[Row], ages: list[Row]) -> None:
     table = opened(rows, Caps(99), ages)

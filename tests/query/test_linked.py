@@ -139,7 +139,7 @@ _EVENTS = st.tuples(
 WORLDS = st.tuples(st.lists(st.tuples(_IDS, _KEYS), max_size=9), st.lists(_EVENTS, max_size=12))
 
 
-@settings(max_examples=25, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(WORLDS, st.integers(1, 3), st.integers(1, 3))
 def test_the_rows_that_count(world: World, keys: int, rows: int) -> None:
     table = opened(world, keys, rows)
@@ -179,7 +179,7 @@ def _neighbour(world: World, who: str, events: Sequence[Event]) -> World:
 
 
 @pytest.mark.parametrize("text", QUESTIONS)
-@settings(max_examples=5, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=2, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(data=st.data())
 def test_no_unit_shows(text: str, data: st.DataObject) -> None:
     _replayed(text, data)

@@ -82,7 +82,7 @@ def _of_units(rows: list[Row]) -> list[Row]:
     return made
 
 
-@settings(max_examples=20, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=8, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(ROWS)
 def test_rows_of_units_are_those_of_plain_python(rows: list[Row]) -> None:
     table = opened(rows)
@@ -101,7 +101,7 @@ def test_rows_of_units_are_those_of_plain_python(rows: list[Row]) -> None:
         assert math.isclose(float(str(got[name])), sum(values), abs_tol=1e-6), name
 
 
-@settings(max_examples=10, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=5, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(ROWS, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(rows: list[Row], random: Any) -> None:
     """Sums of floats depend on it; those of a unit must not, or others would move them."""
@@ -145,7 +145,7 @@ def _ask(text: str, door: Door, rows: list[Row]) -> Answer:
 
 
 @pytest.mark.parametrize("text", QUESTIONS)
-@settings(max_examples=4, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=2, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(data=st.data())
 def test_no_unit_shows(text: str, data: st.DataObject) -> None:
     _replayed(text, data)

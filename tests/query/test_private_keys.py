@@ -96,7 +96,7 @@ def _replayed(declaration: Declaration, query: Query, one: Rows, other: Rows) ->
         recording._check_distance(part, before, after)
 
 
-@settings(max_examples=15, phases=QUICKLY, suppress_health_check=MUCH_IS_REFUSED)
+@settings(max_examples=6, phases=QUICKLY, suppress_health_check=MUCH_IS_REFUSED)
 @given(st.data())
 def test_no_unit_shows(data: st.DataObject) -> None:
     declaration, query = data.draw(_asked())
@@ -164,7 +164,7 @@ def _noiseless(asked: Question, price: QuestionPrice = SHARP) -> Answer:
     return release_question(Door(run, ZeroNoiseBits(), run), asked, price)
 
 
-@settings(max_examples=25, phases=[Phase.explicit, Phase.reuse, Phase.generate], deadline=None)
+@settings(max_examples=12, phases=[Phase.explicit, Phase.reuse, Phase.generate], deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("abcdefgh"), st.integers(0, 3)), max_size=80), st.data())
 def test_groups_and_numbers_are_those_of_a_plain_reference(
     pairs: list[tuple[str, int]], data: st.DataObject
