@@ -224,7 +224,7 @@ def _value(name: str, row: Row) -> int | None:
 
 
 @pytest.mark.parametrize("name", CONSTRUCTS)
-@settings(max_examples=5, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=3, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(TABLES)
 def test_sums_are_those_of_plain_python(name: str, tables: Both) -> None:
     source, read, value, key, _, own_key, condition, holds = CONSTRUCTS[name]
@@ -271,7 +271,7 @@ def _replayed(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", CONSTRUCTS)
-@settings(max_examples=4, deadline=None, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=2, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(st.data())
 def test_no_unit_shows(name: str, data: st.DataObject) -> None:
     _replayed(name, data)

@@ -115,9 +115,20 @@ def _mutants(draw: st.DrawFn) -> str:
     return "".join(pieces)
 
 
-@settings(max_examples=2000)
+@settings(max_examples=700)
 @given(text=_mutants())
 def test_what_is_read_is_what_duckdb_reads(text: str, rows: duckdb.DuckDBPyConnection) -> None:
+    _check_against(rows, text)
+
+
+@pytest.mark.long
+@settings(max_examples=20_000)
+@given(text=_mutants())
+def test_much_more_is_what_duckdb_reads(text: str, rows: duckdb.DuckDBPyConnection) -> None:
+    _check_against(rows, text)
+
+
+def _check_against(rows: duckdb.DuckDBPyConnection, text: str) -> None:
     query = read(text)
     if query is None:
         return
@@ -137,12 +148,14 @@ def _with_quoted_names(text: str) -> str:
     )
 
 
-def test_no_word_in_a_query_is_passed_over(rows: duckdb.DuckDBPyConnection) -> None:
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.long)])
+def test_no_word_in_a_query_is_passed_over(rows: duckdb.DuckDBPyConnection, step: int) -> None:
+    """Each word at one place of seven; `make test-long` tries all places."""
     text = "SELECT COUNT(*) AS n FROM wages WHERE NOT wage BETWEEN 1 AND 2 AND year IN (1980, 1981)"
     pieces = PIECES.findall(text)
     meant, kept = read(text), 0
     for place in range(len(pieces) + 1):
-        for word in WORDS:
+        for word in WORDS[place % step :: step]:
             longer = "".join([*pieces[:place], f" {word} ", *pieces[place:]])
             query = read(longer)
             if query is not None:
@@ -156,14 +169,14 @@ def test_no_word_in_a_query_is_passed_over(rows: duckdb.DuckDBPyConnection) -> N
 def test_enough_mutants_are_read(rows: duckdb.DuckDBPyConnection) -> None:
     kept = 0
 
-    @settings(max_examples=500, database=None)
+    @settings(max_examples=200, database=None)
     @given(_mutants())
     def count(text: str) -> None:
         nonlocal kept
         kept += read(text) is not None
 
     count()
-    assert kept >= 10
+    assert kept >= 5
 
 
 def test_a_foreign_parser_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
