@@ -101,9 +101,8 @@ def test_a_second_table_joins_the_first(run: Run) -> None:
 def test_paths_start_from_the_file(run: Run, tmp_path: Path) -> None:
     Path("sub").mkdir()
     assert run(*DECLARE, "--file", "sub/d.toml", "--ledger", "sub/own.ledger").code == 0
-    assert (table_file := _declaration_file.read(Path("sub/d.toml"))["wages"]).ledger == Path(
-        "sub/own.ledger"
-    )
+    table_file = _declaration_file.read(Path("sub/d.toml"))["wages"]
+    assert table_file.ledger.address == Path("sub/own.ledger")
     assert Path(str(table_file.source)).resolve() == tmp_path / "wages.parquet"
     assert run("ask", "wages", COUNT, "--epsilon", "0.1", "--file", "sub/d.toml").code == 0
     assert Path("sub/own.ledger").exists()

@@ -61,8 +61,8 @@ class _Dispatched(TorchDispatchMode):  # type: ignore[no-untyped-call]  # PyTorc
         if not is_index and called not in READS and self._capture.has_values(tensor):
             name = getattr(called, "__name__", "a function").strip("_")
             raise Refused(
-                f"Python read values of data, by {name}, which takes a tensor as a number, such as a "
-                "size or a dimension: give a number that is the same for all data, such as a "
+                f"Python read values of data, by {name}, which takes a tensor as a number, such as "
+                "a size or a dimension: give a number that is the same for all data, such as a "
                 "maximal length, and mask"
             )
 
