@@ -57,8 +57,8 @@ def key_counts_of(argument: Scalar | None, declaration: Declaration, groups: int
 
 
 def moves_of_counts(declaration: Declaration) -> Moves:
-    """How a unit moves counts of rows: together if none falls when it comes. Through another table,
-    a key that two units count for is in no group, so some may fall."""
+    """How a unit moves counts of rows: together, if none of them falls when a unit is added. Where
+    units are found through another table, a key of two units is in no group, so counts may fall."""
     is_added = declaration.unit.change is Change.ADD_REMOVE and declaration.through is None
     return Moves.TOGETHER if is_added else Moves.ANYHOW
 

@@ -157,7 +157,7 @@ def _bounded(
     plan: Plan, compute: Callable[[], Mapping[str, Value]] | None = None, source: str = ""
 ) -> Bounded[Any]:
     """Both counts as one vector, with their joint sensitivity. Its name has the column's whole
-    declaration, on which it depends what becomes NULL."""
+    declaration, which decides the values that become NULL."""
 
     def both() -> Any:
         totals = {} if compute is None else compute()

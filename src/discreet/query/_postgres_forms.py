@@ -157,7 +157,7 @@ def type_name(kind: Any) -> str:  # Any: a type of Ibis
 
 
 def cast_of(node: Any) -> str:  # Any: a cast of Ibis
-    """A cast of a value; one of a constant, or of hexadecimal digits after ``0x``, can't fail."""
+    """A cast of a value. It can't fail for a constant, or for hexadecimal digits after ``0x``."""
     given = node.arg
     is_hex = isinstance(given, ops.StringConcat) and constant(given.arg[0]) == "0x"
     return _cast(given.dtype, node.to, is_constant=is_hex or isinstance(given, ops.Literal))

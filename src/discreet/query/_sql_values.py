@@ -405,7 +405,7 @@ def _alike(nodes: Sequence[exp.Expr], whole: exp.Expr, reader: TreeReader) -> li
 
 
 def _is_of_answer(value: Scalar | Condition) -> bool:
-    """Whether noisy numbers are in it, which are no dates."""
+    """Whether the value contains noisy numbers, which are never dates."""
     return isinstance(value, Measure) or any(map(_is_of_answer, parts_of(value)))
 
 

@@ -207,8 +207,8 @@ def _checked(table: Table, questions: Sequence[Question | str]) -> list[Question
 
 
 def _merged(table: Table, questions: Sequence[Question]) -> list[tuple[Question, tuple[int, ...]]]:
-    """One question for all of equal keys and condition, and the places of those. A question that
-    computes something from its answer stays as it is."""
+    """One question for all that have these keys and this condition, with their places. A question
+    that computes something from its answer stays as it is."""
     found: dict[Query, list[int]] = {}
     for place, question in enumerate(questions):
         asked = question.query
