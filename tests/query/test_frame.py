@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -45,6 +46,23 @@ def test_a_call_is_the_aggregate_of_sql(name: str) -> None:
     function = {"mean": "AVG"}.get(name, name.upper())
     by_sql = real_tables.wages().question(f"SELECT {function}(wage) AS found FROM wages")
     assert by_call.query == by_sql.query
+
+
+OPERATORS: dict[str, Callable[[Any], object]] = {  # Any: a column or an aggregate
+    "(0 - {})": lambda value: -value,
+    "ABS({})": abs,
+    "POWER({}, 2)": lambda value: value**2,
+    "(2 / {})": lambda value: 2 / value,
+    "{} <= 3": lambda value: value <= 3,
+    "GREATEST({}, 0)": lambda value: value.greatest(0),
+    "CASE WHEN {} = 0 THEN NULL ELSE {} END": lambda value: value.nullif(0),
+}
+
+
+@pytest.mark.parametrize("text", OPERATORS)
+def test_columns_and_aggregates_have_the_same_operators(text: str) -> None:
+    for value in (dp.col("wage"), dp.sum("wage")):
+        assert repr(OPERATORS[text](value)) == text.replace("{}", repr(value))
 
 
 def test_a_condition_in_place_of_a_number_is_refused_with_the_way_to_count_it() -> None:
