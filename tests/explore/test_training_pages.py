@@ -290,9 +290,7 @@ def test_many_guesses_keep_the_bound_that_is_named(noise: float) -> None:
         outcome = page.experiment("often").run(asked)
         guesses = [one for one in outcome.guesses if one.label == "private model"]
         assert len(guesses) == 100
-        assert {one.bound for one in guesses} == {
-            f"at most {at_most_percent(bound)} in the long run"
-        }
+        assert {one.bound for one in guesses} == {f"at most {at_most_percent(bound)}"}
         found = sum(one.is_right for one in guesses)
         assert f"{found} guesses are right" in outcome.says
         right += found
