@@ -23,10 +23,7 @@ from discreet.explore.pages._budget import outcome_of
 from discreet.explore.pages._texts import at_most, meaning
 
 SOME = 4
-COSTLY = (
-    "composition",
-    "trust",
-)  # a view takes tenths of a second, and its lines several times that
+COSTLY = ("composition", "trust")  # their lines take seconds
 
 
 def some_places(page: Page, count: int = SOME) -> list[ControlPlaces]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 import matplotlib as mpl
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib import pyplot
 from matplotlib.axes import Axes
@@ -51,6 +51,7 @@ heights = st.lists(st.floats(0.01, 100), min_size=1, max_size=8)
     is_log=st.booleans(),
     is_map=st.booleans(),
 )
+@settings(max_examples=30)
 def test_a_series_has_its_points(*, ys: list[float], kind: str, is_log: bool, is_map: bool) -> None:
     points = tuple((float(n + 1), y) for n, y in enumerate(ys))
     axis = Axis("", 0.01, 100, is_log=is_log)
