@@ -216,6 +216,27 @@ def test_tab_reaches_everything_in_order(visitor: Visitor, address: str) -> None
     assert [one for one in dict.fromkeys(reached) if one in wanted] == wanted
 
 
+def test_a_drag_writes_only_what_changes(visitor: Visitor, address: str) -> None:
+    """The own answer changes no view; more people change the sentence, not the meaning."""
+    visitor.go(f"{address}survey.html")
+    visitor.page.evaluate(
+        """() => {
+          window.written = new Set();
+          for (const name of ["says", "meaning", "charts", "table", "code"]) {
+            new MutationObserver(() => window.written.add(name)).observe(
+              document.getElementById(name),
+              {attributes: true, characterData: true, childList: true, subtree: true});
+          }
+        }"""
+    )
+    visitor.set("mine", 1)
+    assert visitor.page.evaluate("[...window.written]") == []
+    visitor.set("people", 1)
+    written = visitor.page.evaluate("[...window.written]")
+    assert "meaning" not in written
+    assert {"says", "charts", "code"} <= {*written}
+
+
 def test_an_address_holds_the_view(visitor: Visitor, address: str) -> None:
     visitor.go(f"{address}mechanisms.html")
     visitor.set("mechanism", 1)

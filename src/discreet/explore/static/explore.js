@@ -20,6 +20,7 @@
   var isMoving = false;
   var asked = []; // the steps that were taken, each with the question's name
   var counts = facts.history ? facts.history.counts : [];
+  var resting = {}; // for each control whether it changes nothing
   var refused = null; // the step that the ledger refused just now
 
   function input(control) {
@@ -61,9 +62,14 @@
     return Promise.resolve(list[turn % list.length]);
   }
 
+  // To set a text that stands already makes the browser lay out the page.
+  function write(name, text) {
+    var node = document.getElementById(name);
+    if (node.textContent !== text) node.textContent = text;
+  }
+
   function say(text, isRefused) {
-    var says = document.getElementById("says");
-    says.textContent = text;
+    write("says", text);
     document.getElementById("box").classList.toggle("refused", Boolean(isRefused));
     // a screen reader hears where a drag ends, not each view on the way
     clearTimeout(speaking);
@@ -114,11 +120,11 @@
     refused = refusal || null;
     var view = shown = facts.history ? window.discreetHistory.after(found, asked, refused) : found;
     say(view.says, view.is_refused);
-    document.getElementById("meaning").textContent = view.meaning;
+    write("meaning", view.meaning);
     showIdle(view);
     showCharts();
     window.discreetTable.show(document.getElementById("table"), view);
-    document.getElementById("code").textContent = view.code;
+    write("code", view.code);
     document.documentElement.dataset.at = viewKey();
   }
 
@@ -126,6 +132,8 @@
   function showIdle(view) {
     facts.controls.forEach(function (control) {
       var isIdle = view.idle.indexOf(control.name) >= 0;
+      if (resting[control.name] === isIdle) return;
+      resting[control.name] = isIdle;
       Array.prototype.forEach.call(form.querySelectorAll('[name="' + control.name + '"]'), function (one) {
         one.disabled = isIdle;
         one.closest(".control").classList.toggle("idle", isIdle);
@@ -137,6 +145,7 @@
     facts.controls.forEach(function (control) {
       if (!control.isSlider) return;
       var text = control.texts[Number(input(control).value)];
+      if (input(control).getAttribute("aria-valuetext") === text) return;
       document.getElementById("o-" + control.name).textContent = text;
       input(control).setAttribute("aria-valuetext", text);
     });
