@@ -32,7 +32,7 @@ CANARY = "canary_7391"
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with kit.service(tmp_path_factory.mktemp("service")) as running:
+    with kit.service(tmp_path_factory.mktemp("service"), "--workers", "1") as running:
         yield running
 
 
@@ -314,6 +314,7 @@ def test_a_client_sends_no_token_in_plain_text(url: str) -> None:
 # the last one, since it locks the table
 
 
+@pytest.mark.long  # the quick one is in test_workers.py
 def test_a_killed_worker_locks_the_table_and_says_nothing(served: Served, ana: str) -> None:
     """The kill falls before or after the charge; a table is locked only after one."""
     workers = set(children_of(served.process.pid))

@@ -119,6 +119,7 @@ def test_a_worker_that_ends_after_its_charge_locks_the_table(
     with pytest.raises(ComputationFailed) as caught:
         workers.result(kit.order(request="charge True"), payment, wait=30)
     assert str(caught.value) == FAILED
+    assert workers.barriers  # also while no worker runs
     assert ledger_of(file).is_locked
     with pytest.raises(LedgerLocked):
         workers.result(kit.order(request="next", sql=COUNT), paid(file, "next"), wait=60)

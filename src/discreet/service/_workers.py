@@ -154,9 +154,12 @@ class Worker:
 
 
 class WorkerPool:
-    """Workers of one declaration, with a spare one that takes the place of one that failed."""
+    """Workers of one declaration, with a spare one that takes the place of one that failed.
 
-    __slots__ = ("_all", "_idle", "_is_closed", "_lock", "_places", "_settings")
+    ``barriers`` are those around the last worker that started.
+    """
+
+    __slots__ = ("_all", "_idle", "_is_closed", "_lock", "_places", "_settings", "barriers")
 
     def __init__(self, settings: WorkerSettings, count: int) -> None:
         """Start ``count`` workers and a spare, and wait for the first."""
@@ -165,15 +168,10 @@ class WorkerPool:
         self._places = threading.BoundedSemaphore(count)
         self._all: set[Worker] = set()
         self._lock, self._is_closed = threading.Lock(), False
+        self.barriers: tuple[Barrier, ...] = ()
         self._start()
         for _ in range(count):
             self._start_soon()
-
-    @property
-    def barriers(self) -> tuple[Barrier, ...]:
-        """The barriers around a worker; they are the same for all."""
-        with self._lock:
-            return next(iter(self._all)).barriers
 
     def result(self, job: WorkOrder, payment: Payment | None, *, wait: float) -> dict[str, Any]:
         """The result of a job, as `Worker.result` gives it; `Busy` if no worker is free in time."""
@@ -226,6 +224,7 @@ class WorkerPool:
             is_late = self._is_closed
             if not is_late:
                 self._all.add(worker)
+                self.barriers = worker.barriers  # they outlive the worker
         if is_late:
             worker.end()
         else:
