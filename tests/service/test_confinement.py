@@ -3,8 +3,10 @@
 import json
 import os
 import platform
+import pwd
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -101,6 +103,41 @@ def test_a_confined_process_can_read_its_rows_and_nothing_else(tmp_path: Path) -
     assert missing == []
     assert {code: found[code] for code in FREE.values()} == dict.fromkeys(FREE.values(), "done")
     assert [code for code in forbidden if found[code] == "done"] == []
+
+
+AS_NOBODY = """
+import os, sys
+from pathlib import Path
+from discreet.service import _confinement
+_confinement._is_open_to_all = lambda path: True
+_confinement._python = lambda: []
+folder = Path(sys.argv[1])
+barriers = _confinement.confine([], folder)
+(folder / "spill").write_text("x")
+tries = []
+for way in (lambda: os.setuid(0), lambda: os.setresgid(0, 0, 0), lambda: os.setgroups([0])):
+    try:
+        way()
+    except OSError:
+        tries.append("refused")
+print([one for one in barriers if not one.is_up], os.getresuid(), os.getgroups(), tries)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_root_becomes_nobody_for_good_if_all_can_read_the_rows() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own belong to root alone
+        done = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY, folder],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
+    assert done.returncode == 0, done.stderr
+    nobody = pwd.getpwnam("nobody").pw_uid
+    assert done.stdout.strip() == f"[] {(nobody,) * 3} [] {['refused'] * 3}"
 
 
 def test_without_barriers_the_same_process_can(tmp_path: Path) -> None:

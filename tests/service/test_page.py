@@ -1,9 +1,13 @@
 """The page of the service names every request, every member and every problem; no more, no less."""
 
+import json
 import re
 from pathlib import Path
+from typing import cast
 
 from discreet.service import _problems
+from discreet.service._app import Application
+from discreet.service._desk import Desk
 from discreet.service._problems import KINDS, ProblemKind
 from discreet.service._routes import ROUTES
 
@@ -25,6 +29,23 @@ def test_every_problem_is_on_the_page_with_its_status() -> None:
     kinds |= {kind for _, kind in KINDS}
     assert listed.keys() - {"error"} == {kind.name for kind in kinds}
     assert [one.name for one in kinds if str(one.status) not in listed[one.name]] == []
+
+
+def test_the_description_for_programs_lists_places_members_and_the_token() -> None:
+    app = Application(cast(Desk, None)).build()
+    described = json.loads(json.dumps(app.openapi()))
+    assert described["components"]["securitySchemes"].keys() == {"bearer"}
+    for route in ROUTES:
+        one = described["paths"][route.path][route.method.lower()]
+        assert one["security"] == [{"bearer": []}]
+        assert one["summary"].endswith(".")
+        places = re.findall(r"{(\w+)}", route.path)
+        assert [place["name"] for place in one["parameters"]] == places
+        if route.members:
+            schema = one["requestBody"]["content"]["application/json"]["schema"]
+            assert schema["properties"].keys() == route.members.keys()
+        else:
+            assert "requestBody" not in one
 
 
 def test_every_paid_request_has_an_id() -> None:

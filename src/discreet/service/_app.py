@@ -91,6 +91,8 @@ class Application:
             metrics.path, self._endpoint(metrics), methods=["GET"], response_class=Response
         )
         app.add_exception_handler(HTTPException, self._unknown)
+        components = app.openapi().setdefault("components", {})
+        components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
         return app
 
     def _endpoint(self, route: Route) -> Any:  # Any: an endpoint of FastAPI

@@ -92,7 +92,8 @@ def served(one: TableFile, channel: Connection) -> Table:
         for name, other in one.others.items()
     }
     public = [name for name, other in one.others.items() if isinstance(other, PublicFile)]
-    payer = ParentPayer(repr((one.ledger, one.declaration.unit, one.limit)), channel)
+    ledger = one.ledger.resolve() if isinstance(one.ledger, Path) else one.ledger
+    payer = ParentPayer(repr((ledger, one.declaration.unit, one.limit)), channel)
     return Table.declared(one.rows, one.declaration, payer, Beside(makers, public))
 
 
