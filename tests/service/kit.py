@@ -5,12 +5,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 import discreet
 from discreet.ledger import Ledger
@@ -43,6 +45,15 @@ def declare(folder: Path) -> Path:
     file = folder / "discreet.toml"
     file.write_text(TEXT + NEIGHBOUR, encoding="utf-8")
     return file
+
+
+def needs_barriers(missing: Iterable[str]) -> None:
+    """Skip where the host forbids a barrier, unless DISCREET_REQUIRE names barriers."""
+    if names := ", ".join(missing):
+        reason = f"the host forbids these barriers around workers: {names}"
+        if "barriers" in os.environ.get("DISCREET_REQUIRE", ""):
+            pytest.fail(reason)
+        pytest.skip(reason)
 
 
 def order(**facts: Any) -> WorkOrder:  # Any: its fields

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.service import kit
+
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64", reason="barriers of Linux"
 )
@@ -100,7 +102,7 @@ def tried(
 def test_a_confined_process_can_read_its_rows_and_nothing_else(tmp_path: Path) -> None:
     forbidden = [code for codes in FORBIDDEN.values() for code in codes]
     missing, found = tried(tmp_path, [*FREE.values(), *forbidden])
-    assert missing == []
+    kit.needs_barriers(missing)
     assert {code: found[code] for code in FREE.values()} == dict.fromkeys(FREE.values(), "done")
     assert [code for code in forbidden if found[code] == "done"] == []
 
