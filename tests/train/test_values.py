@@ -97,6 +97,7 @@ NUMBERS: dict[str, Callable[[Any, Tensor], Any]] = {  # Any: 0 or 1, and what Py
     "one_hot": lambda flag, x: torch.nn.functional.one_hot((x[:, 0] * 0).long(), 1 + flag).shape,
     "expand": lambda flag, _: torch.zeros(1).expand(1 + flag).shape,
     "repeat": lambda flag, _: torch.zeros(1).repeat(1 + flag).shape,
+    "view": lambda flag, _: torch.zeros(4).view(1 + flag, -1).shape,
     "unsqueeze": lambda flag, _: torch.zeros(7).unsqueeze(flag).shape,
     "transpose": lambda flag, _: torch.zeros(1, 7).transpose(0, flag).shape,
     "narrow": lambda flag, _: torch.zeros(7).narrow(0, 0, 1 + flag).shape,
