@@ -23,6 +23,7 @@ from discreet.train._graph import refuse_reentrant
 from discreet.train._made_up import Values, examples_in, made_up
 from discreet.train._plain_loop import gradients_of
 from discreet.train._undisturbed import undisturbed
+from discreet.train._zeroed_memory import ZeroedMemory
 
 COMPARED = 3  # examples that are computed alone
 
@@ -203,7 +204,7 @@ def check_alone(
     examples, microbatch = examples_in(like), _microbatch(like, values)
     parameters = [p for p in model.parameters() if p.requires_grad]
     comparison = ModelComparison(model, losses, examples, range(examples), values=values)
-    with undisturbed(model), eager(), torch.enable_grad():
+    with undisturbed(model), eager(), torch.enable_grad(), ZeroedMemory():
         before = Attributes(model)
         found = one_loss_each(comparison.losses(microbatch), examples)
         refuse_reentrant(found)

@@ -9,6 +9,7 @@ from discreet.errors import InvalidArgument
 from discreet.train._clipping import Clipping
 from discreet.train._engine import Contribution, backward
 from discreet.train._rules._gradients import wide_type
+from discreet.train._zeroed_memory import ZeroedMemory
 
 
 def one_by_one(
@@ -28,7 +29,8 @@ def one_by_one(
     squares = torch.zeros(number_of_groups, examples, dtype=torch.float64)
     for example in range(examples):
         # 1. gradients and their norms
-        gradients = gradients_of(losses_of(example), [*trainable.values()])
+        with ZeroedMemory():
+            gradients = gradients_of(losses_of(example), [*trainable.values()])
         norms = torch.zeros(number_of_groups, dtype=torch.float64)
         for group, gradient in zip(groups, gradients, strict=True):
             wide = gradient.double()

@@ -22,6 +22,7 @@ from discreet.train import _engine
 from discreet.train._clipping import L1, Clipping, Flat
 from discreet.train._collated import Microbatch
 from discreet.train._data import Data
+from discreet.train._eager import eager
 from discreet.train._graph import refuse_reentrant
 from discreet.train._microbatch import MicrobatchSize, unless_memory_runs_out
 from discreet.train._model_check import Losses
@@ -33,6 +34,7 @@ from discreet.train._secret_draws import RefuseGenerators
 from discreet.train._tags import beside
 from discreet.train._unit_of_example import UnitOfExample
 from discreet.train._units import Reduce, RowsByUnit, UnitRows, Units
+from discreet.train._zeroed_memory import ZeroedMemory
 
 SPARE = 1 - 2.0**-18  # so that rounding to the grid seldom makes a contribution too long again
 
@@ -201,13 +203,12 @@ def _of_one(inputs: StepInputs, place: int, clipping: Clipping) -> npt.NDArray[n
     Rounding may make it a little too long: the grid clips it again.
     """
     rows = inputs.examples.chosen(np.array([place], np.int64), inputs.bits)
-    with torch.enable_grad():
-        found = _losses_of(inputs, rows)[1]()
-        given = _engine.one_loss_each(found, rows.rows.size, hides_shapes=True)
+    losses, parameters = _losses_of(inputs, rows)[1], trainable(inputs.model)
+    with eager(), torch.enable_grad(), ZeroedMemory():
+        given = _engine.one_loss_each(losses(), rows.rows.size, hides_shapes=True)
         refuse_reentrant(given)
         loss = given.sum()
-    parameters = trainable(inputs.model)
-    parts = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
+        parts = torch.autograd.grad(loss, parameters, allow_unused=True, materialize_grads=True)
     flat = wide(torch.cat([part.reshape(-1) for part in parts]))
     squares = squared(flat.unsqueeze(0)).double().cpu()
     inputs.statistics.add(1, float(loss.detach()), squares.unsqueeze(0))

@@ -68,10 +68,7 @@ class Unseen:
                 "a gradient was read from .grad within the losses; take it by torch.autograd.grad"
             )
         if func in _RESIZES:
-            raise Refused(
-                f"Tensor.{func.__name__} gives memory that other data may have used, with their "
-                "numbers in it; make a tensor by torch.zeros or new_zeros instead"
-            )
+            raise grown(func.__name__)
         if not any(map(self._tags.depends, tensors)):
             return None
         if func in _STORAGES:
@@ -88,3 +85,11 @@ class Unseen:
         wrapped = any(map(_is_wrapped, (*tensors, *tensors_in((result,)))))
         if wrapped and self._tags.is_strict and any(map(self._tags.depends, tensors)):
             self._tags.leaks = True
+
+
+def grown(name: str) -> Refused:
+    """The refusal of a function that gives a tensor more memory."""
+    return Refused(
+        f"Tensor.{name} gives memory that other data may have used, with their numbers in it; make "
+        "a tensor by torch.zeros or new_zeros instead"
+    )
