@@ -280,6 +280,22 @@ def test_colours_follow_the_system_and_the_switch(browser: Browser, address: str
         assert ground(visitor) == dark
 
 
+def test_paper_is_light_and_names_the_values(browser: Browser, address: str) -> None:
+    with browser.new_context(color_scheme="dark") as context:
+        visitor = Visitor(context)
+        visitor.go(f"{address}survey.html")
+        dark = ground(visitor)
+        for _ in range(2):
+            visitor.page.click("#theme")
+        assert visitor.page.inner_text("#theme") == "Colours: dark"
+        assert ground(visitor) == dark
+        visitor.page.emulate_media(media="print")
+        assert ground(visitor) == "rgb(252, 252, 251)"
+        assert visitor.page.is_visible("#o-people")
+        assert not visitor.page.is_visible("#c-people")
+        assert not visitor.page.is_visible(".experiment")
+
+
 def test_a_server_that_stopped_is_named(browser: Browser) -> None:
     with kit.served() as address, browser.new_context() as context:
         visitor = Visitor(context)
