@@ -102,7 +102,7 @@ def kept_of(
         there = own.table(rows.schema)
         compiler = Compiler(planned.declaration)
         addends = {_bounding.sum_name(0): compiler.addend(planned.sums[0])}
-        counted = _bounding._rows(planned, there, compiler, addends)
+        counted = _bounding.rows_that_count(planned, there, compiler, addends)
         kept = _bounding._first_groups(planned, _bounding._per_unit(planned, counted))
         cells = own.run(own.statement(kept), rows)
     found = defaultdict(set)

@@ -43,8 +43,8 @@ _ROWS = "rows"
 _COUNTED = "rows_counted"
 _ALLOTTED = "rows_allotted"
 _OFFSET = "offset_by_hash"
-_SALT_OF_ROWS = b"discreet: rows of each group, 1"
-_SALT_OF_TOTALS = b"discreet: totals, 1"
+SALT_OF_ROWS = b"discreet: rows of each group, 1"
+SALT_OF_TOTALS = b"discreet: totals, 1"
 _SALT_OF_VALUES = b"discreet: values in each group, 1"
 
 
@@ -52,7 +52,7 @@ def bounded_sums(plan: Plan, table: ir.Table) -> ir.Table:
     """The expression of all sums: one row for each group that has rows."""
     compiler = Compiler(plan.declaration)
     sums = {sum_name(number): compiler.addend(one) for number, one in enumerate(plan.sums_of_rows)}
-    rows = _rows(plan, table, compiler, sums)
+    rows = rows_that_count(plan, table, compiler, sums)
     if plan.declaration.unit.column is not None:
         rows = _scaled(plan, _first_groups(plan, _per_unit(plan, rows)))
     return _of_several_units(plan, _per_group(plan, rows))
@@ -79,7 +79,7 @@ def bounded_rows(
     """
     compiler, names = Compiler(plan.declaration), list(values)
     expressions = {name: combined(comparable, value(compiler)) for name, value in values.items()}
-    rows = _rows(plan, table, compiler, expressions)
+    rows = rows_that_count(plan, table, compiler, expressions)
     rows = rows.filter(*[rows[name].notnull() for name in names])
     for name, listed in (keys or {}).items():
         rows = with_numbers(rows, name, listed, name)
@@ -123,7 +123,7 @@ def cut_rows(plan: Plan, table: ir.Table) -> ir.Table:
     The place is a bin: 0 for no rows, n >= 1 for at least 2^(n-1) and less than 2^n rows.
     """
     compiler = Compiler(plan.declaration)
-    rows = _rows(plan, table, compiler, {})
+    rows = rows_that_count(plan, table, compiler, {})
     cells = numbered(rows.group_by([_UNIT, PLACE]).aggregate(**{_ROWS: rows.count()}))
     taken = _allotted(plan, _first_groups(plan, cells))
     taken = taken.group_by(_UNIT).aggregate(**{_ALLOTTED: taken[_ALLOTTED].sum()})
@@ -141,7 +141,7 @@ def units_by_rows(plan: Plan, table: ir.Table) -> ir.Table:
 
     The place is a bin: 0 for one row, n >= 1 for more than 2^(n-1) and at most 2^n rows.
     """
-    rows = _rows(plan, table, Compiler(plan.declaration), {})
+    rows = rows_that_count(plan, table, Compiler(plan.declaration), {})
     units = rows.group_by(_UNIT).aggregate(**{_ROWS: rows.count()})
     bins = [(units[_ROWS] > 2**n).cast("int64") for n in range(CUT_BINS - 1)]
     units = units.mutate(**{PLACE: reduce(operator.add, bins)})
@@ -155,7 +155,7 @@ def _summed(found: ir.Table, names: list[str]) -> ir.Table:
     return summed.filter(summed[TIMES] > 0)
 
 
-def _rows(
+def rows_that_count(
     plan: Plan, table: ir.Table, compiler: Compiler, values: Mapping[str, StagedValue]
 ) -> ir.Table:
     """The rows that count: of a known unit, in a declared group, meeting the condition; with these
@@ -171,7 +171,7 @@ def _rows(
         selected = selected.filter(selected[_UNIT].notnull())
     if not plan.private:
         columns_of_keys = [_key(index) for index in range(len(plan.query.keys))]
-        return placed(selected, columns_of_keys, list(_keys(plan).values()))
+        return placed(selected, columns_of_keys, list(keys_by_name(plan).values()))
     listed = [index for index in range(len(plan.query.keys)) if index not in plan.private]
     keys = [keys_of(plan.query.named_keys[n].value, plan.declaration) for n in listed]
     selected = placed(selected, [_key(index) for index in listed], keys)
@@ -210,7 +210,7 @@ def _first_groups(plan: Plan, totals: ir.Table) -> ir.Table:
         return first_groups(totals, None, plan.groups_per_unit)
     if plan.groups_per_unit == len(plan.groups):
         return totals
-    words = in_memory("words", word_table(_keys(plan)))
+    words = in_memory("words", word_table(keys_by_name(plan)))
     return first_groups(totals, words, plan.groups_per_unit)
 
 
@@ -223,7 +223,7 @@ def _scaled(plan: Plan, totals: ir.Table) -> ir.Table:
     largest addend. All sums of a cell share its offset, so that of two counts the larger one
     stays the larger one.
     """
-    cells = with_offset(_allotted(plan, totals), _OFFSET, _SALT_OF_TOTALS, of_group=True)
+    cells = with_offset(_allotted(plan, totals), _OFFSET, SALT_OF_TOTALS, of_group=True)
     cells = cells.mutate(**{_OFFSET: cells[_OFFSET] % cells[_ROWS]})
     most = plan.declaration.caps.rows_per_group
     scaled, ends = {}, {}
@@ -260,7 +260,7 @@ def _allotted(plan: Plan, totals: ir.Table) -> ir.Table:
     counted = totals.mutate(**{_COUNTED: ibis.least(totals[_ROWS], caps.rows_per_group)})
     if caps.rows >= plan.groups_per_unit * caps.rows_per_group:
         return counted.mutate(**{_ALLOTTED: counted[_COUNTED]})
-    cells = with_offset(counted, _OFFSET, _SALT_OF_ROWS, of_group=False)
+    cells = with_offset(counted, _OFFSET, SALT_OF_ROWS, of_group=False)
     own = cells[_COUNTED]
     cells = cells.mutate(
         in_all=own.sum().over(group_by=_UNIT),
@@ -278,7 +278,7 @@ def _per_group(plan: Plan, totals: ir.Table) -> ir.Table:
     return totals.group_by(PLACE).aggregate(**sums)
 
 
-def _keys(plan: Plan) -> dict[str, Sequence[KeyValue]]:
+def keys_by_name(plan: Plan) -> dict[str, Sequence[KeyValue]]:
     """The keys of each expression that the query groups by, under its name."""
     return {key.name: keys_of(key.value, plan.declaration) for key in plan.query.named_keys}
 

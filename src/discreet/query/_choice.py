@@ -62,7 +62,7 @@ def word_table(keys: Mapping[str, Sequence[KeyValue]]) -> pa.Table:
     salted = [SALT + text for text in first]
     groups = map(b"".join, itertools.product(salted, *others)) if others else salted
     digests = b"".join([hashlib.md5(g, usedforsecurity=False).digest() for g in groups])
-    words = _words(digests).reshape(-1, 4)
+    words = words_of(digests).reshape(-1, 4)
     columns = {f"word{index}": words[:, index] for index in range(4)}
     return pa.table({"group": np.arange(len(words)), **columns})
 
@@ -108,7 +108,7 @@ def first_rows(table: ir.Table, name: str, most: int) -> ir.Table:
 def with_offset(cells: ir.Table, name: str, salt: bytes, *, of_group: bool) -> ir.Table:
     """The cells with a column of this name: a whole number from 0 to 2^62 by a hash of the unit's
     id, and of the group's place if ``of_group``, under this salt."""
-    words = _words(hashlib.md5(salt, usedforsecurity=False).digest())
+    words = words_of(hashlib.md5(salt, usedforsecurity=False).digest())
     steps = _started(cells)
     if of_group:
         is_number = steps.place.type().is_integer()
@@ -137,7 +137,7 @@ def _hash(steps: ir.Table) -> Any:  # Any: Ibis expressions
     return steps.a * 2**31 + steps.b
 
 
-def _words(digests: bytes) -> npt.NDArray[np.int64]:
+def words_of(digests: bytes) -> npt.NDArray[np.int64]:
     """The four words of each digest, one digest after the other."""
     return _LEAST_WORD + np.frombuffer(digests, ">u4").astype(np.int64)
 

@@ -2,6 +2,7 @@
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,8 +27,9 @@ from discreet.query._bounding import (
     sum_name,
     units_by_rows,
 )
+from discreet.query._cell_sums import CellSums, cell_sums_of
 from discreet.query._compiling import Compiler
-from discreet.query._engine import Engine
+from discreet.query._engine import SOURCE, Engine, is_embedded
 from discreet.query._engine_statement import EngineStatement
 from discreet.query._key_counts import KeyCountsOf
 from discreet.query._plan import Plan, RowsOf
@@ -58,26 +60,45 @@ class CompiledStatements:
     engine: Engine
     statements: tuple[EngineStatement, ...]
 
-    def answers(self, trace: Trace | None) -> list[pa.Table]:
-        """The answer of each statement over the source's rows."""
-        return [self._answer(statement, trace) for statement in self.statements]
+    def answers(self, trace: Trace | None, cells: CellSums | None = None) -> list[pa.Table]:
+        """The answer of each statement over the source's rows. With ``cells``, these sums of the
+        rows that the first one gives stand for its answer."""
+        return [
+            self._answer(statement, trace, None if number else cells)
+            for number, statement in enumerate(self.statements)
+        ]
 
-    def _answer(self, statement: EngineStatement, trace: Trace | None) -> pa.Table:
-        with self.source.rows(self.names) as rows:
-            answer = self.engine.run(statement, rows)
+    def _answer(
+        self, statement: EngineStatement, trace: Trace | None, cells: CellSums | None
+    ) -> pa.Table:
+        if cells is not None:
+            answer = cells.totals(partial(self._batches, statement))
+        else:
+            with self.source.rows(self.names) as rows:
+                answer = self.engine.run(statement, rows)
         if trace is not None:
             trace.note("engine", statement.text)
             trace.note("schema", str(answer.schema))
         return answer
 
+    @contextmanager
+    def _batches(self, statement: EngineStatement) -> Iterator[pa.RecordBatchReader]:
+        with (
+            self.source.rows(self.names) as rows,
+            self.engine.streamed(statement, {SOURCE: rows}) as found,
+        ):
+            yield found
+
 
 @dataclass(frozen=True, slots=True)
 class CompiledPlan:
     """A plan with its statements: one for all sums, one for each count of different values, one for
-    the rows by the keys of each mode, and one for the rows of each argument."""
+    the rows by the keys of each mode, and one for the rows of each argument. With ``cells``, the
+    first one gives the rows of these instead of sums."""
 
     plan: Plan
     compiled: CompiledStatements
+    cells: CellSums | None = None
 
     @property
     def source(self) -> TableSource:
@@ -87,14 +108,17 @@ class CompiledPlan:
     def compute(self, trace: Trace | None) -> Mapping[str, Any]:  # Any: the value of each part
         """Each part of the plan with bounded contributions: a sum for each group as an exact
         integer, and rows of a group's number and a value; or these under private keys."""
-        answers = self.compiled.answers(trace)
+        answers = self.compiled.answers(trace, self.cells)
         return (_parts_under_keys if self.plan.private else _parts)(self.plan, answers)
 
 
 def prepare(plan: Plan, source: TableSource, engine: Engine) -> CompiledPlan:
     """The plan compiled for this engine; it reads the source's schema only."""
-    made = partial(_expressions, plan)
-    return CompiledPlan(plan, _compiled(plan, source, engine, made, use="parts"))
+    ids = arrow_schema(source, id_columns(source, plan.declaration.unit))
+    cells = cell_sums_of(plan, ids) if is_embedded(engine) else None
+    made = partial(_expressions, plan, cells)
+    use = "parts" if cells is None else "cells"
+    return CompiledPlan(plan, _compiled(plan, source, engine, made, use=use), cells)
 
 
 def prepare_rows(
@@ -168,8 +192,10 @@ def _compiled(
     return CompiledStatements(source, names, engine, statements)
 
 
-def _expressions(plan: Plan, table: ir.Table) -> Iterator[ir.Table]:
-    if plan.sums_of_rows:
+def _expressions(plan: Plan, cells: CellSums | None, table: ir.Table) -> Iterator[ir.Table]:
+    if cells is not None:
+        yield cells.rows(table)
+    elif plan.sums_of_rows:
         yield bounded_sums(plan, table)
     for count in plan.counts_of_values:
         assert not isinstance(count.argument, ColumnOutcome | None)  # as `_plan` makes them

@@ -32,13 +32,17 @@ from discreet.query import _duckdb
 from discreet.query._engine_statement import EngineStatement
 from discreet.query._postgres_table import PostgresTable
 
+SOURCE = "source"
+"""The name of the table whose rows a question reads."""
+
 
 class Engine(Protocol):
     """An engine for one question: a connection or cursor of its own, with settings of its own."""
 
     @property
     def place(self) -> str:
-        """Equal for two engines of which each runs the statements of the other."""
+        """Equal for two engines of which each runs the statements of the other; empty for those
+        that compute in this process."""
         ...
 
     @property
@@ -46,7 +50,7 @@ class Engine(Protocol):
         """The errors that it raises where it can't compile or run a statement."""
         ...
 
-    def table(self, schema: pa.Schema, name: str = "source") -> ir.Table:
+    def table(self, schema: pa.Schema, name: str = SOURCE) -> ir.Table:
         """An empty table of this schema, to compile and to try expressions on."""
         ...
 
@@ -73,6 +77,11 @@ def opened(source: object = None) -> AbstractContextManager[Engine]:
 
         return _postgres.opened(source)
     return _duckdb.opened()
+
+
+def is_embedded(engine: Engine) -> bool:
+    """Whether the engine computes in this process, and so gives rows at the cost of a copy."""
+    return not engine.place
 
 
 @ibis.udf.scalar.builtin(name="discreet_quotient")  # type: ignore[untyped-decorator]  # Ibis ships no types
