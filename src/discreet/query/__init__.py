@@ -16,7 +16,8 @@ through `discreet.mechanisms._release`. Read the files in this order:
    `_sum_grids`, `_price`, and `_public_facts` for receipts
 4. how it runs: `_source` (rows), `_related` (those of several tables), `_linked` (those under keys
    of units), `_conversion`, `_compiling`, `_bounding`; `_compiled_plan` is the whole, `_engine` the
-   role of an engine, `_duckdb` the one there is; `_private_keys` for groups that come from the rows
+   role of an engine, `_duckdb` and `_postgres` (with `_postgres_compiler`) its two forms;
+   `_private_keys` for groups that come from the rows
 5. what comes out: `_question` (price, pay, release), `_assembly`, `_answer`, `_answer_in_words`,
    `_estimates`, `_intervals`, `_quantile_order`, `_second_moments`, `_correlation`, `_forecast`;
    what is computed from noisy numbers: `_post_processing` and `_output_types` (what may be),
@@ -24,9 +25,9 @@ through `discreet.mechanisms._release`. Read the files in this order:
 6. what to pay: `_accuracy` (the epsilon for an error), `_usefulness` and `_ranges` (warnings),
    `_workload` (several questions)
 7. `_table`, `_selection`: what users call; `_histogram`, `_correlations` and `_contingency` shape
-   their answers; `_hand_over`,
-   `_statistics`, `_most_frequent` reach other mechanisms; `_suggestion` and
-   `_suggestion_search` find caps, bounds and keys for a declaration
+   their answers; `_hand_over`, `_statistics`, `_most_frequent` reach other mechanisms;
+   `_diagnosis` and `_null_share` show what a declaration cuts off; `_suggestion` and
+   `_suggestion_search` find caps, bounds and keys for one
 """
 
 from importlib import import_module
