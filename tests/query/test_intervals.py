@@ -40,6 +40,7 @@ def _mass(law: NoiseLaw, reach: int) -> np.ndarray[tuple[int], np.dtype[np.float
         (Fraction(10), Fraction(2)),
         (Fraction(30), Fraction(30)),
         (Fraction(12), Fraction(1, 3)),
+        (Fraction(8), Fraction(1, 6)),
     ],
 )
 @pytest.mark.parametrize("is_laplace", [True, False])
@@ -59,8 +60,26 @@ def test_the_quantile_of_the_noise_of_a_ratio_is_reached(
     )
     held = float((total[:, None] * count[None, :])[within].sum())
     assert held >= confidence - 1e-12
+    if math.isfinite(flat := ratio.of_exact_count()):
+        within = np.abs(outcomes[:, None] - slope * outcomes[None, :]) <= flat
+        assert float((total[:, None] * count[None, :])[within].sum()) >= confidence - 1e-12
     if min(scales) >= 10 and confidence == 0.95:
         assert held <= 0.97
+
+
+@pytest.mark.parametrize("kind", [DiscreteLaplace, Gaussian])
+def test_a_count_that_is_nearly_exact_makes_intervals_shorter(kind: Any) -> None:
+    """Over all noise, the interval of 21 in 3 rows holds 7 at its confidence, and no more often
+    than it must."""
+    of_total, of_count = kind(8), kind(Fraction(1, 6))
+    ratio = RatioLaw(of_total, of_count, GRID, Fraction(19, 20))
+    assert ratio.of_exact_count() < 0.75 * ratio.quantiles(np.array([40.0]))[0]
+    total, count = _mass(of_total.law, 200), _mass(of_count.law, 2)
+    noisy, rows = np.meshgrid(np.arange(-200, 201) + 21, np.arange(-2, 3) + 3)
+    low, high = ratio.intervals(noisy.ravel().tolist(), rows.ravel().tolist())
+    holds = ((low <= 7) & (high >= 7)).reshape(noisy.shape)
+    held = float((count[:, None] * total[None, :])[holds].sum())
+    assert 0.95 <= held + 1e-9 <= 0.985
 
 
 def test_an_interval_is_where_the_noise_could_have_been() -> None:

@@ -4,6 +4,7 @@ Each interval contains the number without noise, with at least the stated probab
 cover the bias of clamping and of the caps, nor the sampling of the rows.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -43,15 +44,36 @@ class RatioLaw:
         laws, weights = (self.total.law, self.count.law), np.array([np.ones_like(slopes), slopes])
         return pair_half_widths(laws, weights, self.confidence)
 
+    def of_exact_count(self) -> float:
+        """A q with P(|N_S - slope N_C| <= q) >= confidence for every slope, where the count's noise
+        is nearly always 0, and infinity elsewhere. By the union bound, each has half of the risk.
+        """
+        risk = (1 - self.confidence) / 2
+        return math.inf if self.count.error(1 - risk) else float(self.total.error(1 - risk))
+
     def intervals(
         self, totals: Sequence[int], counts: Sequence[int]
     ) -> tuple[FloatArray, FloatArray]:
         """The ends of each group's hull, in steps from the centre; the whole range where the set is
-        empty. Between knots the quantile is replaced by its chord, which lies above it."""
+        empty. Between knots the quantile is replaced by its chord, which lies above it. Two bounds
+        on the quantile give two hulls: the smaller bound at the true ratio puts it into both."""
+        knots = np.linspace(float(self.grid.lower), float(self.grid.upper), _KNOTS)
+        lower, upper = self._hulls(totals, counts, knots, self.quantiles(knots))
+        if math.isfinite(flat := self.of_exact_count()):
+            ends = self._hulls(totals, counts, knots, np.full_like(knots, flat * _SAFE))
+            lower, upper = np.maximum(lower, ends[0]), np.minimum(upper, ends[1])
+        return lower, upper
+
+    def _hulls(
+        self,
+        totals: Sequence[int],
+        counts: Sequence[int],
+        knots: FloatArray,
+        quantiles: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """The hulls by one convex bound on the quantile, known at the knots."""
         low, high = float(self.grid.lower), float(self.grid.upper)
         total, count = np.array(totals, dtype=float), np.array(counts, dtype=float)
-        knots = np.linspace(low, high, _KNOTS)
-        quantiles = self.quantiles(knots)
 
         def outside(slope: FloatArray) -> FloatArray:
             rounding = 1e-15 * (np.abs(total) + np.abs(slope * count))
@@ -70,6 +92,7 @@ class RatioLaw:
     def half_width(self, rows: int) -> float:
         """Approximately the largest half-width of the interval in a group of this many rows."""
         far = float(self.quantiles(np.array([float(self.grid.largest)]))[0])
+        far = min(far, self.of_exact_count())
         return min(far / rows, (self.grid.upper - self.grid.lower) / 2)
 
 
