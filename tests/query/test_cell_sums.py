@@ -26,6 +26,7 @@ from discreet.query import (
     _engine,
 )
 from discreet.query._compiled_plan import prepare
+from discreet.query._numbering import with_numbers
 from discreet.query._source import source_of
 from tests.query.kit import DAYS, QUERIES, SCHEMA, arrow, declarations
 
@@ -305,3 +306,11 @@ def test_large_addends_are_left_to_the_engine(refused: str) -> None:
     table = table_of(rows_of(IDS["dense"], 1), (3, 3, 3))
     ids = pa.schema([("person", pa.int64())])
     assert _cell_sums.cell_sums_of(table.question(refused).plan, ids) is None
+
+
+def test_keys_in_a_row_are_numbered_without_overflow() -> None:
+    ends = [-(2**63), 2**63 - 1, None, 4, 5, 6, 7, 8]
+    rows = pa.table({"key": pa.array(ends, pa.int64())})
+    with _engine.opened() as engine:
+        found = with_numbers(engine.table(rows.schema), "key", [5, 6, 7], "0")
+        assert sorted(engine.run(engine.statement(found), rows)["key"].to_pylist()) == [0, 1, 2]

@@ -16,6 +16,7 @@ import pyarrow as pa
 from discreet.query._columns import KeyValue
 from discreet.query._engine import as_bytes
 
+_MOST = 2**53
 _ARROW_TYPES = {
     bool: pa.bool_(),
     int: pa.int64(),
@@ -47,10 +48,24 @@ def placed(rows: ir.Table, columns: Sequence[str], keys: Sequence[Sequence[KeyVa
 def with_numbers(rows: ir.Table, column: str, keys: Sequence[KeyValue], label: str) -> ir.Table:
     """The rows whose value in this column is among the keys, with the number of the key instead of
     it. The label is that of the keys' table, and of no other one in the expression."""
+    if rows[column].type().is_integer() and _are_in_a_row(keys):
+        first, last = (ibis.literal(key, "int64") for key in (keys[0], keys[-1]))
+        there = (rows[column] >= first) & (rows[column] <= last)
+        own = ibis.ifelse(there, rows[column] - first, ibis.null("int64"))
+        rows = rows.mutate(**{column: own})
+        return rows.filter(rows[column].notnull())
     value, number = f"value_{label}", f"number_{label}"
     table = in_memory(f"keys{label}", _key_table(value, number, keys))
     rows = rows.inner_join(table, comparable(rows[column]) == table[value])
     return rows.mutate(**{column: rows[number]}).drop(value, number)
+
+
+def _are_in_a_row(keys: Sequence[KeyValue]) -> bool:
+    """Whether each key is the whole number after the one before it, and a float holds them all, so
+    that a difference gives their number without a table."""
+    if not all(type(key) is int and abs(key) < _MOST for key in keys):
+        return False
+    return list(keys) == list(range(keys[0], keys[0] + len(keys)))  # type: ignore[arg-type, operator]  # they are integers
 
 
 def in_memory(name: str, rows: pa.Table) -> ir.Table:
