@@ -1,6 +1,6 @@
-"""Refuses random numbers in the ``backward`` of a user's own `torch.autograd.Function`.
+"""Refuses mixed rows and random numbers in the ``backward`` of a `torch.autograd.Function`.
 
-There a gradient's rows have no tags, so that it is not known which example uses a number. The
+A gradient that such a function gets has the tag of the result whose gradient it is. The
 computations that a checkpoint repeats are followed as in the forward pass.
 """
 
@@ -9,6 +9,7 @@ from types import FrameType
 
 import torch.utils.checkpoint
 from torch import Tensor
+from torch.autograd.function import BackwardCFunction
 
 from discreet.errors import Refused
 from discreet.train import _flow
@@ -19,6 +20,7 @@ from discreet.train._tags import Tags
 
 _CHECKPOINT = torch.utils.checkpoint.__name__
 _FUNCTION = torch.autograd.function.__name__
+_UNKNOWN = UntrackedRows("a gradient whose rows are not known")
 _MEND = "draw them in forward, for each example, and use there what backward needs"
 
 
@@ -27,9 +29,35 @@ class Backward:
 
     def __init__(self, tags: Tags, shared: Shared) -> None:
         self._tags, self._shared = tags, shared
+        self._results: dict[object, dict[int, Tag | None]] = {}  # of each call of such a function
+        self._running: object = None  # the call whose gradients have tags
+
+    def note(self, tensors: list[Tensor]) -> None:
+        """Note the tags of results of a user's function."""
+        for each in tensors:
+            node = each.grad_fn
+            if isinstance(node, BackwardCFunction):
+                found = self._results.setdefault(node, {})
+                found[each.output_nr] = self._tags.of(each)
+
+    def _tag_gradients(self) -> None:
+        """Tag the gradients that a user's function got, if one runs."""
+        frame: FrameType | None = sys._getframe(1) if self._results else None  # noqa: SLF001  has no public name
+        while frame is not None:
+            if (frame.f_globals.get("__name__"), frame.f_code.co_name) == (_FUNCTION, "apply"):
+                break
+            frame = frame.f_back
+        if frame is None or frame.f_locals.get("self") is self._running:
+            return
+        self._running = frame.f_locals["self"]
+        tags = self._results.get(self._running, {})
+        for number, each in enumerate(frame.f_locals["args"]):
+            if isinstance(each, Tensor):
+                self._tags.set(each, tags.get(number) or _UNKNOWN)
 
     def refuse_draws(self, function: Function, args: Args, keywords: Keywords) -> None:
         """Refuse random functions, and draws that no example had used before."""
+        self._tag_gradients()
         if self._tags.every.size < 2:  # all numbers belong to the one example
             return
         draws = self._tags.draws
@@ -57,7 +85,9 @@ class Backward:
                 "some of their rows, or puts them in another order; compute each example's "
                 "gradient from its own rows"
             )
-        if not given or not all(isinstance(tag, (ExampleRows, OneExample)) for tag in given):
+        if not given or not all(
+            isinstance(tag, (ExampleRows, OneExample)) or tag == _UNKNOWN for tag in given
+        ):
             return
         lost = next((tag for tag in found if isinstance(tag, UntrackedRows)), None)
         if lost is not None and (where := _backward_in()) is not None:

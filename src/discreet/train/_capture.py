@@ -166,9 +166,8 @@ class Capture(TorchFunctionMode):
         """The result of a call, which is recorded and tagged."""
         if self._has_own_way(func, args, keywords, tensors):
             return self._in_own_way(func, args)
-        weights = self.weights
         # 1. weights alone make derived weights
-        mixes = torch.is_grad_enabled() and any(id(each) in weights for each in tensors)
+        mixes = torch.is_grad_enabled() and any(id(each) in self.weights for each in tensors)
         if mixes and self._derives(func, args, tensors):
             result = called(func, args, keywords)
             changed = changed_by(func, args, keywords)
@@ -180,7 +179,7 @@ class Capture(TorchFunctionMode):
             return known
         before = self._tagging.before(func, tensors, args, keywords)
         if mixes or (func in self.rules.always and not self.replaying):
-            self._refuse_complex([each for each in tensors if id(each) in weights])
+            self._refuse_complex([each for each in tensors if id(each) in self.weights])
             result = self.rules.ruled(self, func, args, keywords, tensors)
         else:
             result = called(func, args, keywords)
@@ -208,12 +207,13 @@ class Capture(TorchFunctionMode):
         """Whether a call is answered, or made in parts; some are refused in a backward pass."""
         if self.replaying:
             self._backward.refuse_draws(func, args, keywords)
+        else:
+            self._backward.note(tensors)
         if func in CONDITIONS and self.tags.draws.has(args[0]):
             refuse_truncation()
             self.has_tossed = True
             return bool(self.answers)
-        is_broadcast = func is torch.broadcast_tensors
-        return is_broadcast and _flow.has_public_shapes(self.tags, tensors)
+        return func is torch.broadcast_tensors and _flow.has_public_shapes(self.tags, tensors)
 
     def _in_own_way(self, func: Any, args: Args) -> Any:  # Any: as above
         """The answer to a condition, or several tensors that are expanded one by one."""
@@ -301,6 +301,7 @@ class Capture(TorchFunctionMode):
                 "losses depend on no data, but on random numbers that can't be credited to single "
                 "examples; draw them for each example, as by torch.rand(len(x))"
             )
+        self._backward.note([losses])
         self.tags.draws.share(losses)  # the same for all, if they have no rows
         tag = self.tags.of(losses)
         if isinstance(tag, ExampleRows) and tag.layout.is_plain:

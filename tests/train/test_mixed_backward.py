@@ -1,0 +1,100 @@
+"""The backward of a user's own function can't mix gradients of several examples.
+
+Little of other rows does not show in a comparison, and is unbounded for one large gradient.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from discreet.errors import Refused
+from discreet.train import Flat, check, clipped_sum
+from tests.train.layers import WIDTH, Layers, of, summed
+
+Backward = Callable[[Any, Tensor], Tensor]  # Any: the context, which has no type
+LITTLE = 1e-4
+
+
+def custom(backward: Backward) -> Any:  # Any: as above
+    """A function that returns its argument, with this backward."""
+
+    class Own(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            ctx.save_for_backward(x)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Tensor:
+            return backward(ctx, gradients[0])
+
+    return Own
+
+
+def layers(backward: Backward) -> Layers:
+    own = custom(backward)
+    return Layers(lambda m, x: summed(m.layer(own.apply(x * 1.0)))).double()
+
+
+MIXED: dict[str, Backward] = {
+    "mean": lambda _, g: g + LITTLE * g.mean(0, keepdim=True),
+    "clipping": lambda _, g: g * torch.clamp(10 / g.norm(), max=1),
+    "flipped": lambda _, g: g + LITTLE * g.flip(0),
+    "rolled": lambda _, g: g + LITTLE * torch.roll(g, 1, 0),
+    "another row": lambda _, g: g + LITTLE * g[[-1]],
+    "product": lambda _, g: g + LITTLE * (torch.ones(5, 5).double() @ g),
+    "item": lambda _, g: g * (1 + (g.abs().max().item() > 100)),
+    "condition": lambda _, g: g * 2 if (g.abs() > 100).any() else g,
+    "list": lambda _, g: g * (1 + (g.tolist()[0][0] > 100)),
+    "array": lambda _, g: g * (1 + float(g.numpy().max() > 100)),
+    "with data": lambda c, g: g + LITTLE * (g * c.saved_tensors[0]).mean(0),
+    "sorted": lambda _, g: g + LITTLE * g.sort(0).values,
+}
+OWN: dict[str, Backward] = {
+    "reversed sign": lambda _, g: -g,
+    "straight through": lambda c, g: g * (c.saved_tensors[0].abs() <= 1),
+    "own norm": lambda _, g: g / g.norm(dim=1, keepdim=True).clamp(min=1),
+    "softmax": lambda c, g: g - (g * c.saved_tensors[0]).sum(-1, keepdim=True),
+    "product": lambda _, g: g @ torch.ones(WIDTH, WIDTH).double(),
+    "in place": lambda c, g: g.clone().masked_fill_(c.saved_tensors[0] > 1, 0),
+    "sigmoid": lambda c, g: g * torch.sigmoid(c.saved_tensors[0]),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_gradients_of_several_examples_are_not_mixed(name: str) -> None:
+    model = layers(MIXED[name])
+    with pytest.raises(Refused, match=r"mixes examples in the backward|read values of data"):
+        check(model, model, of(5, WIDTH))
+
+
+def test_results_that_no_call_uses_have_no_known_gradients() -> None:
+    """Their gradients may come from where nothing is followed."""
+
+    class Two(torch.autograd.Function):
+        @staticmethod
+        def forward(_: Any, x: Tensor) -> tuple[Tensor, Tensor]:
+            return x.clone(), x.clone()
+
+        @staticmethod
+        def backward(_: Any, *gradients: Any) -> Tensor:
+            found: Tensor = gradients[0] + gradients[1].mean(0)
+            return found
+
+    own: Any = Two  # without types
+    model = Layers(lambda m, x: summed(m.layer(own.apply(x * 1.0)[0]))).double()
+    with pytest.raises(Refused, match="mixes examples in the backward"):
+        check(model, model, of(5, WIDTH))
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_each_example_may_change_its_own_gradient(name: str) -> None:
+    model, x = layers(OWN[name]), of(5, WIDTH)
+    found = clipped_sum(model, lambda: model(x), 5, Flat(1.0), batch=x)
+    alone = [x[n : n + 1].clone() for n in range(5)]
+    parts = [clipped_sum(model, lambda: model(x), 1, Flat(1.0), batch=x) for x in alone]  # noqa: B023  called at once
+    for place, total in enumerate(found.sums):
+        torch.testing.assert_close(total, torch.stack([one.sums[place] for one in parts]).sum(0))
