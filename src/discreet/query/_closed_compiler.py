@@ -213,31 +213,31 @@ def _text(node: Any) -> str:  # Any: as above
     return value
 
 
-def written(operation: ops.Relation, compiler: type[Any], dialect: type[Any]) -> str:
-    """The statement of an expression, in this dialect of sqlglot."""  # Any: Ibis ships no types
+def written(operation: ops.Relation, compiler: Any, dialect: Any) -> str:  # Any: have no types
+    """The statement of an expression, by a compiler of Ibis and a dialect of sqlglot."""
 
     def uses(node: ops.Node) -> int:
         """How often the form of a node has an argument, at most."""
         if isinstance(node, ops.Cast | ops.TryCast):
-            return max(compiler.forms.cast_of(node).count("@0"), 1)
+            return max(str(compiler.forms.cast_of(node)).count("@0"), 1)
         name = type(node).__name__
         form = compiler.forms.FORMS.get(name)
         if form is None:
             return 1 if name in READ_ONCE else 2
-        return max(form.count(f"@{place}") for place in range(3))
+        return max(str(form).count(f"@{place}") for place in range(3))
 
     tree = _each_step(compiler).to_sqlglot(staged(operation, uses).to_expr())
     return str(_writer(dialect)(dialect=dialect()).generate(tree, copy=False))
 
 
 @cache
-def _writer(dialect: type[Any]) -> type[Any]:  # Any: sqlglot's and Ibis' have no types
+def _writer(dialect: Any) -> type[Any]:  # Any: sqlglot's and Ibis' have no types
     transforms = {**dialect.Generator.TRANSFORMS, _FilledForm: _written}
     return type("_SqlWriter", (dialect.Generator,), {"TRANSFORMS": transforms})
 
 
 @cache
-def _each_step(compiler: type[Any]) -> Any:  # Any: Ibis' own, which has no types
+def _each_step(compiler: Any) -> Any:  # Any: Ibis' own, which has no types
     """The compiler, which writes each step as a query of its own, see `_duckdb`."""
     plain = base.SQLGlotCompiler.translate
     options = SimpleNamespace(sql=SimpleNamespace(fuse_selects=False))

@@ -2,7 +2,8 @@
 function but PostgreSQL's own.
 """
 
-from typing import Any
+from types import ModuleType
+from typing import Any, ClassVar
 
 import ibis.expr.operations as ops
 import sqlglot.expressions as sge
@@ -29,8 +30,8 @@ class _Compiler(ClosedForms, PostgresCompiler):  # type: ignore[misc]  # Ibis sh
     """Ibis' compiler with our forms of values."""
 
     __slots__ = ()
-    forms = _postgres_forms
-    texts = _postgres_texts
+    forms: ClassVar[ModuleType] = _postgres_forms
+    texts: ClassVar[ModuleType] = _postgres_texts
 
     def form_Select(self, op: ops.Node, **given: Any) -> Any:  # noqa: N802  # Ibis' own name
         """A step. One that computes is a fence, since PostgreSQL merges steps, and then computes a
