@@ -92,8 +92,9 @@ class Backward:
         lost = next((tag for tag in found if isinstance(tag, UntrackedRows)), None)
         if lost is not None and (where := _backward_in()) is not None:
             raise Refused(
-                f"{where} mixes examples in the backward pass, by {lost.by}; "
-                "compute each example's gradient from its own rows"
+                f"{where} mixes examples in the backward pass, by {lost.by}; compute each "
+                "example's gradient from its own rows, and use weights by PyTorch's own functions "
+                "outside of it"
             )
 
     def _refuse_unknown(self, function: Function, given: list[Tag | None], result: object) -> None:
