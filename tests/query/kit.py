@@ -3,13 +3,15 @@
 import datetime
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import ibis
 import pyarrow as pa
+import pytest
 from hypothesis import strategies as st
 
 from discreet._unit import Change, Unit
@@ -23,6 +25,7 @@ from discreet.query import (
     Question,
     QuestionPrice,
     Table,
+    _compiled_plan,
     release_question,
 )
 from discreet.query._aggregates import ESTIMATORS, AggregateFunction
@@ -364,6 +367,15 @@ def ibis_table(table: pa.Table) -> Any:  # Any: Ibis ships no types
     with warnings.catch_warnings():  # Ibis 12 calls what DuckDB 2 renames
         warnings.simplefilter("ignore")
         return connection.table("source")
+
+
+@contextmanager
+def in_the_engine() -> Iterator[None]:
+    """The engine bounds the contributions of units, whether or not NumPy could."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_compiled_plan, "is_embedded", lambda _: False)
+        patch.setattr(_compiled_plan, "_known", {})
+        yield
 
 
 def asking(

@@ -3,7 +3,7 @@
 import itertools
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,12 @@ from discreet.query import (
     _cell_choice,
     _cell_sums,
     _cells,
-    _compiled_plan,
     _engine,
 )
 from discreet.query._compiled_plan import prepare
 from discreet.query._numbering import with_numbers
 from discreet.query._source import source_of
-from tests.query.kit import DAYS, QUERIES, SCHEMA, arrow, declarations
+from tests.query.kit import DAYS, QUERIES, SCHEMA, arrow, declarations, in_the_engine
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # between Ibis and DuckDB
 
@@ -78,13 +77,6 @@ def table_of(rows: pa.Table, caps: tuple[int, int, int]) -> Table:
         groups=groups,
         rows_per_group=in_group,
     )
-
-
-@contextmanager
-def in_the_engine() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_compiled_plan, "is_embedded", lambda _: False)
-        yield
 
 
 def parts(question: Question, *, is_in_cells: bool) -> dict[str, Any]:  # Any: of each part

@@ -1,7 +1,7 @@
 """Nobody shows: on neighbouring tables nothing differs but pre-noise sums, within sensitivity."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -30,7 +30,16 @@ from discreet.query import (
 from discreet.query import _plan as plan
 from discreet.query._aggregates import AggregateFunction
 from discreet.query._expressions import Aggregate, ColumnRef
-from tests.query.kit import QUERIES, ROWS, TABLES, arrow, asking, declarations, without_noise
+from tests.query.kit import (
+    QUERIES,
+    ROWS,
+    TABLES,
+    arrow,
+    asking,
+    declarations,
+    in_the_engine,
+    without_noise,
+)
 
 PRICE = QuestionPrice(1)
 Rows = list[dict[str, Any]]
@@ -136,6 +145,13 @@ def _replay_busy(query: Query = BY_PLACE, caps: Caps = PEOPLE.caps) -> None:
     replay(asking(replace(PEOPLE, caps=caps), query, PRICE), arrow(one), arrow(other))
 
 
+@pytest.fixture
+def in_engine() -> Iterator[None]:
+    """Contributions are bounded by the engine's statement, not in NumPy."""
+    with in_the_engine():
+        yield
+
+
 @pytest.mark.parametrize(
     "caps",
     [
@@ -147,8 +163,10 @@ def _replay_busy(query: Query = BY_PLACE, caps: Caps = PEOPLE.caps) -> None:
     ids=str,
 )
 def test_a_unit_with_too_much_moves_no_more_than_the_caps(caps: Caps) -> None:
-    """Each cap by itself: rows in a group, groups, and rows in all."""
+    """Each cap by itself: rows in a group, groups, and rows in all; in NumPy and in the engine."""
     _replay_busy(caps=caps)
+    with in_the_engine():
+        _replay_busy(caps=caps)
 
 
 def _unscaled(plan: plan.Plan, totals: Any) -> Any:  # Any: Ibis expressions
@@ -160,6 +178,7 @@ def _unscaled(plan: plan.Plan, totals: Any) -> Any:  # Any: Ibis expressions
 LEFT_OUT = [("_first_groups", lambda plan, totals: totals), ("_scaled", _unscaled)]
 
 
+@pytest.mark.usefixtures("in_engine")
 @pytest.mark.parametrize(("step", "instead"), LEFT_OUT, ids=["groups", "scaling"])
 def test_a_bounding_step_left_out_is_found(
     step: str,
@@ -171,6 +190,7 @@ def test_a_bounding_step_left_out_is_found(
         _replay_busy()
 
 
+@pytest.mark.usefixtures("in_engine")
 def test_a_cap_on_rows_in_all_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def without(_: plan.Plan, totals: Any) -> Any:  # Any: Ibis expressions
         return totals.mutate(rows_allotted=totals.rows)
@@ -180,6 +200,7 @@ def test_a_cap_on_rows_in_all_left_out_is_found(monkeypatch: pytest.MonkeyPatch)
         _replay_busy(caps=Caps(3, groups=2, rows_per_group=2))
 
 
+@pytest.mark.usefixtures("in_engine")
 def test_a_clamp_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     query = Query("t", (Aggregate(AggregateFunction.SUM, ColumnRef("wage"), "pay"),))
     rich = {"person": 3, "place": "a", "wage": 6000.0, "age": None, "union": None, "day": None}
