@@ -7,7 +7,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
-from torch.nn.utils import parametrizations, parametrize
+from torch.nn.utils import parametrizations
 
 from discreet._unit import Unit
 from discreet.errors import Refused
@@ -214,42 +214,3 @@ def test_chance_is_no_mixing(kind: str) -> None:
     mixing = Chance(kind, is_mixing=True)
     with pytest.raises(Refused, match=r"mixes examples|depends on others"):
         check(mixing, lambda part: mixing(part).square().sum(1), given)
-
-
-class Remembering(nn.Module):
-    """A parametrization with a buffer."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.mean: Tensor
-        self.register_buffer("mean", torch.zeros(3))
-
-    def forward(self, weight: Tensor) -> Tensor:
-        return weight
-
-
-PARAMETRIZED: dict[str, Callable[[Wrong, Tensor], object]] = {
-    "in place": lambda one, mean: one.mean.add_(1e-6 * mean),
-    "a part": lambda one, mean: one.mean[:2].add_(1e-6 * mean[:2]),
-    "its data": lambda one, mean: one.mean.data.copy_(mean),
-    "replaced": lambda one, mean: setattr(one, "mean", mean),
-    "new": lambda one, mean: one.register_buffer("newly", mean),
-}
-
-
-@pytest.mark.parametrize("name", PARAMETRIZED)
-def test_buffers_of_parametrizations_hold_no_data(name: str) -> None:
-    layer: Wrong = nn.Linear(3, 1)
-    parametrize.register_parametrization(layer, "weight", Remembering())
-    one = layer.parametrizations.weight[0]
-
-    def losses(data: Tensor) -> Tensor:
-        found: Tensor = layer(data).square().sum(1)
-        with torch.no_grad():
-            PARAMETRIZED[name](one, data.detach().mean(0))
-        return found
-
-    with pytest.raises(Refused, match=r"Remembering.* was written while|through \.data"):
-        check(layer, losses, torch.randn(5, 3))
-    assert set(one._buffers) == {"mean"}
-    assert not one.mean.any()

@@ -2,7 +2,7 @@
 
 A forward pass may write a running mean of the data into a buffer, without noise, and the buffer is
 saved with the model. The same holds for attributes, and for parameters that are written through
-`.data`. Buffers of parametrizations may change with the weights (`discreet.train._parametrized`).
+`.data`. A parametrization gets weights only, so that its buffers may change.
 """
 
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from torch import Tensor, nn
+from torch.nn.utils.parametrize import ParametrizationList
 
 from discreet.errors import Refused
 from discreet.train._attributes import Attributes
-from discreet.train._parametrized import parametrizations
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -121,7 +121,8 @@ class Buffers:
 
 def _buffers(model: nn.Module) -> Iterator[tuple[nn.Module, str, Tensor]]:
     """All buffers but those of parametrizations: module, name and tensor."""
-    may_change = parametrizations(model)
+    lists = (one for one in model.modules() if isinstance(one, ParametrizationList))
+    may_change = {module for one in lists for module in one.modules()}
     for module in model.modules():
         if module not in may_change:
             for name, tensor in module.named_buffers(recurse=False):

@@ -20,7 +20,6 @@ from discreet.train._capture import Capture, PerExampleGradients, ancestors
 from discreet.train._clipping import ROUND_OFF, Clipping
 from discreet.train._eager import eager
 from discreet.train._graph import by_custom_functions, refuse_reentrant
-from discreet.train._parametrized import refuse_data_in_parametrizations
 from discreet.train._precision import unmixed, whole
 from discreet.train._rules import RULES
 from discreet.train._rules._elementwise import own_copy
@@ -105,7 +104,7 @@ def captured_sum(
         sums = tuple(torch.zeros_like(p, dtype=wide_type(p)) for p in parameters)
         return Contribution(sums, torch.zeros(number, count_of_units))
     with eager(), packing(capture, model), torch.enable_grad():
-        with refuse_data_in_parametrizations(model, capture.tags), capture:
+        with capture:
             made = losses()
         capture.refuse_caught()
         given = one_loss_each(made, examples, hides_shapes=hides_shapes)
