@@ -2,7 +2,7 @@
 
 A forward pass may write a running mean of the data into a buffer, without noise, and the buffer is
 saved with the model. The same holds for attributes, and for parameters that are written through
-`.data`. A parametrization gets weights only, so that its buffers may change.
+`.data`. Buffers of parametrizations are put back (`discreet.train._parametrizations`).
 """
 
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from torch import Tensor, nn
-from torch.nn.utils.parametrize import ParametrizationList
 
 from discreet.errors import Refused
 from discreet.train._attributes import Attributes
+from discreet.train._parametrizations import Parametrizations, parts_of, refused
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -42,12 +42,14 @@ class Buffers:
         self._known: set[tuple[nn.Module, str]] = set()
         self._names: dict[nn.Module, set[str]] = {}  # of all buffers, also those that are None
         self._versions: list[tuple[str, Tensor, int]] = []
+        self.parametrizations = Parametrizations(model)
         self.note()
 
     def note(self) -> None:
         """Take the present state as public; only changed buffers are copied."""
         self._versions = []
         self._attributes = Attributes(self._model)
+        self.parametrizations.note()
         buffers = [*_buffers(self._model)]
         self._known = {(module, name) for module, name, _ in buffers}
         self._names = {one: {*one._buffers} for one in self._model.modules()}  # noqa: SLF001  # None
@@ -97,7 +99,9 @@ class Buffers:
             )
 
     def check_buffers(self) -> None:
-        """Refuse buffers that were written since `note`, and put them back."""
+        """Refuse buffers that were written since `note`, and put them back; those of
+        parametrizations are put back in any case."""
+        self.parametrizations.put_back()
         changed = [one for one in self._copied if not one.is_same]
         for one in changed:
             one.module._buffers[one.name] = one.copy  # noqa: SLF001
@@ -110,19 +114,12 @@ class Buffers:
                 delattr(module, name)
         if changed or new:
             self._copied = []
-            written = [*((one.module, one.name) for one in changed), *new]
-            kinds = sorted({f"{type(module).__name__}.{name}" for module, name in written})
-            raise Refused(
-                f"{', '.join(kinds)} was written while the model saw data, without noise; it was "
-                "put back: use layers that store nothing of a batch, such as GroupNorm in place of "
-                "BatchNorm, as discreet.train.repair does, or set them to eval()"
-            )
+            raise refused([*((one.module, one.name) for one in changed), *new])
 
 
 def _buffers(model: nn.Module) -> Iterator[tuple[nn.Module, str, Tensor]]:
     """All buffers but those of parametrizations: module, name and tensor."""
-    lists = (one for one in model.modules() if isinstance(one, ParametrizationList))
-    may_change = {module for one in lists for module in one.modules()}
+    may_change = parts_of(model)
     for module in model.modules():
         if module not in may_change:
             for name, tensor in module.named_buffers(recurse=False):

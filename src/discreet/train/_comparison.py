@@ -19,6 +19,7 @@ from discreet.train._graph import by_custom_functions
 from discreet.train._held_draws import LEVELS
 from discreet.train._made_up import Values, each, is_same, neighbours
 from discreet.train._microbatch import is_out_of_memory
+from discreet.train._parametrizations import Parametrizations
 from discreet.train._plain_loop import one_by_one
 from discreet.train._precision import AutocastNotice
 from discreet.train._secret_draws import refuse_known_draws
@@ -56,6 +57,7 @@ class ModelComparison:
             self._naming_failures(refuse_known_draws(refuse_unintercepted(repeated))),
         )
         self._failure: Refused | None = None  # of the losses themselves
+        self._parametrizations = Parametrizations(model)
         self.examples, self.compared = examples, compared
         device = next((one.device for one in model.parameters()), torch.device("cpu"))
         self._precision = AutocastNotice(device)
@@ -246,6 +248,7 @@ class ModelComparison:
         """The losses, whose own errors become refusals that name the values as a possible cause."""
 
         def tried(microbatch: Microbatch) -> Tensor:
+            self._parametrizations.put_back()
             try:
                 with self._precision:
                     return losses(microbatch)

@@ -20,6 +20,7 @@ from discreet.train._capture import Capture, PerExampleGradients, ancestors
 from discreet.train._clipping import ROUND_OFF, Clipping
 from discreet.train._eager import eager
 from discreet.train._graph import by_custom_functions, refuse_reentrant
+from discreet.train._parametrizations import refuse_data
 from discreet.train._precision import unmixed, whole
 from discreet.train._rules import RULES
 from discreet.train._rules._elementwise import own_copy
@@ -107,6 +108,7 @@ def captured_sum(
         with capture:
             made = losses()
         capture.refuse_caught()
+        refuse_data(model, capture.tags)
         given = one_loss_each(made, examples, hides_shapes=hides_shapes)
         capture.refuse_mixed_losses(given)
         if capture.pauses:

@@ -64,9 +64,14 @@ class StepChecks:
                 self._buffers.note()  # a cache that depends on no data is there now
             self._buffers.note_parameters()
             yield
+        self._buffers.parametrizations.advance()
 
     def microbatch(self, microbatch: Microbatch) -> None:
-        """Compare again if a microbatch has shapes in which these losses were not compared."""
+        """Compare again if a microbatch has shapes in which these losses were not compared.
+
+        Each microbatch gets the same buffers of parametrizations.
+        """
+        self._buffers.parametrizations.put_back()
         if self._check and self._check.is_due(microbatch):
             self._buffers.check()  # before the check, which moves parameters and puts them back
             try:

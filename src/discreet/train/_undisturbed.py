@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils.parametrize import ParametrizationList
 
 from discreet.noise import SecureBits
 from discreet.train._deterministic import DeterministicMode
@@ -22,13 +21,9 @@ def undisturbed(model: nn.Module) -> Iterator[DeterministicMode]:
         for module in model.modules()
         if isinstance(module, nn.RNNBase | nn.MultiheadAttention)
     ]
-    lists = [one for one in model.modules() if isinstance(one, ParametrizationList)]
-    iterating = [module for one in lists for module in one.modules() if module.training]
     try:
         for module, _ in dropouts:
             module.dropout = 0.0
-        for each in iterating:  # spectral norms go on with each call
-            each.training = False
         for parameter, _ in moved:
             _move(parameter)
         with secret_draws(SecureBits()), DeterministicMode() as chance:
@@ -36,8 +31,6 @@ def undisturbed(model: nn.Module) -> Iterator[DeterministicMode]:
     finally:
         for module, dropout in dropouts:
             module.dropout = dropout
-        for each in iterating:
-            each.training = True
         with torch.no_grad():
             for parameter, before in moved:
                 parameter.copy_(before)
