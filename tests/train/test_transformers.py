@@ -503,3 +503,38 @@ def test_models_that_train_train_with_texts_like_them(name: str, tmp_path: Path)
     given = trainer(tmp_path, make(), train_dataset=Texts(labelled=labelled), like=like)
     given.train()
     assert given.report().done == 4
+
+
+WRITES: dict[str, Callable[[Any, Tensor], object]] = {
+    "should_training_stop": lambda it, mean: setattr(it.control, "should_training_stop", mean > 0),
+    "should_save": lambda it, mean: setattr(it.control, "should_save", mean > 0),
+    "best_metric": lambda it, mean: setattr(it.state, "best_metric", mean),
+    "log_history": lambda it, mean: it.state.log_history.append({"mean": mean}),
+    "max_steps": lambda it, mean: setattr(it.args, "max_steps", 10**6),
+    "mean": lambda it, mean: setattr(it, "mean", mean),
+    "_tr_loss": lambda it, mean: setattr(it, "_tr_loss", mean),
+    "callbacks": lambda it, mean: it.callback_handler.callbacks.append(mean),
+}
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("name", WRITES)
+def test_losses_write_no_attribute_of_the_trainer(
+    tmp_path: Path, name: str, *, is_late: bool
+) -> None:
+    """A tensor as `should_training_stop` would tell by the number of steps how large a row is."""
+    payer = FakePayer()
+
+    def losses(model: nn.Module, inputs: dict[str, Any]) -> Tensor:
+        found = own_losses(model, inputs)
+        if payer.charges or not is_late:
+            WRITES[name](it, found.detach().mean())
+        return found
+
+    it = trainer(tmp_path, gpt(), payer=payer, losses=losses)
+    with pytest.raises(Refused, match=f"{name!r} was written into the .* in a training step"):
+        it.train()
+    assert bool(payer.charges) == is_late
+    assert not isinstance(it.control.should_training_stop, Tensor)
+    assert not it.state.log_history
+    assert not hasattr(it, "mean")

@@ -1,17 +1,17 @@
-"""Refuses what a training step writes into Lightning's Trainer.
+"""Refuses what a training step writes into the Trainer of another library.
 
 A metric or an attribute made of private rows decides when the Trainer stops, which weights it
 saves, and what its callbacks and loggers show.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from lightning.pytorch import Trainer
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
 from discreet.errors import Refused
 
@@ -19,15 +19,18 @@ _ABSENT = object()
 _SIMPLE = bool | int | float | str | None
 
 
+Place = tuple[str, dict[str, Any]]  # a name, and attributes or metrics of any kind
+
+
 @contextmanager
-def refuse_trainer_writes(trainer: Trainer) -> Iterator[None]:
-    """Refuse what the block writes into Trainer's metrics and attributes, and put these back."""
+def refuse_trainer_writes(places: Iterable[Place], within: str) -> Iterator[None]:
+    """Refuse what the block writes into these dictionaries of a Trainer, and put it back."""
     with torch._C.DisableTorchFunction():  # noqa: SLF001  has no public name
-        before = [(name, values, _copied(values)) for name, values in _places(trainer)]
+        before = [(name, values, _copied(values)) for name, values in places]
     try:
         yield
     finally:
-        with torch._C.DisableTorchFunction():  # noqa: SLF001  as above
+        with torch._C.DisableTorchFunction(), _disable_current_modes():  # noqa: SLF001  as above
             found = []
             for place, values, copy in before:
                 differ = [
@@ -39,9 +42,7 @@ def refuse_trainer_writes(trainer: Trainer) -> Iterator[None]:
                     found.append(f"{differ[0]!r} was written into {place}")
                     _put_back(values, copy)
         if found:
-            raise Refused(
-                f"{found[0]} in training_step and would publish private data; leave it out"
-            )
+            raise Refused(f"{found[0]} in {within} and would publish private data; leave it out")
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -58,14 +59,6 @@ class _TensorCopy:
 
     own: Tensor
     version: int
-
-
-def _places(trainer: Trainer) -> Iterator[tuple[str, dict[str, Any]]]:  # Any: any attributes
-    """All dictionaries that are watched, with their names."""
-    for metrics in (trainer.callback_metrics, trainer.logged_metrics, trainer.progress_bar_metrics):
-        yield "Trainer's metrics", metrics
-    for owner in (trainer, trainer.fit_loop, trainer.fit_loop.epoch_loop):
-        yield f"the {type(owner).__name__.strip('_')} of Lightning", vars(owner)
 
 
 def _copied(values: dict[str, Any]) -> dict[str, Any]:  # Any: as above

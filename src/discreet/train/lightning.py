@@ -31,7 +31,7 @@ from discreet.train._hosted import Hosted, Only, Saved, check_obeyed, check_publ
 from discreet.train._plan import TrainingPlan
 from discreet.train._report import Report
 from discreet.train._step_ticket import StepTicket
-from discreet.train._trainer_writes import refuse_trainer_writes
+from discreet.train._trainer_writes import Place, refuse_trainer_writes
 from discreet.train._trials import try_schedulers
 from discreet.train._units import Units
 
@@ -148,7 +148,8 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
 
     def _losses(self, microbatch: Microbatch) -> Tensor:
         """The losses that the module's own training step returns."""
-        with refuse_trainer_writes(self.lightning_module.trainer):
+        places = _places(self.lightning_module.trainer)
+        with refuse_trainer_writes(places, "training_step"):
             found = super().training_step(self.batch_to_device(microbatch), self._place)
         losses: Tensor = found["loss"] if isinstance(found, Mapping) else found
         return losses
@@ -209,6 +210,14 @@ class _StepTickets:
 
     def load_state_dict(self, _: dict[str, Any]) -> None:
         """Do nothing, as above."""
+
+
+def _places(trainer: Trainer) -> Iterator[Place]:
+    """Trainer's metrics, its attributes, and those of its loops."""
+    for metrics in (trainer.callback_metrics, trainer.logged_metrics, trainer.progress_bar_metrics):
+        yield "Trainer's metrics", metrics
+    for owner in (trainer, trainer.fit_loop, trainer.fit_loop.epoch_loop):
+        yield f"the {type(owner).__name__.strip('_')} of Lightning", vars(owner)
 
 
 @contextmanager

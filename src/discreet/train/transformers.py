@@ -31,6 +31,7 @@ from discreet.train._plan import TrainingPlan
 from discreet.train._refusals import check_loss_function
 from discreet.train._report import Report
 from discreet.train._step_ticket import StepTicket
+from discreet.train._trainer_writes import Place, refuse_trainer_writes
 from discreet.train._trials import try_schedulers
 from discreet.train._units import Units, rows_of
 
@@ -200,7 +201,8 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         return rate
 
     def _losses(self, model: nn.Module, microbatch: dict[str, Any]) -> Tensor:
-        return self.losses(model, self._prepare_inputs(microbatch))
+        with refuse_trainer_writes(_places(self), "a training step"):
+            return self.losses(model, self._prepare_inputs(microbatch))
 
     def _call(self, event: str) -> None:
         tell = getattr(self.callback_handler, event)
@@ -252,6 +254,15 @@ class _EpochLength:
 
     def __iter__(self) -> Iterator[Any]:
         raise Refused("train_dataloader: batches are drawn by the plan, and no one sees them")
+
+
+def _places(trainer: PrivateTrainer) -> Iterator[Place]:
+    """Trainer's attributes and arguments, its state and control, and what it logged."""
+    it: Any = trainer  # Any: Trainer ships without types
+    for owner in (it, it.args, it.state, it.control, it.callback_handler):
+        yield f"the {type(owner).__name__} of Transformers", vars(owner)
+    for logged in it.state.log_history:
+        yield "Trainer's log", logged
 
 
 def _saved(folder: Path) -> Saved:
