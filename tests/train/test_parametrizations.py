@@ -155,6 +155,15 @@ def test_each_step_makes_one_iteration() -> None:
             torch.testing.assert_close(state(model), state(other))
 
 
+def test_the_older_spectral_norm_is_refused_by_name() -> None:
+    model = nn.Sequential(nn.utils.spectral_norm(nn.Linear(3, 4)), nn.Linear(4, 1))
+    with (
+        pytest.raises(Refused, match=r"use torch\.nn\.utils\.parametrizations\.spectral_norm"),
+        known(model, data(), short()),
+    ):
+        raise AssertionError
+
+
 @pytest.mark.filterwarnings("ignore:.*torch.ao.quantization:DeprecationWarning")
 def test_weights_are_quantized_as_they_are_trained() -> None:
     """Such a parametrization observes weights alone."""

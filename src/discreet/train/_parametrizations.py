@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import ParametrizationList
+from torch.nn.utils.spectral_norm import SpectralNorm
 
 from discreet.errors import Refused
 from discreet.train._tags import Tags
@@ -74,11 +75,18 @@ def refuse_data(model: nn.Module, tags: Tags) -> None:
 
 def refused(written: Iterable[tuple[nn.Module, str]]) -> Refused:
     """The error for buffers that were written."""
-    kinds = sorted({f"{type(module).__name__}.{name}" for module, name in written})
-    return Refused(
-        f"{', '.join(kinds)} was written while the model saw data, without noise; it was put back: "
+    places = [*written]
+    kinds = sorted({f"{type(module).__name__}.{name}" for module, name in places})
+    mend = (
         "use layers that store nothing of a batch, such as GroupNorm in place of BatchNorm, as "
         "discreet.train.repair does, or set them to eval()"
+    )
+    hooks = [hook for module, _ in places for hook in module._forward_pre_hooks.values()]  # noqa: SLF001  no public name
+    if any(isinstance(hook, SpectralNorm) for hook in hooks):
+        mend = "use torch.nn.utils.parametrizations.spectral_norm in place of utils.spectral_norm"
+    return Refused(
+        f"{', '.join(kinds)} was written while the model saw data, without noise; it was put back: "
+        f"{mend}"
     )
 
 
