@@ -108,7 +108,9 @@ def test_numbers_of_python_and_numpy_are_at_a_level(level: float) -> None:
         np.random.set_state(before[1])
 
 
-@pytest.mark.parametrize("draw", [random.random, np.random.rand, np.random.randn], ids=repr)
+@pytest.mark.parametrize(
+    "draw", [random.random, np.random.rand, np.random.randn], ids=["Python", "uniform", "normal"]
+)
 def test_one_number_changes_the_states(draw: Callable[[], float]) -> None:
     """A second normal number of NumPy comes from no new word, only from the pair's first."""
     before = random.getstate(), np.random.get_state()
