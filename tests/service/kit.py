@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import discreet
 from discreet.ledger import Ledger
 from discreet.query._declaration_file import read
 from discreet.service._work_order import Task, WorkOrder
-from discreet.service._workers import WorkerPool, WorkerSettings, sources_of
+from discreet.service._workers import Worker, WorkerPool, WorkerSettings, sources_of
 from tests.cli.kit import wages
 
 TEXT = """
@@ -69,6 +70,17 @@ def order(**facts: Any) -> WorkOrder:  # Any: its fields
         "request": "1",
     }
     return WorkOrder(**{**usual, **facts})
+
+
+def worker(channel: object) -> Worker:
+    """A worker over this channel, whose process does nothing."""
+    made = object.__new__(Worker)
+    made._process = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    made._channel, made._is_ended = channel, False  # type: ignore[assignment]
+    made._folder = tempfile.mkdtemp()
+    made._settings = WorkerSettings(Path("x"), "", [], Path("x"), 30)
+    made._marks = ()
+    return made
 
 
 @contextmanager

@@ -45,6 +45,14 @@ FORBIDDEN = {
         "os.unlink(rows)",
         "os.symlink(secret, '/tmp/left-behind')",
     ],
+    "owners, modes and attributes": [
+        "os.chmod(secret, 0o666)",
+        "os.chmod(rows, 0o666)",
+        "os.chown(secret, 1, 1)",
+        "os.utime(rows)",
+        "os.setxattr(rows, 'user.left', b'behind')",
+        "os.fchmod(0, 0o600)",
+    ],
     "programs": [
         "os.execv('/bin/true', ['true'])",
         "os.posix_spawn('/bin/true', ['true'], {})",
@@ -52,13 +60,20 @@ FORBIDDEN = {
     "other processes": [
         "os.kill(os.getppid(), 0)",
         "os.pidfd_open(os.getppid())",
+        "os.fork()",
+        "resource.prlimit(os.getppid(), resource.RLIMIT_FSIZE, (0, 0))",
+        "call(234, os.getppid(), os.getppid(), 0)",
+        "fcntl.fcntl(0, 8, os.getppid())",
+        "fcntl.ioctl(0, 0x8901, os.getppid().to_bytes(4, 'little'))",
+        "call(29, 0, 4096, 0o1666)",
+        "call(240, b'/left-behind', 0o102, 0o600, 0)",
         "os.unshare(os.CLONE_NEWUSER)" if hasattr(os, "unshare") else "os.kill(os.getppid(), 0)",
     ],
     "rights": ["os.setuid(0) or os.chown(rows, 1, 1)", "os.chroot(folder)", "os.nice(-5)"],
 }
 
 CHILD = """
-import json, os, socket, sys, threading
+import ctypes, fcntl, json, os, resource, socket, sys, threading
 from pathlib import Path
 from discreet.service._confinement import confine
 rows, secret, folder, port, tries = json.loads(sys.argv[1])
@@ -66,6 +81,9 @@ if tries["confined"]:
     barriers = confine([Path(rows)], Path(folder))
 else:
     barriers = ()
+def call(number, *given):
+    if ctypes.CDLL(None, use_errno=True).syscall(number, *given) < 0:
+        raise OSError(ctypes.get_errno(), "refused")
 def outcome(code):
     try:
         eval(code)

@@ -225,6 +225,9 @@ def test_a_hostile_body_gets_a_short_problem(
 def test_paths_and_names_of_others_are_not_found(served: Served) -> None:
     for path in ("/v1/tables/%2e%2e%2fwages", "/v1/tables/nothing/budget", "/v1/../etc", "/docs"):
         assert served.send("GET", path).status == 404
+    # none is sent to another path, at a host that the request names
+    for path in ("/v1/tokens/", "/v1/tables/", "/healthz/"):
+        assert served.send("GET", path, headers={"Host": "example.org"}).status == 404
     assert served.send("PATCH", "/v1/tables").status == 405
 
 

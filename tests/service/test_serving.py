@@ -1,5 +1,6 @@
 """A service listens only where tokens are safe, and starts only if it can answer."""
 
+import os
 import socket
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from discreet.errors import DeclarationError, DiscreetError, InvalidArgument, Refused
 from discreet.service import Place, serve
+from discreet.service._storage import hold
 from tests.service import kit
 
 
@@ -66,3 +68,12 @@ def test_a_table_whose_rows_no_worker_reaches_is_refused(tmp_path: Path) -> None
     address = "postgresql://reader@localhost/x?table=a.b"
     file.write_text(file.read_text().replace("wages.parquet", address))
     assert "network" in refused(file, Refused)
+
+
+def test_a_second_service_of_a_declaration_is_refused(tmp_path: Path) -> None:
+    """Two would not know of each other's running requests."""
+    held = hold(tmp_path / "discreet.service")
+    with pytest.raises(Refused, match="one service runs for one declaration"):
+        hold(tmp_path / "discreet.service")
+    os.close(held)
+    os.close(hold(tmp_path / "discreet.service"))

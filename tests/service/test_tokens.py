@@ -112,3 +112,20 @@ def test_a_name_that_no_share_can_have_is_refused(store: TokenStore, name: str) 
 def test_an_endless_or_negative_time_is_refused(store: TokenStore, days: int) -> None:
     with pytest.raises(InvalidArgument):
         store.issue("ana", Role.ANALYST, days=days)
+
+
+def test_a_name_belongs_to_one_role(store: TokenStore) -> None:
+    """An analyst of the owner's name would read the owner's entries and stored answers."""
+    store.issue("owner", Role.OWNER, days=1)
+    first = store.issue("ana", Role.ANALYST, days=1)
+    store.revoke(first.split("_")[1])
+    for name, role in (("owner", Role.ANALYST), ("ana", Role.VIEWER), ("ana", Role.OWNER)):
+        with pytest.raises(InvalidArgument, match="belongs to the role"):
+            store.issue(name, role, days=1)
+    assert store.caller(store.issue("ana", Role.ANALYST, days=1))
+
+
+@pytest.mark.parametrize("name", ["a/b", " ana", "ana ", "a\nb", "../ana"])
+def test_names_stand_in_paths_and_lines(store: TokenStore, name: str) -> None:
+    with pytest.raises(InvalidArgument, match="printable characters"):
+        store.issue(name, Role.ANALYST, days=1)

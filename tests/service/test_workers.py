@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from discreet.accounting import Pure
 from discreet.errors import BudgetExceeded, ComputationFailed, LedgerLocked, QueryRefused, Refused
 from discreet.ledger import Kind, Ledger
 from discreet.query._declaration_file import read
@@ -202,3 +203,66 @@ def test_a_stopped_service_locks_no_table(tmp_path: Path) -> None:
         with pytest.raises(WorkerLost):
             workers.result(kit.order(), Closing(ledger_of(file), by="ana", request="1"), wait=30)
     assert not ledger_of(file).is_locked
+
+
+class Lying:
+    """A channel to a worker that was taken over: it sends these replies, whatever it is asked."""
+
+    def __init__(self, *replies: object) -> None:
+        self.replies = [json.dumps(one).encode() for one in replies]
+        self.is_early = False
+
+    def poll(self) -> bool:
+        return self.is_early
+
+    def send_bytes(self, _: bytes) -> None:
+        pass
+
+    def recv_bytes(self, _: int) -> bytes:
+        return self.replies.pop(0)
+
+    def close(self) -> None:
+        pass
+
+
+CHARGE = {
+    "charge": {
+        "privacy_loss": (1 * Pure(0.01)).to_json(),
+        "purpose": "a lie",
+        "body": "a lie",
+        "is_insecure": False,
+        "statement": None,
+    }
+}
+RESULT = {"result": {"rows": [{"secret": "canary"}]}}
+LIES: dict[str, tuple[list[object], type[Exception]]] = {
+    "a result without a charge": ([RESULT], WorkerLost),
+    "a result that is not stored": ([CHARGE, RESULT], ComputationFailed),
+    "a refusal after the charge": ([CHARGE, {"error": ["Refused", "canary"]}], ComputationFailed),
+    "an error in no form": ([CHARGE, {"error": 5}], ComputationFailed),
+    "an error in no form, unpaid": ([{"error": 5}], WorkerLost),
+    "a result after it locked": ([CHARGE, {"lock": {"number": 1}}, RESULT], WorkerLost),
+    "two charges": ([CHARGE, CHARGE, RESULT], ComputationFailed),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_worker_that_lies_gets_nothing_out(tmp_path: Path, lie: str) -> None:
+    """Neither its result nor its text leaves, and rows that may have been read lock the table."""
+    file = kit.declare(tmp_path)
+    replies, error = LIES[lie]
+    worker = kit.worker(Lying(*replies))
+    with pytest.raises(error) as caught:
+        worker.result(kit.order(request=lie), paid(file, lie))
+    assert "canary" not in str(caught.value)
+    assert worker._is_ended
+    kinds = [entry.kind for entry in ledger_of(file).history()]
+    assert ledger_of(file).is_locked == (Kind.CHARGE in kinds)
+
+
+def test_a_late_reply_answers_no_other_question(tmp_path: Path) -> None:
+    file, channel = kit.declare(tmp_path), Lying(CHARGE, {"keep": {"answer": "x"}}, RESULT)
+    channel.is_early = True
+    with pytest.raises(WorkerLost):
+        kit.worker(channel).result(kit.order(request="next"), paid(file, "next"))
+    assert Kind.CHARGE not in [entry.kind for entry in ledger_of(file).history()]

@@ -73,6 +73,7 @@ class Application:
             version=__version__,
             summary="Private answers from sensitive tables",
             openapi_url="/v1/openapi.json",
+            redirect_slashes=False,  # to any host that the request names
             docs_url=None,
             redoc_url=None,
         )

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -22,7 +23,7 @@ from discreet.service._confinement import Barrier
 from discreet.service._pace import padded
 from discreet.service._payment import Payment
 from discreet.service._problems import NO_SHARE, NOT_FOUND, Problem
-from discreet.service._storage import open_storage
+from discreet.service._storage import hold, open_storage
 from discreet.service._tokens import Role, TokenFacts, TokenStore
 from discreet.service._work_order import Task, WorkOrder
 from discreet.service._workers import WorkerPool, WorkerSettings, sources_of
@@ -66,13 +67,19 @@ class Desk:
             {name: one.declaration for name, one in declared.items()}
         )
         self._ledgers = {name: one.open_ledger() for name, one in declared.items()}
-        engine = open_storage(settings.storage)
-        self.tokens = TokenStore(engine)
-        self._answers = AnswerStore(engine)
-        sources = sources_of(declared)
-        self._pool = WorkerPool(
-            WorkerSettings(file, text, sources, settings.log, settings.seconds), settings.workers
-        )
+        self._held = hold(settings.storage)
+        try:
+            engine = open_storage(settings.storage)
+            self.tokens = TokenStore(engine)
+            self._answers = AnswerStore(engine)
+            sources = sources_of(declared)
+            self._pool = WorkerPool(
+                WorkerSettings(file, text, sources, settings.log, settings.seconds),
+                settings.workers,
+            )
+        except BaseException:
+            os.close(self._held)
+            raise
 
     @property
     def barriers(self) -> tuple[Barrier, ...]:
@@ -80,8 +87,9 @@ class Desk:
         return self._pool.barriers
 
     def close(self) -> None:
-        """End the workers."""
+        """End the workers, and let another service begin."""
         self._pool.close()
+        os.close(self._held)
 
     # questions
 
@@ -101,7 +109,10 @@ class Desk:
                 if not payment.is_paid:  # a refused question leaves its request id free
                     self._answers.forget(caller.name, request)
                 raise
-            answer = padded(json.dumps({"request": request, "by": caller.name, **facts}).encode())
+            receipt = json.loads(payment.receipt.to_json())
+            known = {"request": request, "by": caller.name, "receipt": receipt}
+            known["privacy_loss"] = receipt["privacy_loss"]  # a worker's word decides nothing here
+            answer = padded(json.dumps({**known, **facts, **known}, allow_nan=False).encode())
             self._answers.store(caller.name, request, answer)
         return answer
 

@@ -5,6 +5,7 @@ seccomp(2), unshare(2) and capabilities(7), and the kernel's headers for the num
 """
 
 import ctypes
+import errno
 import os
 import platform
 import struct
@@ -28,7 +29,8 @@ _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _NETWORK_RIGHTS, _NETWORK_VERSION = 3, 4  # to bind and to connect
 _SCOPES, _SCOPES_VERSION = 3, 6  # abstract sockets, and signals to other processes
 
-# For each machine: its audit number, the number of seccomp itself, and those of refused calls
+# For each machine: its audit number, the number of seccomp itself, and those of refused calls.
+# Landlock does not cover owners, modes and attributes of files.
 _REFUSED = {
     "x86_64": (
         0xC000003E,
@@ -36,6 +38,14 @@ _REFUSED = {
         {
             "programs": (57, 58, 59, 322),
             "sockets": (41, 42, 43, 49, 50, 53, 288),
+            "owners, modes, times and attributes of files": (
+                *(90, 91, 92, 93, 94, 132, 188, 189, 190, 197, 198, 199, 235),
+                *(260, 261, 268, 280, 452, 463, 466, 469),
+            ),
+            "memory and messages that processes share": (
+                *(29, 30, 31, 64, 65, 66, 67, 68, 69, 70, 71, 220),
+                *(240, 241, 242, 243, 244, 245),
+            ),
             "other processes": (62, 101, 129, 200, 297, 310, 311, 312, 424, 434, 438, 440),
             "mounts and namespaces": (155, 161, 165, 166, 272, 308, *range(428, 434), 442),
             "the kernel": (
@@ -48,8 +58,13 @@ _REFUSED = {
 _X32 = 0x40000000  # a second set of numbers for the same calls
 _TSYNC, _MODE_FILTER = 1, 1
 _ALLOW, _KILL_PROCESS, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
-_EPERM = 1
-_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _JUMP_IF_BITS, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ARCHITECTURE, _NUMBER, _ARGUMENTS = 4, 0, 16  # places in the facts of a call
+# calls that are refused by an argument, on x86_64
+_CLONE, _CLONE3, _FCNTL, _IOCTL_CALL, _PRLIMIT, _TGKILL = 56, 435, 72, 16, 302, 234
+_CLONE_THREAD = 0x10000
+_SET_OWNER = (8, 15)  # of signals: F_SETOWN and F_SETOWN_EX
+_SET_OWNER_BY_IOCTL = (0x8901, 0x8902)
 _CAPABILITY_VERSION_3 = 0x20080522
 _CAPSET = {"x86_64": 126, "aarch64": 91}
 
@@ -112,8 +127,8 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
 
 
 def refuse_calls() -> None:
-    """Refuse, in all threads, system calls that start programs, open sockets, reach other processes
-    or change the system."""
+    """Refuse, in all threads, system calls that start programs or processes, open sockets, reach
+    other processes, or change the system or the owners and modes of files."""
     machine = platform.machine()
     if machine not in _REFUSED:
         raise OSError(f"no table of system calls is known for {machine}")
@@ -130,17 +145,35 @@ def _filter(architecture: int, refused: Sequence[int]) -> list[bytes]:
     def step(code: int, value: int, then: int = 0, otherwise: int = 0) -> bytes:
         return struct.pack("=HBBI", code, then, otherwise, value)
 
+    def by_argument(call: int, place: int, jump: int, values: Sequence[int], *, has: bool) -> bytes:
+        """Decide on a call by an argument: refused if it ``has`` one of the values, or has none."""
+        found, other = (refusal, allowed) if has else (allowed, refusal)
+        tests = [step(jump, value, len(values) - n, 0) for n, value in enumerate(values)]
+        steps = [step(_LOAD, _ARGUMENTS + 8 * place), *tests, other, found]
+        return step(_JUMP_EQUAL, call, 0, len(steps)) + b"".join(steps)
+
+    allowed, refusal = step(_RETURN, _ALLOW), step(_RETURN, _ERRNO | errno.EPERM)
     count = len(refused)
-    return [
-        step(_LOAD, 4),  # the architecture
+    whole = [
+        step(_LOAD, _ARCHITECTURE),
         step(_JUMP_EQUAL, architecture, 1, 0),
         step(_RETURN, _KILL_PROCESS),
-        step(_LOAD, 0),  # the number of the call
+        step(_LOAD, _NUMBER),
+        # the C library tries this call first, and then the older one, whose flags can be read
+        step(_JUMP_EQUAL, _CLONE3, 0, 1),
+        step(_RETURN, _ERRNO | errno.ENOSYS),
+        by_argument(_CLONE, 0, _JUMP_IF_BITS, [_CLONE_THREAD], has=False),
+        by_argument(_TGKILL, 0, _JUMP_EQUAL, [os.getpid()], has=False),
+        by_argument(_PRLIMIT, 0, _JUMP_EQUAL, [0, os.getpid()], has=False),
+        by_argument(_FCNTL, 1, _JUMP_EQUAL, _SET_OWNER, has=True),
+        by_argument(_IOCTL_CALL, 1, _JUMP_EQUAL, _SET_OWNER_BY_IOCTL, has=True),
         step(_JUMP_AT_LEAST, _X32, count + 1, 0),
         *(step(_JUMP_EQUAL, call, count - place, 0) for place, call in enumerate(refused)),
-        step(_RETURN, _ALLOW),
-        step(_RETURN, _ERRNO | _EPERM),
+        allowed,
+        refusal,
     ]
+    joined = b"".join(whole)
+    return [joined[start : start + 8] for start in range(0, len(joined), 8)]
 
 
 def _checked(result: int) -> int:

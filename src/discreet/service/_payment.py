@@ -5,7 +5,7 @@ from typing import Any
 
 from discreet._budget import Receipt, Request
 from discreet.accounting import PrivacyLoss
-from discreet.errors import DiscreetError, Refused
+from discreet.errors import ComputationFailed, DiscreetError, Refused
 from discreet.ledger import Ledger, Share
 from discreet.service._work_order import public_name
 
@@ -16,13 +16,13 @@ class Payment:
     ``by``, the share and the request id come from the caller, never from the worker.
     """
 
-    __slots__ = ("_by", "_is_stored", "_payer", "_receipt", "_request")
+    __slots__ = ("_by", "_has_failed", "_is_stored", "_payer", "_receipt", "_request")
 
     def __init__(self, payer: Ledger | Share, *, by: str, request: str) -> None:
         """Charge this payer, in this name, under this request id."""
         self._payer, self._by, self._request = payer, by, request
         self._receipt: Receipt | None = None
-        self._is_stored = False
+        self._is_stored = self._has_failed = False
 
     @property
     def is_paid(self) -> bool:
@@ -33,6 +33,20 @@ class Payment:
     def has_read_rows(self) -> bool:
         """Whether rows may have been read whose answer is not stored yet."""
         return self._receipt is not None and not self._is_stored
+
+    @property
+    def receipt(self) -> Receipt:
+        """The receipt of the charge, whatever the worker says of it."""
+        return self._paid()
+
+    def accepts(self, reply: Mapping[str, Any]) -> bool:  # Any: JSON
+        """Whether a worker may end its job with this reply: with a result of a paid and stored
+        answer, with a refusal before the charge, or after it with the failure that locked."""
+        if "result" in reply:
+            return self._is_stored and not self._has_failed
+        if not self.is_paid:
+            return True
+        return self._has_failed and reply["error"][0] == ComputationFailed.__name__
 
     def reply(self, frame: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
         """The reply to a worker's request; an error of the ledger by its name and text."""
@@ -55,7 +69,7 @@ class Payment:
     def lock(self) -> None:
         """Lock the ledger: the computation failed after it was paid."""
         self._payer.lock(self._paid())
-        self._is_stored = True  # nothing is left to decide
+        self._is_stored = self._has_failed = True  # nothing is left to decide
 
     def _charge(self, facts: Mapping[str, Any]) -> dict[str, object]:  # Any: JSON
         if self._receipt is not None:

@@ -4,6 +4,7 @@ It holds no budget. A lost or altered file can forget tokens and stored answers,
 in the ledgers.
 """
 
+import fcntl
 import os
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from sqlalchemy import (
     create_engine,
     event,
 )
+
+from discreet.errors import Refused
 
 _BUSY_SECONDS = 30.0
 
@@ -43,6 +46,22 @@ ANSWERS = Table(
     Column("body", String, nullable=False),  # digest of the question
     Column("answer", LargeBinary),  # the bytes of the response, once they are known
 )
+
+
+def hold(path: Path) -> int:
+    """Keep other services from this database until the result, a file's number, is closed.
+
+    Raises `Refused` if another one holds it. The lock has a file of its own, as SQLite has its.
+    """
+    held = os.open(path.with_name(f"{path.name}-lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(held)
+        raise Refused(
+            f"{path.name} is in use by another service: one service runs for one declaration"
+        ) from None
+    return held
 
 
 def open_storage(path: Path) -> Engine:

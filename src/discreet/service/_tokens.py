@@ -63,9 +63,12 @@ class TokenStore:
         Its text is shown once and can't be found again. ``name`` stands in ledgers as the one who
         asked, and is the name of an analyst's share.
         """
-        if len(_checks.text(name=name)) > _LONGEST_NAME or not name.isprintable():
+        given = _checks.text(name=name)
+        is_plain = given.isprintable() and given == given.strip() and "/" not in given
+        if len(given) > _LONGEST_NAME or not is_plain:
             raise InvalidArgument(
-                f"name = {_checks.quoted(name)}: give at most {_LONGEST_NAME} printable characters"
+                f"name = {_checks.quoted(name)}: give at most {_LONGEST_NAME} printable "
+                "characters, without / and without blanks at the ends"
             )
         if not 1 <= _checks.count(days=days) <= _LONGEST_DAYS:
             raise InvalidArgument(f"days = {days}: give 1 to {_LONGEST_DAYS}")
@@ -79,6 +82,12 @@ class TokenStore:
             "expires": int(self._clock()) + days * _SECONDS_A_DAY,
         }
         with self._engine.connect() as connection:
+            asked = select(TOKENS.c.role).where(TOKENS.c.name == name, TOKENS.c.role != role.value)
+            if (other := connection.execute(asked).scalars().first()) is not None:
+                raise InvalidArgument(
+                    f"name = {_checks.quoted(name)}: this name belongs to the role {other}, whose "
+                    "entries and answers it reads: choose another one"
+                )
             connection.execute(insert(TOKENS), row)
             connection.commit()
         return text

@@ -4,6 +4,7 @@ import json
 import os
 import queue
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -106,7 +107,12 @@ class Worker:
         locked (`ComputationFailed`) if rows may have been read; otherwise it is `WorkerLost`.
         """
         try:
+            if self._channel.poll():
+                raise ValueError("a worker went on after its last reply")
             reply = self._limited(self._settings.seconds, lambda: self._done(job, payment))
+            if payment is not None and not payment.accepts(reply):
+                raise ValueError("a worker ended a paid job in another way than it may")
+            refusal = _error(*reply["error"]) if "error" in reply else None
         except Exception as cause:  # a broken process may send anything
             has_failed = not self._is_ended  # otherwise the service itself stops
             self.end()
@@ -114,8 +120,8 @@ class Worker:
                 payment.lock()
                 raise errors.ComputationFailed(FAILED) from None
             raise WorkerLost("a worker ended before anything was paid") from cause
-        if "error" in reply:
-            raise _error(*reply["error"])
+        if refusal is not None:
+            raise refusal
         found: dict[str, Any] = reply["result"]
         return found
 
@@ -147,7 +153,8 @@ class Worker:
     def end(self) -> None:
         """Kill the process, and remove what it wrote."""
         self._is_ended = True
-        self._process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._channel.close()
         shutil.rmtree(self._folder, ignore_errors=True)
