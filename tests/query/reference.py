@@ -205,12 +205,12 @@ _NUMBERS: dict[ScalarFunction, Callable[..., Value]] = {
 
 
 def _of_texts(function: ScalarFunction, given: list[Value]) -> Value:
-    """NULL for a text that is not UTF-8, or longer than 65 536 bytes."""
+    """NULL for a text that is not UTF-8, or longer than 4 096 bytes."""
     try:
         values = [one.decode() if isinstance(one, bytes) else one for one in given]
     except UnicodeDecodeError:
         return None
-    if any(isinstance(one, bytes) and len(one) > 65_536 for one in given):
+    if any(isinstance(one, bytes) and len(one) > 4096 for one in given):
         return None
     found = _TEXTS[function](*values)
     return found.encode() if isinstance(found, str) else found

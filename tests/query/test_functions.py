@@ -90,7 +90,7 @@ _TEXTS += [
     b"2024-02-30",
     b"2024-02-29",
 ]
-_TEXTS += [b"true", b"x" * 65_536, b"x" * 65_537, b"\xc3\xa9" * 40_000, "٣".encode(), b"nan", None]
+_TEXTS += [b"true", b"x" * 4096, b"x" * 4097, b"\xc3\xa9" * 2050, "٣".encode(), b"nan", None]
 _DATES = [*DAYS, datetime.date.max, datetime.date(2024, 1, 1), datetime.date(1900, 3, 1), None]
 ROWS_COUNT = 44
 
@@ -145,8 +145,8 @@ _SPECIAL: dict[ScalarFunction, tuple[st.SearchStrategy[Any], ...]] = {  # their 
     ),
     ScalarFunction.ROUND: (st.integers(-15, 15).map(Fraction),),
     ScalarFunction.SUBSTR: (
-        st.sampled_from([Fraction(n) for n in (1, 2, 4, 65_536)]),
-        st.sampled_from([Fraction(n) for n in (0, 1, 3, 65_536)]),
+        st.sampled_from([Fraction(n) for n in (1, 2, 4, 4096)]),
+        st.sampled_from([Fraction(n) for n in (0, 1, 3, 4096)]),
     ),
     ScalarFunction.WIDTH_BUCKET: (_ENDS, _ENDS, _COUNTS),
 }

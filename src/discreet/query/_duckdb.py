@@ -28,7 +28,7 @@ FUNCTIONS = {
     "discreet_quotient(dividend, divisor)": "divide(dividend, divisor)",
     "discreet_bytes(given)": "encode(given)",
     "discreet_text(given)": (
-        "CASE WHEN octet_length(encode(given)) <= 65536 THEN try(decode(encode(given))) END"
+        "CASE WHEN octet_length(encode(given)) <= 4096 THEN try(decode(encode(given))) END"
     ),
     "discreet_key(given)": "CASE WHEN octet_length(encode(given)) <= 1024 THEN given END",
     "discreet_md5(given)": "md5(given)",

@@ -6,7 +6,7 @@ them:
 
     discreet_quotient      of integers of up to 128 bits, cut towards 0
     discreet_bytes         of a text in UTF-8
-    discreet_text          a text of at most 65 536 bytes in valid UTF-8; NULL for any other
+    discreet_text          a text of at most 4 096 bytes in valid UTF-8; NULL for any other
     discreet_key           a text of at most 1 024 bytes; NULL for any other
     discreet_md5           of bytes, in hexadecimal digits
     discreet_moment        the time that a text spells in a format, or NULL
@@ -96,7 +96,7 @@ def as_bytes(text: str) -> bytes:  # type: ignore[empty-body]  # the engine's ow
 
 @ibis.udf.scalar.builtin(name="discreet_text")  # type: ignore[untyped-decorator]  # Ibis ships no types
 def valid_text(text: str) -> str:  # type: ignore[empty-body]  # the engine's own
-    """The text, if it has at most 65 536 bytes, which are valid UTF-8; otherwise NULL."""
+    """The text, if it has at most 4 096 bytes, which are valid UTF-8; otherwise NULL."""
 
 
 @ibis.udf.scalar.builtin(name="discreet_key")  # type: ignore[untyped-decorator]  # Ibis ships no types

@@ -46,6 +46,7 @@ from discreet.query._scalar_rules import (
     WHOLE,
     Constant,
     ScalarFacts,
+    ScalarFunction,
     number_facts,
     union_facts,
 )
@@ -56,6 +57,7 @@ _UNDERFLOW = Fraction(1, 2**1074)  # the largest error of a result too small for
 _INT64 = Fraction(2) ** 63
 _EXACT = 2**50  # of steps of exact numbers
 _MOST_PARTS = 10_000
+_LONGEST_PATTERNS = 1000  # characters of all patterns of LIKE
 NOT_IN_ROWS = "an aggregate stands in SELECT, HAVING or ORDER BY, and in no other aggregate"
 
 
@@ -81,7 +83,7 @@ def _check_size(query: Query) -> None:
     arguments = (value for one in query.aggregates for value in one.arguments)
     parts: list[Scalar | Condition] = [*(key.value for key in query.named_keys), *arguments]
     parts += [*query.after.parts, *([] if query.where is None else [query.where])]
-    size = 0
+    size, patterns = 0, dict[FunctionCall, int]()
     while parts:
         size += 1
         if size > _MOST_PARTS:
@@ -89,7 +91,16 @@ def _check_size(query: Query) -> None:
                 f"the question has more than {_MOST_PARTS:,} values and conditions, counted as "
                 "often as they are repeated; ask for less at a time"
             )
-        parts += parts_of(parts.pop())
+        part = parts.pop()
+        if isinstance(part, FunctionCall) and part.function is ScalarFunction.LIKE:
+            given = (getattr(one, "value", None) for one in part.arguments[1:])
+            patterns[part] = sum(len(one) for one in given if isinstance(one, str))
+        parts += parts_of(part)
+    if sum(patterns.values()) > _LONGEST_PATTERNS:
+        raise QueryRefused(
+            f"the patterns of LIKE have more than {_LONGEST_PATTERNS:,} characters together; ask "
+            "for less at a time"
+        )
 
 
 def column_of(name: str, declaration: Declaration) -> Column:

@@ -23,7 +23,7 @@ _LEAST, _END = "'-9223372036854775808'::float8", "'9223372036854775808'::float8"
 FUNCTIONS = {
     "discreet_quotient": "div(@0::numeric, nullif(@1, 0)::numeric)",
     "discreet_bytes": "convert_to(@0, 'UTF8')",
-    "discreet_text": "(CASE WHEN octet_length(@0) <= 65536 THEN @0 END)",
+    "discreet_text": "(CASE WHEN octet_length(@0) <= 4096 THEN @0 END)",
     "discreet_key": "(CASE WHEN octet_length(@0) <= 1024 THEN @0 END)",
     "discreet_md5": "md5(@0)",
     "discreet_microseconds": (

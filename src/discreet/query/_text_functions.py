@@ -1,7 +1,8 @@
 """The rows of functions of texts.
 
-They take texts of at most 65 536 bytes in valid UTF-8; any other text is NULL to them. So no text
-makes the engine fail, and no text makes an answer take much longer. A character is a code point.
+They take texts of at most 4 096 bytes in valid UTF-8; any other text is NULL to them. The time of a
+search grows with the product of the lengths of text and pattern, so both are limited. No row makes
+the engine fail, and none makes an answer take much longer. A character is a code point.
 """
 
 from typing import Any
@@ -22,7 +23,8 @@ from discreet.query._scalar_rules import (
     whole_constant,
 )
 
-LONGEST = 2**16  # bytes of a text
+LONGEST = 2**12  # bytes of a text
+LONGEST_PATTERN = 200  # characters
 
 
 def _text_facts(_: ArgumentFacts) -> ScalarFacts:
@@ -33,7 +35,9 @@ def _length_facts(_: ArgumentFacts) -> ScalarFacts:
     return number_facts(ColumnType.INTEGER, 0, LONGEST, can_be_null=True)
 
 
-def _like_facts(_: ArgumentFacts) -> ScalarFacts:
+def _like_facts(given: ArgumentFacts) -> ScalarFacts:
+    if len(str(given[1].constant)) > LONGEST_PATTERN:
+        raise QueryRefused(f"a pattern has at most {LONGEST_PATTERN} characters")
     return ScalarFacts(ColumnType.BOOLEAN, None, None, can_be_null=True)
 
 
