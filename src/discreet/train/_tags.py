@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from discreet.train._draws import Draws
-from discreet.train._indices import IndexFacts, inner_of, memory_of, storage_of
+from discreet.train._earlier import References, begin_pass, note_memory, shares_memory
+from discreet.train._indices import IndexFacts, inner_of, memory_of
 from discreet.train._layouts import ExampleOrder, RowLayout
 from discreet.train._tag import (
     OUTSIDE_BATCH,
@@ -49,7 +50,8 @@ class Tags:
         self.draws = Draws(self, release)
         self._found: dict[int, tuple[weakref.ref[Tensor], Tag]] = {}
         # by identity: storages of tensors that depend on examples; they may be freed
-        self._storages: dict[int, weakref.ref[torch.UntypedStorage]] = {}
+        self._storages: References = {}
+        self._earlier = begin_pass(self._storages)
         self.leaks = False  # functions that were not intercepted had data: new tensors may, too
         self._slices: dict[tuple[RowLayout, tuple[int, int, int]], ExampleOrder] = {}
         roots = list(_tensors_of(batch))
@@ -73,6 +75,8 @@ class Tags:
             return self.of(base)
         if self.is_strict and (self.leaks or self._is_of_data(tensor)):
             return UntrackedRows("a function that is not intercepted")
+        if self.is_strict and shares_memory(tensor, self._earlier):
+            return UntrackedRows("use of a tensor from an earlier batch")
         return None
 
     def set(self, tensor: Tensor, tag: Tag) -> None:
@@ -83,11 +87,7 @@ class Tags:
             tag = UntrackedRows("a change of shape")
         self._found[id(tensor)] = weakref.ref(tensor), tag
         if self.is_strict and not isinstance(tag, OutsideBatch):
-            try:
-                storage = tensor.untyped_storage()
-            except RuntimeError:  # it has none of its own, such as a sparse one
-                return
-            self._storages[id(storage)] = weakref.ref(storage)
+            note_memory(tensor, self._storages)
 
     @contextmanager
     def supposing(self, tags: Mapping[Tensor, Tag]) -> Iterator[None]:
@@ -116,16 +116,9 @@ class Tags:
         return not is_place and isinstance(tag, (ExampleRows, OneExample, UntrackedRows))
 
     def _is_of_data(self, tensor: Tensor) -> bool:
-        """Whether an untagged tensor shares memory with one that depends on examples.
-
-        PyTorch gives a storage the same Python object as long as it has memory.
-        """
+        """Whether an untagged tensor shares memory with one that depends on examples."""
         inner = inner_of(tensor)
-        if inner is not tensor:
-            return self.depends(inner)
-        storage = storage_of(tensor)
-        found = self._storages.get(id(storage))
-        return found is not None and found() is storage
+        return self.depends(inner) if inner is not tensor else shares_memory(tensor, self._storages)
 
     def sharing(self, changed: Tensor) -> list[Tensor]:
         """All other tagged tensors that share memory with this one."""
