@@ -56,11 +56,14 @@ def idle(*_: Any) -> None:
 class Keeping(nn.Module):
     """A linear model that keeps something while it is computed; whenever ``when`` says so."""
 
+    __slots__ = ("empty", "slot")
+
     def __init__(self, write: Write, when: Callable[[Tensor], bool] = lambda _: True) -> None:
         super().__init__()
         self.inner = nn.Linear(3, 1)
         self.write, self.when = write, when
-        self.mean, self.cache = 0.0, None
+        self.mean, self.cache, self.slot = 0.0, None, 0.0
+        self.objects = np.zeros(1, dtype=object)
         self.some: list[float] = [0.0]
         self.named = {"mean": 0.0}
         self.array, self.tensor = np.zeros(1), torch.zeros(1)
@@ -125,9 +128,12 @@ LASTING: dict[str, Write] = {
         lambda: model.inner.weight.register_hook(partial(idle, x.detach().mean()))
     ),
     "attribute of a hidden module": lambda model, x: setattr(model.hidden[0], "mean", mean(x)),
+    "item of an array of objects": lambda model, x: model.objects.fill(x.detach().mean()),
     "hidden module": lambda model, x: model.hidden[0].weight.data.add_(mean(x)),
 }
 REPLACED: dict[str, Write] = {
+    "slot of a module": lambda model, x: setattr(model, "slot", x.detach().mean()),
+    "slot without a value": lambda model, x: setattr(model, "empty", x.detach().mean()),
     "number": lambda model, x: setattr(model, "mean", mean(x)),
     "new": lambda model, x: setattr(model, "newly", x.mean().detach()),
     "rows": lambda model, x: setattr(model, "cache", x.detach().clone()),
@@ -211,6 +217,7 @@ def test_steps_refuse_what_made_up_examples_do_not_show(name: str, tmp_path: Pat
     if name in REPLACED:
         assert (model.mean, model.cache, model.buffer.tolist()) == (0.0, None, [0.0])
         assert not hasattr(model, "newly")
+        assert (model.slot, hasattr(model, "empty")) == (0.0, False)
         owners = (model, model.inner, model.inner.weight, model.frozen, model.buffer, Keeping)
         assert not any(hasattr(one, "rows") for one in owners)
         assert model.inner.in_features == 3

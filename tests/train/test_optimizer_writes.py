@@ -40,7 +40,14 @@ WRITES: dict[str, Write] = {
 }
 
 
-class Other(torch.optim.SGD):
+class Own(torch.optim.SGD):
+    """An optimizer with a factor of its class, and slots."""
+
+    __slots__ = ("empty", "slot")
+    factor: Any = 1.0
+
+
+class Other(Own):
     """Another class."""
 
 
@@ -55,6 +62,10 @@ HIDDEN: dict[str, Write] = {  # each is applied or saved, too
     "another step": lambda o, x: setattr(o, "step", x.mean),
     "another class": lambda o, _: setattr(o, "__class__", Other),
     "no group": lambda o, _: o.param_groups.clear(),
+    "an attribute of the class": lambda o, x: setattr(type(o), "factor", x.mean().detach()),
+    "a new attribute of the class": lambda o, x: setattr(type(o), "mine", x.mean().detach()),
+    "a slot": lambda o, x: setattr(o, "slot", x.mean().detach()),
+    "a slot without a value": lambda o, x: setattr(o, "empty", x.mean().detach()),
     "a list that is replaced": lambda o, _: o.param_groups[0].update(params=[]),
 }
 LATER: dict[str, Write] = {  # once there is a state
@@ -68,7 +79,9 @@ LATER: dict[str, Write] = {  # once there is a state
 
 def made() -> tuple[nn.Module, Optimizer]:
     model = linear()
-    return model, torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer: Any = Own(model.parameters(), lr=0.1, momentum=0.9)  # Any: it has slots
+    optimizer.slot = 1.0
+    return model, optimizer
 
 
 def writing(model: nn.Module, optimizer: Optimizer, write: Write) -> Callable[..., Tensor]:
@@ -82,9 +95,11 @@ def writing(model: nn.Module, optimizer: Optimizer, write: Write) -> Callable[..
     return losses
 
 
-def contents(optimizer: Optimizer) -> tuple[type, str, str]:
+def contents(optimizer: Optimizer) -> tuple[type, str, str, str]:
     everywhere = vars(optimizers)["_global_optimizer_post_hooks"]
-    return type(optimizer), str(vars(optimizer)), str(everywhere)
+    slots = [getattr(optimizer, name, None) for name in Own.__slots__]
+    own = {name: value for name, value in vars(Own).items() if name[:2] != "__"}
+    return type(optimizer), str(vars(optimizer)), str(everywhere), str((slots, own))
 
 
 @pytest.mark.parametrize("name", WRITES | HIDDEN)

@@ -9,7 +9,7 @@ other libraries that change in place, and variables outside of the model.
 from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import partial
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ _HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")  # of tensors
 _DEPTH = 8  # containers within containers
 _LIBRARIES = frozenset({"accelerate", "lightning", "peft", "torch", "torchmetrics", "transformers"})
 _AT_ONCE = 1 << 22  # entries
+_ABSENT = object()
 _FACTOR = 0x5851F42D4C957F2D  # odd
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
 
@@ -38,7 +39,7 @@ class Attributes:
     def __init__(self, model: nn.Module) -> None:
         self._model = model
         self._owners = [*_owners(model)]
-        self._values = {id(owner): _own(owner) for owner in self._owners}
+        self._values = {id(owner): own_of(owner) for owner in self._owners}
         modules = [one for one in self._owners if isinstance(one, nn.Module)]
         self._registries = {id(one): _copies(one) for one in modules}
         self.has_derived = any(_derived(one) for one in modules)
@@ -68,12 +69,12 @@ class Attributes:
             if (copies := self._registries.get(id(module))) is not None:
                 _put_back_registries(module, copies)
         for owner in {id(one): one for one in (*self._owners, *_owners(self._model))}.values():
-            before, now = self._values.get(id(owner), {}), _own(owner)
+            before, now = self._values.get(id(owner), {}), own_of(owner)
             for name in now.keys() - before.keys():
-                _delete(owner, name)
+                delete_own(owner, name)
             for name, value in before.items():
                 if name not in now or now[name] is not value:
-                    _set(owner, name, value)
+                    set_own(owner, name, value)
 
 
 def _owners(model: nn.Module) -> Iterator[Any]:  # Any: modules, tensors and classes
@@ -83,34 +84,53 @@ def _owners(model: nn.Module) -> Iterator[Any]:  # Any: modules, tensors and cla
     tensors = (*model.parameters(), *model.buffers())
     yield from (one for one in tensors if one.__dict__)
     classes = dict.fromkeys(base for kind in {*map(type, modules)} for base in kind.__mro__)
-    yield from (one for one in classes if one is not object and not _is_of_a_library(one))
+    yield from (one for one in classes if one is not object and not is_of_a_library(one))
 
 
-def _is_of_a_library(kind: type) -> bool:
+def is_of_a_library(kind: type) -> bool:
     return kind.__module__.partition(".")[0] in _LIBRARIES
 
 
-def _own(owner: Any) -> dict[str, Any]:  # Any: as above, and attributes of the user's own kinds
+def own_of(owner: Any) -> dict[str, Any]:  # Any: as above, and attributes of the user's own kinds
     """The owner's attributes, without those that Python or PyTorch register things in."""
     if isinstance(owner, type):
         return {name: value for name, value in vars(owner).items() if name[:2] != "__"}
     if isinstance(owner, nn.Module):
-        return {name: value for name, value in vars(owner).items() if name not in _PLAIN}
+        own = {name: value for name, value in vars(owner).items() if name not in _PLAIN}
+        return own | slots_of(owner)
     return dict(getattr(owner, "__dict__", {}))
 
 
-def _set(owner: Any, name: str, value: Any) -> None:  # Any: as above
-    if isinstance(owner, type):
+def slots_of(owner: Any) -> dict[str, Any]:  # Any: any object, and values of any kind
+    """The values of an object's slots, by the slots' names."""
+    kinds = [kind for kind in type(owner).__mro__ if "__slots__" in vars(kind)]
+    found = {
+        name: getattr(owner, name, _ABSENT)
+        for kind in kinds
+        for name, slot in vars(kind).items()
+        if isinstance(slot, MemberDescriptorType)
+    }
+    return {name: value for name, value in found.items() if value is not _ABSENT}
+
+
+def set_own(owner: Any, name: str, value: Any) -> None:  # Any: as above
+    """Set an attribute of a class, a slot or an entry of the object's dictionary."""
+    if isinstance(owner, type) or _is_slot(owner, name):
         setattr(owner, name, value)
     else:
         vars(owner)[name] = value
 
 
-def _delete(owner: Any, name: str) -> None:  # Any: as above
-    if isinstance(owner, type):
+def delete_own(owner: Any, name: str) -> None:  # Any: as above
+    """Delete an attribute of a class, a slot or an entry of the object's dictionary."""
+    if isinstance(owner, type) or _is_slot(owner, name):
         delattr(owner, name)
     else:
         del vars(owner)[name]
+
+
+def _is_slot(owner: Any, name: str) -> bool:  # Any: as above
+    return isinstance(getattr(type(owner), name, None), MemberDescriptorType)
 
 
 def _copies(module: nn.Module) -> dict[str, Any]:  # Any: dictionaries, sets and flags
@@ -152,7 +172,7 @@ def _contents(
     found: dict[AttributePlace | str, Content] = {}
     for owner in owners:
         derived = _derived(owner)
-        for name, value in _own(owner).items():
+        for name, value in own_of(owner).items():
             if name not in derived:
                 found[id(owner), name] = content(value)
     for place, registry in _places_of_registries(model, modules):
@@ -234,7 +254,9 @@ def _content(value: Any, known: set[int], depth: int) -> Content:  # Any: any at
         return id(value)
     if isinstance(value, Tensor):
         return tuple(value.shape), value.dtype, *_sums([value])
-    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+    if isinstance(value, np.ndarray | np.generic):
+        if value.dtype.hasobject and depth:
+            return value.shape, _content(value.tolist(), known, depth - 1)
         return value.shape, value.dtype.str, value.tobytes()
     return id(value) if depth == 0 else _content_within(value, known, depth)
 
@@ -273,18 +295,14 @@ def _parts(value: Any) -> Iterator[Any]:  # Any: any object
         yield value.__defaults__
         yield value.__kwdefaults__
         yield dict(value.__dict__)
-    elif not _is_of_a_library(type(value)):
+    elif not is_of_a_library(type(value)):
         yield from _attributes_and_slots(value)
 
 
 def _attributes_and_slots(value: Any) -> Iterator[Any]:  # Any: as above
     if attributes := getattr(value, "__dict__", None):
         yield dict(attributes)
-    for kind in type(value).__mro__:
-        slots = vars(kind).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in {"__dict__", "__weakref__"}:
-                yield getattr(value, name, None)
+    yield from slots_of(value).items()
 
 
 def _sums(tensors: list[Tensor]) -> list[Content]:

@@ -15,7 +15,15 @@ from torch import Tensor
 from torch.optim import optimizer as optimizers
 
 from discreet.errors import Refused
-from discreet.train._attributes import Content, content_of
+from discreet.train._attributes import (
+    Content,
+    content_of,
+    delete_own,
+    is_of_a_library,
+    own_of,
+    set_own,
+    slots_of,
+)
 from discreet.train._trials import unwrapped
 
 _Container = dict[Any, Any] | list[Any]  # Any: settings, and the state of any optimizer
@@ -42,6 +50,11 @@ class OptimizerWrites:
         self._note("a hook of all optimizers", _EVERYWHERE, _DEPTH)
         for each in self._kinds:
             self._note("an attribute", vars(each), _DEPTH)
+        owners = (one for each in self._kinds for one in (each, *_classes(type(each))))
+        self._fields = [(owner, _fields(owner)) for owner in owners]  # of classes, and slots
+        for _, fields in self._fields:
+            for name, value in fields.items():
+                self._note(repr(name), value, _DEPTH - 1)
         self._contents = self._present()
 
     def refuse(self) -> None:
@@ -52,6 +65,8 @@ class OptimizerWrites:
         for _, container, copy in self._containers:
             if not _is_same(container, copy):
                 _fill(container, copy)
+        for owner, fields in self._fields:
+            _put_back(owner, fields)
         for each, kind in self._kinds.items():
             if type(each) is not kind:
                 each.__class__ = kind
@@ -81,6 +96,11 @@ class OptimizerWrites:
     def _changed(self) -> list[str]:
         """The names of what differs now."""
         replaced = [_differing(*each) for each in self._containers if not _is_same(*each[1:])]
+        replaced += [
+            _differing("an attribute", now, fields)
+            for owner, fields in self._fields
+            if not _is_same(now := _fields(owner), fields)
+        ]
         written = [name for name, one, version in self._tensors if one._version != version]  # noqa: SLF001  as above
         kinds = ["the class" for one, kind in self._kinds.items() if type(one) is not kind]
         names = [*(name for name, _ in self._others), "the state"]
@@ -96,6 +116,25 @@ def refuse_optimizer_writes(optimizer: torch.optim.Optimizer) -> Iterator[None]:
         yield
     finally:
         before.refuse()
+
+
+def _classes(kind: type) -> list[type]:
+    """The user's classes of an optimizer."""
+    return [one for one in kind.__mro__ if one is not object and not is_of_a_library(one)]
+
+
+def _fields(owner: Any) -> dict[str, Any]:  # Any: a class or an optimizer, and its attributes
+    """The attributes of a class, or an optimizer's slots; its other attributes are in `vars`."""
+    return own_of(owner) if isinstance(owner, type) else slots_of(owner)
+
+
+def _put_back(owner: Any, before: dict[str, Any]) -> None:  # Any: as above
+    now = _fields(owner)
+    for name in now.keys() - before.keys():
+        delete_own(owner, name)
+    for name, value in before.items():
+        if name not in now or now[name] is not value:
+            set_own(owner, name, value)
 
 
 def _is_fixed(value: object) -> bool:
