@@ -42,9 +42,13 @@ COUNTER = StreamCounter(DiscreteLaplace(2), steps=4)
 
 NO_RIGHT = {  # classes with state but without a right, with the reason
     "mechanisms._silence._IfSilent": "a filter of warnings",
-    "query._postgres_compiler._FilledForm": "a part of a statement's tree",
-    "query._postgres_compiler._SqlWriter": "the text of one statement",
-    "query._postgres_compiler._ClosedCompiler": "Ibis' compiler, which has no state of ours",
+    "query._closed_compiler.ClosedForms": "Ibis' compiler, which has no state of ours",
+    "query._frame.ValueExpression": "the base of frozen values",
+    "train._earlier._Passes": "weak references to memory of one run's passes",
+    "train._parametrizations.Parametrizations": "copies of a model's buffers",
+    "train._zeroed_memory.ZeroedMemory": "what one forward pass did",
+    "query._closed_compiler._FilledForm": "a part of a statement's tree",
+    "query._postgres_compiler._PostgresWriter": "Ibis' compiler, which has no state of ours",
     "accounting._pairs.Conversion": "numbers of one calculation",
     "accounting._events._Reader": "the place in a text",
     "accounting._loss.Term": "the base of frozen values",

@@ -153,7 +153,7 @@ def test_the_price_is_a_value_that_all_methods_take() -> None:
     ],
 )
 def test_wrong_accuracies_are_refused(given: dict[str, Any], message: str) -> None:
-    question = TABLE.question("SELECT COUNT(*) AS n, AVG(age) AS age FROM t")
+    question = TABLE.question("SELECT COUNT(*) AS n, AVG(wage) AS age FROM t")
     with pytest.raises(InvalidArgument, match=message):
         question.for_error(**given)
 

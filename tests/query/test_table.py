@@ -3,9 +3,9 @@
 import datetime
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -22,7 +22,7 @@ from discreet.query import Question, Table, _answer, _plan
 from discreet.query._duckdb import DuckdbEngine
 from discreet.query._engine_statement import EngineStatement
 from discreet.query._source import CsvFile
-from tests.query.kit import without_noise
+from tests.query.kit import in_the_engine, without_noise
 
 GENERATOR = np.random.default_rng(20240229)
 PEOPLE = 200
@@ -279,22 +279,22 @@ def test_what_is_paid_and_fails_stays_paid_and_locks(tmp_path: Path) -> None:
         question.release(epsilon=0.1)
 
 
-def test_ctrl_c_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
-        raise RuntimeError("Query interrupted")  # as DuckDB says it
+@pytest.mark.parametrize("form", [nullcontext, in_the_engine])
+def test_ctrl_c_is_no_failure(
+    form: Callable[[], AbstractContextManager[None]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither where NumPy bounds contributions, nor where the engine does."""
 
-    def run(own: DuckdbEngine, statement: EngineStatement, rows: pa.Table) -> pa.Table:
-        if not rows.num_rows:  # the trial on an empty table
-            return honest(own, statement, rows)
-        fake = SimpleNamespace(**dict.fromkeys(("register", "unregister"), lambda *_: None))
-        fake.sql = interrupted
-        return honest(DuckdbEngine(fake), statement, rows)
+    def over(own: DuckdbEngine, statement: EngineStatement, rows: Mapping[str, pa.Table]) -> object:
+        if any(one.num_rows for one in rows.values()):  # not the trial on an empty table
+            raise RuntimeError("Query interrupted")  # as DuckDB says it
+        return honest(own, statement, rows)
 
-    honest = DuckdbEngine.run
-    monkeypatch.setattr(DuckdbEngine, "run", run)
+    honest = DuckdbEngine._over
+    monkeypatch.setattr(DuckdbEngine, "_over", over)
     ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=1))
     table = Table(FRAME, name="t", unit=UNIT, rows=1, columns=COLUMNS, ledger=ledger)
-    with pytest.raises(KeyboardInterrupt):
+    with form(), pytest.raises(KeyboardInterrupt):
         table.agg(n=dp.count()).release(epsilon=0.5)
     assert ledger.spent().charges == 1
     assert not ledger.is_locked

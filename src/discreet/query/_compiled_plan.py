@@ -114,8 +114,9 @@ class CompiledPlan:
 
 def prepare(plan: Plan, source: TableSource, engine: Engine) -> CompiledPlan:
     """The plan compiled for this engine; it reads the source's schema only."""
-    ids = arrow_schema(source, id_columns(source, plan.declaration.unit))
-    cells = cell_sums_of(plan, ids) if is_embedded(engine) else None
+    names, cells = id_columns(source, plan.declaration.unit), None
+    if names and is_embedded(engine):
+        cells = cell_sums_of(plan, arrow_schema(source, names))
     made = partial(_expressions, plan, cells)
     use = "parts" if cells is None else "cells"
     return CompiledPlan(plan, _compiled(plan, source, engine, made, use=use), cells)

@@ -23,10 +23,10 @@ def compiled(operation: ops.Relation) -> str:
         for name in relation.schema.names:
             if len(name.encode(errors="surrogatepass")) > LONGEST_NAME:
                 raise UnsupportedOperationError(f"a name of more than {LONGEST_NAME} bytes")
-    return written(operation, _Compiler, Postgres)
+    return written(operation, _PostgresWriter, Postgres)
 
 
-class _Compiler(ClosedForms, PostgresCompiler):  # type: ignore[misc]  # Ibis ships no types
+class _PostgresWriter(ClosedForms, PostgresCompiler):  # type: ignore[misc]  # Ibis ships no types
     """Ibis' compiler with our forms of values."""
 
     __slots__ = ()

@@ -19,11 +19,11 @@ _ABSENT = object()
 _SIMPLE = bool | int | float | str | None
 
 
-Place = tuple[str, dict[str, Any]]  # a name, and attributes or metrics of any kind
+WatchedPlace = tuple[str, dict[str, Any]]  # a name, and attributes or metrics of any kind
 
 
 @contextmanager
-def refuse_trainer_writes(places: Iterable[Place], within: str) -> Iterator[None]:
+def refuse_trainer_writes(places: Iterable[WatchedPlace], within: str) -> Iterator[None]:
     """Refuse what the block writes into these dictionaries of a Trainer, and put it back."""
     with torch._C.DisableTorchFunction():  # noqa: SLF001  has no public name
         before = [(name, values, _copied(values)) for name, values in places]

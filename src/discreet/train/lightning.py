@@ -31,7 +31,7 @@ from discreet.train._hosted import Hosted, Only, Saved, check_obeyed, check_publ
 from discreet.train._plan import TrainingPlan
 from discreet.train._report import Report
 from discreet.train._step_ticket import StepTicket
-from discreet.train._trainer_writes import Place, refuse_trainer_writes
+from discreet.train._trainer_writes import WatchedPlace, refuse_trainer_writes
 from discreet.train._trials import try_schedulers
 from discreet.train._units import Units
 
@@ -212,7 +212,7 @@ class _StepTickets:
         """Do nothing, as above."""
 
 
-def _places(trainer: Trainer) -> Iterator[Place]:
+def _places(trainer: Trainer) -> Iterator[WatchedPlace]:
     """Trainer's metrics, its attributes, and those of its loops."""
     for metrics in (trainer.callback_metrics, trainer.logged_metrics, trainer.progress_bar_metrics):
         yield "Trainer's metrics", metrics

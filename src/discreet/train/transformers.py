@@ -31,7 +31,7 @@ from discreet.train._plan import TrainingPlan
 from discreet.train._refusals import check_loss_function
 from discreet.train._report import Report
 from discreet.train._step_ticket import StepTicket
-from discreet.train._trainer_writes import Place, refuse_trainer_writes
+from discreet.train._trainer_writes import WatchedPlace, refuse_trainer_writes
 from discreet.train._trials import try_schedulers
 from discreet.train._units import Units, rows_of
 
@@ -256,7 +256,7 @@ class _EpochLength:
         raise Refused("train_dataloader: batches are drawn by the plan, and no one sees them")
 
 
-def _places(trainer: PrivateTrainer) -> Iterator[Place]:
+def _places(trainer: PrivateTrainer) -> Iterator[WatchedPlace]:
     """Trainer's attributes and arguments, its state and control, and what it logged."""
     it: Any = trainer  # Any: Trainer ships without types
     for owner in (it, it.args, it.state, it.control, it.callback_handler):
