@@ -57,7 +57,7 @@ _UNDERFLOW = Fraction(1, 2**1074)  # the largest error of a result too small for
 _INT64 = Fraction(2) ** 63
 _EXACT = 2**50  # of steps of exact numbers
 _MOST_PARTS = 10_000
-_LONGEST_PATTERNS = 1000  # characters of all patterns of LIKE
+_LONGEST_PATTERNS = 400  # characters of all patterns of LIKE
 NOT_IN_ROWS = "an aggregate stands in SELECT, HAVING or ORDER BY, and in no other aggregate"
 
 
