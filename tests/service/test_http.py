@@ -15,7 +15,7 @@ import pytest
 from discreet import errors
 from discreet.ledger import Kind, check_receipt
 from discreet.service import connect
-from discreet.service._pace import GRID, SIZE
+from discreet.service._pace import SIZE
 from discreet.service._routes import ROUTES, Route
 from tests.service import kit
 from tests.service.kit import Reply, Served
@@ -161,7 +161,7 @@ def test_paid_answers_leave_at_deadlines_and_have_sizes_of_the_grid(
         start = time.monotonic()
         found = served.ask(f"time {number}", token=ana, sql=sql)
         passed = time.monotonic() - start
-        due = GRID
+        due = kit.DEADLINE
         while due * 2 < passed:
             due *= 2
         late.append(passed - due)

@@ -3,15 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as some
 
-from discreet.service._pace import GRID, SIZE, RateLimit, deadline, padded
+from discreet.service._pace import SIZE, RateLimit, deadline, padded
 
 
-@given(some.floats(0, 1000))
-def test_a_deadline_is_the_first_of_the_grid(seconds: float) -> None:
-    due = deadline(seconds)
+@given(some.floats(0, 1000), some.sampled_from([0.25, 2.0, 7.5]))
+def test_a_deadline_is_the_first_of_its_grid(seconds: float, first: float) -> None:
+    due = deadline(seconds, first)
     assert due >= seconds
-    assert due == GRID or due / 2 < seconds
-    steps = due / GRID
+    assert due == first or due / 2 < seconds
+    steps = due / first
     assert int(steps) == steps
     assert int(steps) & (int(steps) - 1) == 0
 

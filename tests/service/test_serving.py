@@ -57,6 +57,18 @@ def test_nothing_starts_without_a_declaration(tmp_path: Path) -> None:
     refused(tmp_path / "discreet.toml", DeclarationError)
 
 
+@pytest.mark.parametrize("deadline", [0, -1, float("nan"), float("inf"), 61])
+def test_a_deadline_is_positive_and_at_most_a_minute(tmp_path: Path, deadline: float) -> None:
+    with pytest.raises(InvalidArgument, match="deadline"):
+        serve(
+            tmp_path / "discreet.toml",
+            Place(port=0),
+            deadline=deadline,
+            on_token=print,
+            on_ready=print,
+        )
+
+
 def test_nothing_starts_at_a_port_in_use(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = Place(port=taken.getsockname()[1])

@@ -27,6 +27,9 @@ def serve(
     workers: Annotated[
         int, typer.Option("--workers", min=1, max=64, help="Questions answered at a time.")
     ] = 2,
+    deadline: Annotated[
+        float, typer.Option("--deadline", help="Seconds after which paid answers leave.")
+    ] = 2,
     new_token: Annotated[
         bool, typer.Option("--new-token", help="Print another owner's token, for a lost one.")
     ] = False,
@@ -47,6 +50,7 @@ def serve(
         file,
         service.Place(host, port, certificate, key),
         workers=workers,
+        deadline=deadline,
         is_new_token_wanted=new_token,
         on_token=lambda token: show(f"owner's token: {token}"),
         on_ready=_announce,

@@ -20,7 +20,7 @@ from discreet._version import __version__
 from discreet.service._body import LARGEST, Member, check_headers, read_body
 from discreet.service._desk import Desk
 from discreet.service._observing import owners_log, written
-from discreet.service._pace import RateLimit, deadline, padded
+from discreet.service._pace import FIRST_DEADLINE, RateLimit, deadline, padded
 from discreet.service._problems import (
     BUSY,
     FORBIDDEN,
@@ -52,9 +52,11 @@ _MOST_WAITING = 64  # requests that are computed or wait for a worker
 class Application:
     """The routes over a desk, with limits, metrics and logs."""
 
-    def __init__(self, desk: Desk, rate: RateLimit | None = None) -> None:
-        """Answer by this desk."""
-        self._desk = desk
+    def __init__(
+        self, desk: Desk, rate: RateLimit | None = None, first_deadline: float = FIRST_DEADLINE
+    ) -> None:
+        """Answer by this desk; a paid question ``first_deadline`` seconds after it came."""
+        self._desk, self._first_deadline = desk, first_deadline
         self._rate = rate or RateLimit(_RATE, _BURST)
         self._waiting = 0
         self._threads: CapacityLimiter | None = None
@@ -112,7 +114,7 @@ class Application:
                 response = _refused(problem)
             if route.is_paid:
                 passed = time.monotonic() - start
-                await asyncio.sleep(deadline(passed) - passed)
+                await asyncio.sleep(deadline(passed, self._first_deadline) - passed)
             self._note(route.path, response.status_code, route.method, caller)
             return response
 

@@ -5,18 +5,19 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-GRID = 0.25  # seconds: the first deadline; each later one is twice as late
+FIRST_DEADLINE = 2.0  # seconds, unless the owner gives another one
 SIZE = 4096  # bytes: the length of an answer is a multiple of it
 _MOST_CALLERS = 10_000
 
 
-def deadline(seconds: float) -> float:
-    """The first deadline of the grid, in seconds since a request came, at or after this time.
+def deadline(seconds: float, first: float) -> float:
+    """The first deadline, in seconds since a request came, at or after this time.
 
-    Paid answers leave at deadlines only, so that their times tell one of few numbers. The time of
-    the computation itself can still move an answer to the next deadline.
+    Answers leave at deadlines only: the owner's ``first``, which is public and no row changes, or
+    later ones, each twice as late as the one before. Only a computation that takes longer than
+    ``first`` can move its answer to another deadline.
     """
-    due = GRID
+    due = first
     while due < seconds:
         due *= 2
     return due

@@ -9,10 +9,12 @@ from pathlib import Path
 from discreet import _checks
 from discreet.errors import InvalidArgument, Refused
 from discreet.service._desk import Desk, DeskSettings
+from discreet.service._pace import FIRST_DEADLINE
 from discreet.service._tokens import Role
 from discreet.service._workers import WorkerLost
 
 _OWNER_DAYS = 365
+_LONGEST_DEADLINE = 60  # seconds: a question that takes longer is ended
 _MOST_CONNECTIONS = 200
 _IDLE_SECONDS = 10
 
@@ -56,19 +58,23 @@ def serve(
     place: Place,
     *,
     workers: int = 2,
+    deadline: float = FIRST_DEADLINE,
     is_new_token_wanted: bool = False,
     on_token: Callable[[str], object],
     on_ready: Callable[[str], object],
 ) -> None:
     """Answer requests about the tables of a declaration, until the process is asked to stop.
 
-    ``on_token`` gets an owner's token, if there is no valid one yet or a new one is wanted, and
-    ``on_ready`` the address before the first request. Raises `InvalidArgument` for an address that
-    can't be used, and the errors of declarations and ledgers.
+    An answer that was paid leaves ``deadline`` seconds after its request came, or twice, four
+    times, ... as late. ``on_token`` gets an owner's token, if there is no valid one yet or a new
+    one is wanted, and ``on_ready`` the address before the first request. Raises `InvalidArgument`
+    for an address that can't be used, and the errors of declarations and ledgers.
     """
     place.check()
     if not 1 <= _checks.count(workers=workers) <= 64:
         raise InvalidArgument(f"workers = {workers}: give 1 to 64")
+    if not _checks.positive(deadline=deadline) <= _LONGEST_DEADLINE:
+        raise InvalidArgument(f"deadline = {deadline}: give at most {_LONGEST_DEADLINE} seconds")
     try:
         import uvicorn
 
@@ -91,7 +97,7 @@ def serve(
             for barrier in desk.barriers:
                 written.info("barrier", name=barrier.name, up=barrier.is_up, note=barrier.note)
             config = uvicorn.Config(
-                Application(desk).build(),
+                Application(desk, first_deadline=deadline).build(),
                 log_config=None,
                 access_log=False,
                 lifespan="off",
