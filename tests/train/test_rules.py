@@ -214,7 +214,7 @@ class Decoder(nn.Module):
 
     def forward(self, data: Tensor) -> Tensor:
         state: Any = torch.tanh(self.first(data[:, 0]))
-        tokens = torch.ones(len(data), dtype=torch.long)
+        tokens = torch.ones(len(data), dtype=torch.long, device=data.device)
         found = []
         for _ in range(2):
             given = self.table(tokens)

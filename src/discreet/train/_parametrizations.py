@@ -93,7 +93,7 @@ def refused(written: Iterable[tuple[nn.Module, str]]) -> Refused:
 @contextmanager
 def _unseen() -> Iterator[None]:
     """Within, no mode follows what is called."""
-    with torch.no_grad(), torch._C.DisableTorchFunction():  # noqa: SLF001  has no public name
+    with torch._C.DisableTorchFunction(), torch.no_grad():  # noqa: SLF001  has no public name
         yield
 
 
