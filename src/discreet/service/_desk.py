@@ -16,7 +16,7 @@ from discreet._exact import float_down, float_up
 from discreet.accounting import PrivacyLoss
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.ledger import Entry, Ledger, Share
-from discreet.query import Declaration
+from discreet.query import Declaration, Noise
 from discreet.query._declaration_file import read, read_text
 from discreet.service._answers import AnswerStore
 from discreet.service._confinement import Barrier
@@ -141,15 +141,18 @@ class Desk:
     def _order(self, task: Task, caller: TokenFacts, table: str, body: Body) -> WorkOrder:
         self._ledger(table)
         numbers = {
-            name: Decimal(body.get(name, usual))
+            name: Decimal(body.get(name, usual)).normalize() + 0  # -0 is 0
             for name, usual in (("epsilon", 0), ("delta", 0), ("confidence", _CONFIDENCE))
         }
+        noise = body.get("noise")
+        if noise == Noise.LAPLACE.value and numbers["delta"] == 0:
+            noise = None  # without a delta there is no other, so it is the same question
         return WorkOrder(
             task,
             table,
             body["sql"],
-            **{name: number.normalize() for name, number in numbers.items()},
-            noise=body.get("noise"),
+            **numbers,
+            noise=noise,
             by=caller.name,
             request=body.get("request"),
         )
