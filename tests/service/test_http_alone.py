@@ -1,6 +1,7 @@
 """Services of their own: the ceiling in a race, slow bodies, TLS, and a kill of the service."""
 
 import hashlib
+import signal
 import socket
 import ssl
 import time
@@ -106,3 +107,14 @@ def test_answers_survive_a_kill_of_the_service(tmp_path: Path) -> None:
     with kit.service(tmp_path, command) as running:
         assert running.ask("1", token=token).body == first.body
         assert running.ledger.spent().charges == 1
+
+
+def test_an_orderly_stop_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    with kit.service(tmp_path) as running:
+        assert [*folder.iterdir()]
+        running.process.terminate()
+        assert running.process.wait(60) == 128 + signal.SIGTERM
+        assert [*folder.iterdir()] == []

@@ -1,9 +1,15 @@
-"""Deadlines, sizes and rates are those of public numbers."""
+"""Deadlines, sizes, rates and places are those of public numbers."""
 
+from contextlib import ExitStack
+
+import anyio
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from discreet.service._pace import SIZE, RateLimit, deadline, padded
+from discreet.service._problems import Problem
+from discreet.service._waiting import WaitingRoom
 
 
 @given(some.floats(0, 1000), some.sampled_from([0.25, 2.0, 7.5]))
@@ -35,3 +41,21 @@ def test_a_caller_gets_a_burst_and_then_the_rate() -> None:
     assert not limit.admits("ana")
     now[0] += 1e6
     assert [limit.admits("ana") for _ in range(7)] == [True] * 5 + [False] * 2
+
+
+def test_one_token_takes_some_of_the_places_only() -> None:
+    async def fill() -> None:
+        room = WaitingRoom(5, 3)
+        with ExitStack() as taken:
+            for _ in range(3):
+                taken.enter_context(room.taken("ana"))
+            with pytest.raises(Problem), room.taken("ana"):
+                pass
+            for _ in range(2):
+                taken.enter_context(room.taken("ben"))
+            with pytest.raises(Problem), room.taken("eve"):
+                pass
+        with room.taken("ana"):
+            pass
+
+    anyio.run(fill)

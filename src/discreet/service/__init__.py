@@ -9,7 +9,8 @@ To read the files in order:
    `_results`: its answers as JSON; `_workers`: the processes, seen from their parent; `_payment`:
    their charges
 4. `_desk`: every request as a method, without HTTP
-5. `_problems`: the closed list of problems; `_body`: strict JSON; `_pace`: deadlines and rates
+5. `_problems`: the closed list of problems; `_body`: strict JSON; `_pace`: deadlines and rates;
+   `_waiting`: places
 6. `_routes`: all requests; `_app`: the application; `_observing`: logs; `_serving`: listens
 7. `_client`: tables of a service that runs elsewhere
 

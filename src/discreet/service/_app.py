@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from anyio import CapacityLimiter, to_thread
+from anyio import to_thread
 from fastapi import FastAPI, Request, Response
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 from starlette.exceptions import HTTPException
@@ -22,7 +22,6 @@ from discreet.service._desk import Desk
 from discreet.service._observing import owners_log, written
 from discreet.service._pace import FIRST_DEADLINE, RateLimit, deadline, padded
 from discreet.service._problems import (
-    BUSY,
     FORBIDDEN,
     KINDS,
     NOT_FOUND,
@@ -37,6 +36,7 @@ from discreet.service._problems import (
 )
 from discreet.service._routes import ALL, ROUTES, Route
 from discreet.service._tokens import TokenFacts
+from discreet.service._waiting import WaitingRoom
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -46,7 +46,8 @@ _HEADERS = {
 }
 _BODY_SECONDS = 10.0
 _RATE, _BURST = 20.0, 60.0  # requests of one token: a second, and at once
-_MOST_WAITING = 64  # requests that are computed or wait for a worker
+_MOST_WAITING, _MOST_OF_ONE = 64, 24  # requests that wait for a worker: in all, and of one token
+_MOST_AT_ONCE = 16  # of requests that need no worker
 
 
 class Application:
@@ -58,8 +59,9 @@ class Application:
         """Answer by this desk; a paid question ``first_deadline`` seconds after it came."""
         self._desk, self._first_deadline = desk, first_deadline
         self._rate = rate or RateLimit(_RATE, _BURST)
-        self._waiting = 0
-        self._threads: CapacityLimiter | None = None
+        # questions can't shut out the owner, who needs no worker to revoke a token
+        self._questions = WaitingRoom(_MOST_WAITING, _MOST_OF_ONE)
+        self._others = WaitingRoom(_MOST_AT_ONCE, _MOST_AT_ONCE)
         self.registry = CollectorRegistry()
         self._count = Counter(
             "discreet_requests",
@@ -140,8 +142,6 @@ class Application:
         self, route: Route, caller: TokenFacts, places: Mapping[str, str], body: object
     ) -> bytes:
         """The bytes of the answer, computed in a thread of its own."""
-        if self._waiting >= _MOST_WAITING:
-            raise Problem(BUSY)
 
         def run() -> bytes:
             more = [] if body is None else [body]
@@ -149,14 +149,9 @@ class Application:
             found = route.answer(*owner, caller, *places.values(), *more)
             return found if isinstance(found, bytes) else json.dumps(found).encode()
 
-        if self._threads is None:  # it belongs to the event loop
-            self._threads = CapacityLimiter(_MOST_WAITING)
-        self._waiting += 1
-        try:
-            # apart from the threads that check tokens
-            return await to_thread.run_sync(run, limiter=self._threads)
-        finally:
-            self._waiting -= 1
+        room = self._questions if "sql" in route.members else self._others
+        with room.taken(caller.id) as threads:  # apart from the threads that check tokens
+            return await to_thread.run_sync(run, limiter=threads)
 
     def _metrics(self, _: TokenFacts) -> bytes:
         return generate_latest(self.registry)

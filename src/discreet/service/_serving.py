@@ -1,8 +1,11 @@
 """Listens: the application under Uvicorn, with TLS or on this machine only."""
 
 import ipaddress
+import signal
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,7 +89,7 @@ def serve(
         ) from None
 
     settings = DeskSettings(file, workers)
-    with _bound(place) as listening, logged_to(settings.log):
+    with _ended_by_sigterm(), _bound(place) as listening, logged_to(settings.log):
         try:
             desk = Desk(settings)
         except WorkerLost:
@@ -114,6 +117,24 @@ def serve(
             uvicorn.Server(config).run(sockets=[listening])
         finally:
             desk.close()
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Within, SIGTERM ends the process by an exception, so that workers and folders are removed.
+    The server answers running requests first, and then raises the signal again."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _bound(place: Place) -> socket.socket:

@@ -216,11 +216,14 @@ class WorkerPool:
         self._start_soon()
 
     def _start_soon(self) -> None:
-        threading.Thread(target=self._start_again, daemon=True).start()
+        # the process waits for it at its end, and so for the removal of the worker's folder
+        threading.Thread(target=self._start_again, daemon=False).start()
 
     def _start_again(self) -> None:
         for pause in _PAUSES:
             time.sleep(pause)
+            if self._is_closed:
+                return
             with suppress(WorkerLost):  # the log says why
                 self._start()
                 return
