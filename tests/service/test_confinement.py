@@ -104,14 +104,16 @@ def tried(
     for path in (rows, secret):
         path.write_text("private")
     asked = [*map(str, (rows, secret, folder)), 9, {"codes": codes, "confined": confined}]
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, json.dumps(asked)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+    with rows.open() as own:  # never the terminal or /dev/null, whose mode a try would change
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD, json.dumps(asked)],
+            stdin=own,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )
     assert done.returncode == 0, done.stderr
     missing, found = json.loads(done.stdout.splitlines()[-1])
     return missing, found
