@@ -8,8 +8,8 @@ import psycopg
 
 import discreet as dp
 from benchmarks.tables import duration, show, table
-from discreet.query import _engine
-from discreet.query._compiled_plan import prepare
+from discreet.query._bounding._compiled_plan import prepare
+from discreet.query._engines import _engine
 from tests.query import postgres_tables
 
 ROWS, UNITS, GROUPS, ROUNDS = 300_000, 30_000, 50, 5

@@ -20,7 +20,10 @@ SOURCE = ROOT / "src/discreet"
 TEXT = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 SECTIONS = {one.partition("\n")[0]: one for one in re.split(r"^## ", TEXT, flags=re.MULTILINE)}
 FLOWS = ["A question", "A training step", "An epsilon"]
-ONLY_IF_NEEDED = {"query/_derived.py", "query/_related.py"}  # for SELECT in FROM, and for joins
+ONLY_IF_NEEDED = {
+    "query/_relations/_derived.py",
+    "query/_relations/_related.py",
+}  # for SELECT in FROM, and for joins
 
 
 def steps(section: str) -> list[list[str]]:
@@ -135,6 +138,6 @@ def test_a_function_that_is_not_called_is_noticed() -> None:
     called = set[tuple[str, str]]()
     with calling(called):
         ask(31)
-    assert is_called("query/_sql.py", "read_question", called)
-    assert not is_called("query/_sql.py", "_quoting", called)
-    assert not is_called("query/_related.py", None, called)
+    assert is_called("query/_sql/_statement.py", "read_question", called)
+    assert not is_called("query/_sql/_statement.py", "_quoting", called)
+    assert not is_called("query/_relations/_related.py", None, called)

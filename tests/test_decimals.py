@@ -72,7 +72,7 @@ TEXTS = {
     "cli/_options.py": {"Decimal"},
     "cli/_proposal.py": {"Fraction"},  # of decimals and integers
     "mechanisms/_statement.py": {"Fraction"},
-    "query/_sql_leaves.py": {"Fraction", "Decimal"},
+    "query/_sql/_leaves.py": {"Fraction", "Decimal"},
     "service/_body.py": {"Decimal"},
     "service/_desk.py": {"Decimal"},  # of decimals and integers
     "service/_work_order.py": {"Decimal"},
@@ -89,12 +89,12 @@ BINARY = {  # computed floats, and floats of the data; they are rounded by their
     "accounting/_trade_off.py": "Fraction(above)",
     "mechanisms/_fixed_point.py": "Fraction(value)",
     "mechanisms/selection/_gaps.py": "Fraction(chance)",
-    "query/_aggregates.py": "Fraction(end)",
-    "query/_columns.py": "Fraction(float(end))",
-    "query/_derived.py": "Fraction(value)",
-    "query/_estimates.py": "Fraction(float(end))",
-    "query/_public_table.py": "Fraction(end)",
-    "query/_inference.py": "float(right.lower).as_integer_ratio()",
+    "query/_expressions/_aggregates.py": "Fraction(end)",
+    "query/_facts/_columns.py": "Fraction(float(end))",
+    "query/_relations/_derived.py": "Fraction(value)",
+    "query/_estimates/_estimates.py": "Fraction(float(end))",
+    "query/_rows/_public_table.py": "Fraction(end)",
+    "query/_expressions/_inference.py": "float(right.lower).as_integer_ratio()",
 }
 CHOICES = {  # any number near it is right
     "Fraction(1 + 1e-09)",

@@ -58,6 +58,10 @@ def test_every_shared_module_is_imported_by_another_part() -> None:
         ("query/x.py", "import sqlalchemy as sa", "sqlalchemy belongs in ledger, service/"),
         ("query/x.py", "from rich.table import Table", "rich belongs in cli, train/"),
         ("gadgets/x.py", "", "'gadgets' has no place"),
+        ("query/_facts/x.py", "from discreet.query._plan._sums import x", "_facts must not import"),
+        ("query/_plan/x.py", "from discreet.query._table import x", "_plan must not import _table"),
+        ("query/x.py", "def f():\n    from discreet.query._toml import x", "query.x must not"),
+        ("query/_new/x.py", "from discreet.query._plan import x", "'_new' has no place among"),
         ("query/x.py", "from discreet.noise._laws import Law", "noise._laws is private"),
         ("query/x.py", "from discreet.noise import _laws", "noise._laws is private"),
         ("query/x.py", "import discreet.noise._laws", "noise._laws is private"),
@@ -80,12 +84,14 @@ def test_a_planted_import_is_found(tmp_path: Path, file: str, code: str, reason:
             "import ibis\nfrom discreet.mechanisms import Bounded\nfrom . import run",
         ),
         (
-            "query/sql/parse.py",
-            "import sqlglot\nfrom ..plan import Plan\nfrom discreet import _unit",
+            "query/_sql/parse.py",
+            "import sqlglot\nfrom .._plan import Plan\nfrom discreet import _unit",
         ),
         ("ledger/__init__.py", "import sqlalchemy\nfrom discreet.accounting import Pure"),
         ("cli.py", "import typer\nfrom discreet import _version, query"),
         ("__init__.py", "from discreet import cli, accounting"),
+        ("query/__init__.py", "from discreet.query._toml._declaration_file import open"),
+        ("query/_toml/x.py", "from discreet.query import _table\nimport discreet.query._plan"),
     ],
 )
 def test_an_allowed_import_passes(tmp_path: Path, file: str, code: str) -> None:

@@ -41,6 +41,16 @@ LAYERS: tuple[tuple[str, ...], ...] = (
 # Layers below a part that it must not import.
 NOT_FOR = {"ledger": {"noise", "mechanisms"}}
 
+# The packages inside a part, from the bottom; the empty name stands for the modules beside them.
+# Each may import itself and those before it.
+INNER = {
+    "query": (
+        *("_facts", "_engines", "_rows", "_estimates", "_functions", "_expressions", "_outputs"),
+        *("_plan", "_bounding", "_relations", "_sql", "_answers", "_questions", "_statistics"),
+        *("", "_toml"),
+    )
+}
+
 # Heavy libraries, and the parts that may import them.
 IMPORTED_IN = {
     "ibis": {"query"},
@@ -101,24 +111,24 @@ SHARED = {
     },
     "ledger": {"_place"},  # for the declarations of tables
     "query": {  # for the commands that write declarations, suggest and diagnose
-        "_admission",
-        "_beside",
-        "_columns",
-        "_date_format",
-        "_declaration_edit",
-        "_declaration_file",
-        "_declared_columns",
-        "_declared_files",
-        "_diagnosis",
-        "_expression_text",
-        "_forecast",
-        "_located_toml",
-        "_postgres_address",
-        "_postgres_table",
-        "_proposed",
-        "_source",
-        "_suggestion",
-        "_suggestion_search",
+        "_answers._forecast",
+        "_engines._postgres_address",
+        "_engines._postgres_table",
+        "_expressions._expression_text",
+        "_facts._columns",
+        "_facts._date_format",
+        "_questions._admission",
+        "_questions._diagnosis",
+        "_relations._beside",
+        "_rows._source",
+        "_statistics._suggestion",
+        "_statistics._suggestion_search",
+        "_toml._declaration_edit",
+        "_toml._declaration_file",
+        "_toml._declared_columns",
+        "_toml._declared_files",
+        "_toml._located_toml",
+        "_toml._proposed",
     },
     "train": {"examples._watched"},  # for the explorer
     "audit": {"_black_box", "_draws"},  # for the command: progress, and lines of errors
@@ -140,7 +150,8 @@ def forbidden_imports(source: Path = SOURCE) -> Iterator[str]:
             yield f"{file}: {part!r} has no place in tools/layers.py"
             continue
         for line, module in _imports(file, source):
-            if reason := _reason(part, module):
+            inside = file.relative_to(source).with_suffix("").parts
+            if reason := _reason(part, module) or _inner_reason(inside, module):
                 yield f"{file}:{line}: {reason}"
         for line, owner, module in private_imports(file, source):
             if module not in SHARED.get(owner, ()):
@@ -162,6 +173,20 @@ def _reason(part: str, module: str) -> str | None:
         return f"{part} imports {target!r}, which has no place in tools/layers.py"
     if _HEIGHT[target] >= _HEIGHT[part] or target in NOT_FOR.get(part, ()):
         return f"{part} must not import {target}"
+    return None
+
+
+def _inner_reason(file: tuple[str, ...], module: str) -> str | None:
+    """The reason why this module, given by its path, must not import that one of its part."""
+    order = INNER.get(file[0], ())
+    target = tuple(module.split("."))[1:]
+    if len(target) < 2 or target[0] != file[0] or not order or file[1] == "__init__":
+        return None
+    here, there = (path[1] if path[1] in order else "" for path in (file, target))
+    if len(file) > 2 and file[1] not in order:
+        return f"{file[1]!r} has no place among the packages of {file[0]} in tools/layers.py"
+    if order.index(there) > order.index(here):
+        return f"{file[0]}.{here or file[1]} must not import {there or target[1]}"
     return None
 
 

@@ -42,7 +42,7 @@ SESSIONS = ROOT / ".mutants" / "sessions"
 # underscores are ignored.
 WHOLE = ("noise", "accounting", "mechanisms", "ledger")
 MODULES = {
-    "query": {"bounding", "choice", "numbering", "conversion", "plan", "price", "sums"},
+    "query": {"bounding", "engines.conversion", "plan"},
     "train": {"clipping", "noise", "rules"},
 }
 
@@ -120,7 +120,8 @@ def modules(only: str) -> list[Module]:
 
 def _is_in_scope(module: Module) -> bool:
     part, *inner = module.parts
-    return part in WHOLE or (bool(inner) and inner[0] in MODULES.get(part, ()))
+    names = {".".join(inner[:depth]) for depth in (1, 2)}
+    return part in WHOLE or not names.isdisjoint(MODULES.get(part, ()))
 
 
 def _relative(files: list[Path]) -> list[str]:

@@ -15,7 +15,8 @@ from discreet._unit import Unit
 from discreet.accounting import Pure
 from discreet.cli import _asking
 from discreet.ledger import Ledger, _store
-from discreet.query import Question, _compiled_plan
+from discreet.query import Question
+from discreet.query._bounding import _compiled_plan
 from tests.cli.kit import BY_UNION, COUNT, DECLARE, Run
 
 LEDGER = Path("wages.ledger")

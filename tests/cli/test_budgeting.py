@@ -23,7 +23,7 @@ def failed(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
         raise RuntimeError(SECRET)
 
     with monkeypatch.context() as patched:
-        patched.setattr("discreet.query._compiled_plan.CompiledPlan.compute", fails)
+        patched.setattr("discreet.query._bounding._compiled_plan.CompiledPlan.compute", fails)
         ended = run("ask", "wages", COUNT, "--epsilon", "0.5")
     assert ended.code == 5
     assert ended.out == ""

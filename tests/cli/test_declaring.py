@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from discreet.query import _declaration_file
+from discreet.query._toml import _declaration_file
 from tests.cli.kit import COUNT, DECLARE, Run
 
 FILE = Path("discreet.toml")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.query._declaration_file import read
+from discreet.query._toml._declaration_file import read
 from tests.cli.kit import Run
 
 

@@ -20,11 +20,11 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, DiscreteLaplace, Part, Sensitivity, Together
 from discreet.mechanisms.tuning import PoissonRuns, Scored, Tuning
 from discreet.query import Caps, Column, Declaration
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._expressions import Aggregate, ColumnRef
-from discreet.query._plan import plan
-from discreet.query._price import Noise, QuestionPrice, price_plan
-from discreet.query._query import Query
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._expressions import Aggregate, ColumnRef
+from discreet.query._expressions._query import Query
+from discreet.query._plan._plan import plan
+from discreet.query._plan._price import Noise, QuestionPrice, price_plan
 from tests.mechanisms.kit import PERSON
 from tests.mechanisms.registry import CASES
 

@@ -9,7 +9,7 @@ from decimal import Decimal
 import numpy as np
 import numpy.typing as npt
 
-from discreet.query._columns import KeyValue
+from discreet.query._facts._columns import KeyValue
 
 Id = bool | int | float | str | datetime.date | Decimal
 Group = tuple[tuple[str, KeyValue], ...]  # each column's name, and the value

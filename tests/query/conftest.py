@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from discreet.query._compiled_plan import _known
+from discreet.query._bounding._compiled_plan import _known
 
 
 @pytest.fixture(autouse=True)

@@ -25,12 +25,12 @@ from discreet.query import (
     Question,
     QuestionPrice,
     Table,
-    _compiled_plan,
     release_question,
 )
-from discreet.query._aggregates import ESTIMATORS, AggregateFunction
-from discreet.query._duckdb import define_functions
-from discreet.query._expressions import (
+from discreet.query._bounding import _compiled_plan
+from discreet.query._engines._duckdb import define_functions
+from discreet.query._expressions._aggregates import ESTIMATORS, AggregateFunction
+from discreet.query._expressions._expressions import (
     Aggregate,
     Arithmetic,
     Both,
@@ -51,9 +51,9 @@ from discreet.query._expressions import (
     Scalar,
     Truth,
 )
-from discreet.query._post_processing import completed, measure, with_sets
-from discreet.query._query import GroupKey, Output, PostProcessing, Query, SortKey
-from discreet.query._scalar_rules import ScalarFunction
+from discreet.query._expressions._query import GroupKey, Output, PostProcessing, Query, SortKey
+from discreet.query._functions._scalar_rules import ScalarFunction
+from discreet.query._outputs._post_processing import completed, measure, with_sets
 
 SCHEMA = pa.schema(
     {

@@ -12,7 +12,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from discreet.query._expressions import (
+from discreet.query._expressions._expressions import (
     Arithmetic,
     Both,
     Case,
@@ -30,7 +30,7 @@ from discreet.query._expressions import (
     Scalar,
     Truth,
 )
-from discreet.query._scalar_rules import ScalarFunction
+from discreet.query._functions._scalar_rules import ScalarFunction
 
 Value = Any  # None, bool, int, float, bytes or datetime.date: of any declared type
 Values = Callable[[Scalar], Value]

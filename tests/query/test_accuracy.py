@@ -19,9 +19,9 @@ from discreet.query import (
     Table,
     median,
 )
-from discreet.query._aggregates import ESTIMATORS, AggregateFunction
-from discreet.query._plan import Plan
-from discreet.query._price import price_plan
+from discreet.query._expressions._aggregates import ESTIMATORS, AggregateFunction
+from discreet.query._plan._plan import Plan
+from discreet.query._plan._price import price_plan
 from tests.query.kit import arrow
 
 DECLARATION = Declaration(

@@ -28,10 +28,10 @@ from discreet.query import (
     count_units,
     quantile,
 )
-from discreet.query._aggregates import ESTIMATORS, SPELLINGS
-from discreet.query._estimates import SumKind
-from discreet.query._plan import plan
-from discreet.query._sums import SumOf
+from discreet.query._estimates._estimates import SumKind
+from discreet.query._expressions._aggregates import ESTIMATORS, SPELLINGS
+from discreet.query._plan._plan import plan
+from discreet.query._plan._sums import SumOf
 from tests.query.kit import without_noise
 from tests.query.wages import WAGES, parse, plan_sql
 

@@ -23,8 +23,9 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.errors import DiscreetError, Refused, RequestReused
-from discreet.query import Caps, Column, Declaration, Noise, Table, _duckdb
-from discreet.query._engine_statement import EngineStatement
+from discreet.query import Caps, Column, Declaration, Noise, Table
+from discreet.query._engines import _duckdb
+from discreet.query._engines._engine_statement import EngineStatement
 
 UNIT = dp.Unit("u")
 ROWS = pa.table({"u": [1, 2, 3], "x": [1.0, 2.0, 3.0], "n": [1, 2, 3], "s": ["a", "b", "a"]})

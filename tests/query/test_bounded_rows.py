@@ -19,10 +19,13 @@ from discreet.audit import replay
 from discreet.errors import BudgetExceeded, InvalidArgument, QueryRefused, RequestReused
 from discreet.mechanisms import Door, release_through
 from discreet.mechanisms.quantiles import Quantile
-from discreet.query import Caps, Column, Declaration, Query, Table, _compiled_plan, _engine, _plan
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._expressions import Aggregate, ColumnRef
-from discreet.query._source import source_of
+from discreet.query import Caps, Column, Declaration, Query, Table
+from discreet.query._bounding import _compiled_plan
+from discreet.query._engines import _engine
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._expressions import Aggregate, ColumnRef
+from discreet.query._plan import _plan
+from discreet.query._rows._source import source_of
 from tests.query import chosen
 from tests.query.kit import without_noise
 

@@ -17,8 +17,8 @@ import discreet as dp
 from discreet.errors import InvalidArgument, QueryRefused, RequestReused
 from discreet.ledger import Kind
 from discreet.query import Column, Declaration, Selection, Table
-from discreet.query._histogram import edges_of, most_bins
-from discreet.query._statistic import Statistic
+from discreet.query._statistics._histogram import edges_of, most_bins
+from discreet.query._statistics._statistic import Statistic
 from tests.query.wages import WAGES, plan_sql
 
 COLUMNS = {

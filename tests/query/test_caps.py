@@ -17,8 +17,8 @@ import discreet as dp
 from discreet._unit import Unit
 from discreet.errors import InvalidArgument
 from discreet.query import Caps, Column, Declaration, Query, Question, Table
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._expressions import Aggregate, ColumnRef
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._expressions import Aggregate, ColumnRef
 from tests.query import chosen, real_tables
 from tests.query.chosen import SALT_OF_ROWS, SALT_OF_TOTALS
 from tests.query.kit import without_noise

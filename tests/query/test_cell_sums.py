@@ -13,20 +13,12 @@ from hypothesis import HealthCheck, given, seed, settings
 
 from discreet._unit import Unit
 from discreet.errors import QueryRefused
-from discreet.query import (
-    Column,
-    Declaration,
-    Query,
-    Question,
-    Table,
-    _cell_choice,
-    _cell_sums,
-    _cells,
-    _engine,
-)
-from discreet.query._compiled_plan import prepare
-from discreet.query._numbering import with_numbers
-from discreet.query._source import source_of
+from discreet.query import Column, Declaration, Query, Question, Table
+from discreet.query._bounding import _cell_choice, _cell_sums, _cells
+from discreet.query._bounding._compiled_plan import prepare
+from discreet.query._bounding._numbering import with_numbers
+from discreet.query._engines import _engine
+from discreet.query._rows._source import source_of
 from tests.query.kit import DAYS, QUERIES, SCHEMA, arrow, declarations, in_the_engine
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # between Ibis and DuckDB

@@ -14,11 +14,14 @@ import pytest
 from scipy import stats
 
 from discreet._unit import Unit
-from discreet.query import Caps, Column, Declaration, Query, _bounding, _engine, _plan
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._compiling import Compiler
-from discreet.query._expressions import Aggregate
-from discreet.query._source import source_of
+from discreet.query import Caps, Column, Declaration, Query
+from discreet.query._bounding import _bounding
+from discreet.query._bounding._compiling import Compiler
+from discreet.query._engines import _engine
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._expressions import Aggregate
+from discreet.query._plan import _plan
+from discreet.query._rows._source import source_of
 from tests.query import chosen
 from tests.query.chosen import PARTS, A, B, C, Group, Id, Numbers, P
 

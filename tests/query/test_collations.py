@@ -24,13 +24,12 @@ from discreet.query import (
     Question,
     QuestionPrice,
     Table,
-    _bounding,
-    _duckdb,
-    _plan,
     release_question,
 )
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._expressions import (
+from discreet.query._bounding import _bounding
+from discreet.query._engines import _duckdb
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._expressions import (
     Aggregate,
     ColumnRef,
     Comparison,
@@ -39,6 +38,7 @@ from discreet.query._expressions import (
     Membership,
     Relation,
 )
+from discreet.query._plan import _plan
 from tests.query import chosen
 from tests.query.kit import without_noise
 

@@ -7,10 +7,17 @@ import pyarrow as pa
 import pytest
 
 from discreet._unit import Unit
-from discreet.query import Caps, Column, Declaration, _compiled_plan, _engine
-from discreet.query._compiled_plan import CompiledStatements, _known, prepare, prepare_cuts
-from discreet.query._plan import Plan
-from discreet.query._source import TableSource, source_of
+from discreet.query import Caps, Column, Declaration
+from discreet.query._bounding import _compiled_plan
+from discreet.query._bounding._compiled_plan import (
+    CompiledStatements,
+    _known,
+    prepare,
+    prepare_cuts,
+)
+from discreet.query._engines import _engine
+from discreet.query._plan._plan import Plan
+from discreet.query._rows._source import TableSource, source_of
 from tests.query.wages import plan_sql
 
 BY_TYPE: dict[pa.DataType, Callable[[int], Any]] = {

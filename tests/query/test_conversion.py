@@ -17,9 +17,15 @@ import pytest
 
 from discreet.errors import InvalidArgument
 from discreet.query import Column
-from discreet.query._columns import ColumnType
-from discreet.query._conversion import CONVERTIBLE, converted, declarable, identity, read_as
-from discreet.query._spelling import plain_text
+from discreet.query._engines._conversion import (
+    CONVERTIBLE,
+    converted,
+    declarable,
+    identity,
+    read_as,
+)
+from discreet.query._engines._spelling import plain_text
+from discreet.query._facts._columns import ColumnType
 from tests.query.kit import ibis_table
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # between Ibis and DuckDB

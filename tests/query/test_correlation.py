@@ -10,9 +10,9 @@ from scipy.stats import binom
 
 import discreet as dp
 from discreet.query import Noise, QuestionPrice, Table
-from discreet.query._correlation import CorrelationEstimator
-from discreet.query._estimates import Estimates
-from discreet.query._forecast import law
+from discreet.query._answers._forecast import law
+from discreet.query._estimates._correlation import CorrelationEstimator
+from discreet.query._estimates._estimates import Estimates
 from tests.query.kit import without_noise
 
 DRAWS = 800

@@ -15,12 +15,12 @@ from discreet._budget import AnyLimit, Limit, MuLimit, RhoLimit
 from discreet._unit import Change, Unit
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.ledger._place import LedgerPlace
-from discreet.query import _declaration_file, _declared_columns, _located_toml
-from discreet.query._columns import Caps, Column, ColumnType
-from discreet.query._declaration_edit import Setting, added, save
-from discreet.query._declaration_file import read_text
-from discreet.query._declared_files import FileFormat
-from discreet.query._source import CsvFile, ParquetFile
+from discreet.query._facts._columns import Caps, Column, ColumnType
+from discreet.query._rows._source import CsvFile, ParquetFile
+from discreet.query._toml import _declaration_file, _declared_columns, _located_toml
+from discreet.query._toml._declaration_edit import Setting, added, save
+from discreet.query._toml._declaration_file import read_text
+from discreet.query._toml._declared_files import FileFormat
 
 ROOT = Path(__file__).parents[2]
 PLACE = Path("folder/discreet.toml")

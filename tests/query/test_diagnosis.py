@@ -15,9 +15,9 @@ from discreet.audit import Run, ZeroNoiseBits, replay
 from discreet.errors import DeclarationError, InvalidArgument, QueryRefused
 from discreet.mechanisms import Door, Sensitivity
 from discreet.query import Caps, Column, Declaration, Diagnosis, Question, Table
-from discreet.query._diagnosis import DiagnosisOf, release_diagnosis
-from discreet.query._plan import plan
-from discreet.query._source import ArrowSource
+from discreet.query._plan._plan import plan
+from discreet.query._questions._diagnosis import DiagnosisOf, release_diagnosis
+from discreet.query._rows._source import ArrowSource
 from tests.query.kit import QUERIES, arrow, declarations
 from tests.query.test_replay import QUICKLY, neighbours
 
@@ -103,7 +103,7 @@ def test_no_unit_shows(data: st.DataObject) -> None:
 
 def test_replay_finds_a_unit_in_two_bins(monkeypatch: pytest.MonkeyPatch) -> None:
     from discreet.audit import Difference
-    from discreet.query import _diagnosis
+    from discreet.query._questions import _diagnosis
 
     declared = Declaration(
         "t", dp.Unit("person", Change.REPLACE), Caps(1), {"age": Column.integer(0, 9)}

@@ -13,11 +13,11 @@ import pyarrow as pa
 import pytest
 
 import discreet.query
-from discreet.query import _engine, _postgres_forms
-from discreet.query._duckdb import FUNCTIONS, _text
-from discreet.query._engine import as_bytes, md5, moment, quotient
-from discreet.query._engine_statement import EngineStatement
-from discreet.query._numbering import in_memory
+from discreet.query._bounding._numbering import in_memory
+from discreet.query._engines import _engine, _postgres_forms
+from discreet.query._engines._duckdb import FUNCTIONS, _text
+from discreet.query._engines._engine import as_bytes, md5, moment, quotient
+from discreet.query._engines._engine_statement import EngineStatement
 
 SOURCE = Path(discreet.query.__file__).parent
 NAMES = ("duckdb", "postgres")

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet.errors import InvalidArgument
 from discreet.query import Caps, Column, ColumnType, Table
-from discreet.query._declaration import Declaration
-from discreet.query._plan import plan
+from discreet.query._facts._declaration import Declaration
+from discreet.query._plan._plan import plan
 from tests.query.kit import without_noise
 from tests.query.wages import plan_sql
 

@@ -17,10 +17,10 @@ import pytest
 import discreet as dp
 from discreet.errors import DeclarationError, InvalidArgument, QueryRefused
 from discreet.query import Caps, Column, Declaration, QuestionPrice, Table
-from discreet.query._declaration_file import read
-from discreet.query._keys import keys_of
-from discreet.query._price import price_plan
-from discreet.query._query import GroupKey
+from discreet.query._expressions._keys import keys_of
+from discreet.query._expressions._query import GroupKey
+from discreet.query._plan._price import price_plan
+from discreet.query._toml._declaration_file import read
 from tests.query.kit import without_noise
 from tests.query.wages import plan_sql
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
-from discreet.query import _engine
-from discreet.query._choice import first_rows
+from discreet.query._bounding._choice import first_rows
+from discreet.query._engines import _engine
 
 DAY = datetime.date(2024, 1, 1)
 VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {

@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.errors import QueryRefused
-from discreet.query import Caps, Column, Declaration, _engine
-from discreet.query._columns import ColumnType
-from discreet.query._compiling import Compiler
-from discreet.query._expression_text import scalar_text
-from discreet.query._expressions import (
+from discreet.query import Caps, Column, Declaration
+from discreet.query._bounding._compiling import Compiler
+from discreet.query._bounding._numbering import comparable
+from discreet.query._bounding._stages import combined
+from discreet.query._engines import _engine
+from discreet.query._expressions._expression_text import scalar_text
+from discreet.query._expressions._expressions import (
     Arithmetic,
     Both,
     Branch,
@@ -42,11 +44,10 @@ from discreet.query._expressions import (
     Truth,
     parts_of,
 )
-from discreet.query._functions import FUNCTIONS
-from discreet.query._inference import infer
-from discreet.query._numbering import comparable
-from discreet.query._scalar_rules import ScalarFunction
-from discreet.query._stages import combined
+from discreet.query._expressions._inference import infer
+from discreet.query._facts._columns import ColumnType
+from discreet.query._functions._functions import FUNCTIONS
+from discreet.query._functions._scalar_rules import ScalarFunction
 from tests.query import reference
 
 DAYS = [datetime.date.min, datetime.date(2023, 12, 31), datetime.date(2024, 2, 29)]

@@ -14,9 +14,9 @@ from discreet._exact import float_down, precision
 from discreet.mechanisms import DiscreteLaplace, Gaussian
 from discreet.noise import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw
 from discreet.query import AggregateFunction, Noise, Question, Table, aggregate
-from discreet.query._aggregates import ESTIMATORS
-from discreet.query._grid import SumGrid
-from discreet.query._intervals import RatioLaw
+from discreet.query._estimates._grid import SumGrid
+from discreet.query._estimates._intervals import RatioLaw
+from discreet.query._expressions._aggregates import ESTIMATORS
 from tests.query.kit import without_noise
 
 FALSE_ALARM = 1e-9

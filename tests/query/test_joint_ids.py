@@ -17,8 +17,8 @@ from discreet.audit import replay
 from discreet.errors import DeclarationError, InvalidArgument, QueryRefused
 from discreet.mechanisms import Door
 from discreet.query import Answer, Caps, Column, QuestionPrice, Table, release_question
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._suggestion import suggest
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._statistics._suggestion import suggest
 from tests.query.kit import without_noise
 
 Row = dict[str, Any]

@@ -8,7 +8,7 @@ from discreet import Limit, Unit
 from discreet.accounting import Pure
 from discreet.errors import DeclarationError, LedgerError
 from discreet.ledger._place import LedgerPlace
-from discreet.query._declaration_file import read_text
+from discreet.query._toml._declaration_file import read_text
 
 FILE = Path("folder/discreet.toml")
 ADDRESS = "postgresql://ana@db/pay?ledger=wages"

@@ -21,7 +21,7 @@ from discreet.audit import Difference, replay
 from discreet.errors import DeclarationError, InvalidArgument, QueryRefused
 from discreet.mechanisms import Door
 from discreet.query import Answer, Caps, Column, Declaration, QuestionPrice, Table, release_question
-from discreet.query import _linked as linked
+from discreet.query._relations import _linked as linked
 from tests.query.kit import without_noise
 
 UNIT = dp.Unit("customer")

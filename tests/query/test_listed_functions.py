@@ -7,9 +7,9 @@ import pytest
 
 import discreet as dp
 from discreet.query import Table
-from discreet.query._expressions import FunctionCall, Scalar, parts_of
-from discreet.query._frame import ColumnExpression, ConditionExpression
-from discreet.query._functions import FUNCTIONS
+from discreet.query._expressions._expressions import FunctionCall, Scalar, parts_of
+from discreet.query._expressions._frame import ColumnExpression, ConditionExpression
+from discreet.query._functions._functions import FUNCTIONS
 from tests.query.kit import without_noise
 
 DAY, END = datetime.date(2024, 2, 29), datetime.date(2024, 5, 17)

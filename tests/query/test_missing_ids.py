@@ -10,9 +10,9 @@ import pytest
 from discreet._unit import Unit
 from discreet.audit import replay
 from discreet.query import Caps, Column, Declaration, Query, Question, QuestionPrice, Table
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._expressions import Aggregate, ColumnRef
-from discreet.query._plan import plan
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._expressions import Aggregate, ColumnRef
+from discreet.query._plan._plan import plan
 from tests.missing_ids import COLUMNS, IDS
 from tests.query.kit import asking, without_noise
 

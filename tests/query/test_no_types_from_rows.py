@@ -30,9 +30,9 @@ from discreet.query import (
     Table,
     release_question,
 )
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._expressions import Aggregate, ColumnRef
-from discreet.query._query import Query
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._expressions import Aggregate, ColumnRef
+from discreet.query._expressions._query import Query
 from tests.query.kit import without_noise
 
 FACTS = {

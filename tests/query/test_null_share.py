@@ -14,10 +14,11 @@ from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.audit import Difference, Run, ZeroNoiseBits, replay
 from discreet.mechanisms import Door
-from discreet.query import Caps, Column, Declaration, Table, _null_share
-from discreet.query._intervals import ShareLaw
-from discreet.query._null_share import NullCheck, NullShare, release_share
-from discreet.query._source import ArrowSource
+from discreet.query import Caps, Column, Declaration, Table
+from discreet.query._estimates._intervals import ShareLaw
+from discreet.query._questions import _null_share
+from discreet.query._questions._null_share import NullCheck, NullShare, release_share
+from discreet.query._rows._source import ArrowSource
 
 COLUMN = Column.number(0, 10, null=0)
 SCHEMA = pa.schema([("u", pa.string()), ("x", pa.string())])

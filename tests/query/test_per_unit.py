@@ -15,8 +15,8 @@ from discreet.audit import replay
 from discreet.errors import QueryRefused
 from discreet.mechanisms import Door
 from discreet.query import Answer, Caps, Column, QuestionPrice, Table, release_question
-from discreet.query._aggregate_functions import aggregate
-from discreet.query._aggregates import AggregateFunction
+from discreet.query._expressions._aggregate_functions import aggregate
+from discreet.query._expressions._aggregates import AggregateFunction
 from tests.query.kit import without_noise
 
 Row = dict[str, Any]
@@ -179,7 +179,7 @@ def test_a_unit_with_too_much_moves_no_more_than_its_bounds(text: str) -> None:
 
 def test_a_total_that_is_not_clamped_is_clamped_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """The outer question clamps each column, as it does those of any table."""
-    monkeypatch.setattr("discreet.query._per_unit.clamped", lambda value, *_: value)
+    monkeypatch.setattr("discreet.query._relations._per_unit.clamped", lambda value, *_: value)
     replay(partial(_ask, QUESTIONS[0]), BUSY + QUIET, QUIET)
 
 

@@ -12,11 +12,17 @@ from hypothesis import strategies as st
 from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument, QueryRefused
 from discreet.query import Caps, Column, Declaration, Noise, Query, QuestionPrice
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._expressions import Aggregate, Arithmetic, ColumnRef, Literal, Operator
-from discreet.query._plan import Plan, plan
-from discreet.query._price import price_plan
-from discreet.query._sums import sensitivity
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._expressions import (
+    Aggregate,
+    Arithmetic,
+    ColumnRef,
+    Literal,
+    Operator,
+)
+from discreet.query._plan._plan import Plan, plan
+from discreet.query._plan._price import price_plan
+from discreet.query._plan._sums import sensitivity
 
 GROUPS = 3
 COLUMNS = {

@@ -25,10 +25,9 @@ from discreet.query import (
     aggregate,
     plan_workload,
 )
-from discreet.query._assembly import columns
-from discreet.query._enclosed import Enclosed, points
-from discreet.query._evaluation import evaluate
-from discreet.query._expressions import (
+from discreet.query._answers._assembly import columns
+from discreet.query._estimates._enclosed import Enclosed, points
+from discreet.query._expressions._expressions import (
     Aggregate,
     Arithmetic,
     Branch,
@@ -41,9 +40,10 @@ from discreet.query._expressions import (
     Relation,
     Scalar,
 )
-from discreet.query._frame import ColumnExpression, UnnamedAggregate
-from discreet.query._post_processing import measure
-from discreet.query._scalar_rules import ScalarFunction
+from discreet.query._expressions._frame import ColumnExpression, UnnamedAggregate
+from discreet.query._functions._scalar_rules import ScalarFunction
+from discreet.query._outputs._evaluation import evaluate
+from discreet.query._outputs._post_processing import measure
 from tests.query.kit import without_noise
 
 FALSE_ALARM = 1e-9

@@ -10,9 +10,10 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
-from discreet.query import Table, _engine
-from discreet.query._compiled_plan import prepare
-from discreet.query._source import source_of
+from discreet.query import Table
+from discreet.query._bounding._compiled_plan import prepare
+from discreet.query._engines import _engine
+from discreet.query._rows._source import source_of
 from tests.query import nasty_table, postgres_tables
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # between Ibis and DuckDB

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
 from discreet.errors import DiscreetError, QueryRefused
-from discreet.query import Declaration, Query, Question, Table, _engine
-from discreet.query._compiled_plan import prepare
-from discreet.query._source import source_of
+from discreet.query import Declaration, Query, Question, Table
+from discreet.query._bounding._compiled_plan import prepare
+from discreet.query._engines import _engine
+from discreet.query._rows._source import source_of
 from tests.query import postgres_tables
 from tests.query.kit import DAYS, QUERIES, SCHEMA, arrow, declarations
 

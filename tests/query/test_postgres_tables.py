@@ -15,11 +15,11 @@ import pytest
 import discreet as dp
 from discreet.errors import ComputationFailed, DeclarationError, DiscreetError, InvalidArgument
 from discreet.ledger import Kind
-from discreet.query import _engine
-from discreet.query._compiled_plan import prepare
-from discreet.query._postgres_address import address_of, is_address
-from discreet.query._postgres_table import PostgresRows, PostgresTable, connected
-from discreet.query._source import kinds, place_of, source_of
+from discreet.query._bounding._compiled_plan import prepare
+from discreet.query._engines import _engine
+from discreet.query._engines._postgres_address import address_of, is_address
+from discreet.query._engines._postgres_table import PostgresRows, PostgresTable, connected
+from discreet.query._rows._source import kinds, place_of, source_of
 from tests.ledger import postgres
 from tests.query import postgres_tables
 from tests.query.postgres_tables import run, url

@@ -31,14 +31,14 @@ from discreet.query import (
     Question,
     QuestionPrice,
     Table,
-    _compiled_plan,
     plan_workload,
     release_question,
 )
-from discreet.query import _plan as plan
-from discreet.query._price import PricedPlan
-from discreet.query._private_keys import most_of_one_unit
-from discreet.query._query import Query
+from discreet.query._bounding import _compiled_plan
+from discreet.query._expressions._query import Query
+from discreet.query._plan import _plan as plan
+from discreet.query._plan._price import PricedPlan
+from discreet.query._plan._private_keys import most_of_one_unit
 from tests.query.kit import QUERIES_OF_SOME_GROUPS, arrow, declarations
 from tests.query.test_replay import LEFT_OUT, MUCH_IS_REFUSED, QUICKLY, Rows, neighbours
 
@@ -150,7 +150,7 @@ def test_a_bounding_step_left_out_is_found(
     asked = Table.declared(arrow(OTHERS), PLACES)
     query = asked.question("SELECT place, SUM(wage) AS s FROM t GROUP BY place").query
     _replayed(PLACES, query, BUSY + OTHERS, OTHERS)
-    monkeypatch.setattr(f"discreet.query._bounding.{step}", instead)
+    monkeypatch.setattr(f"discreet.query._bounding._bounding.{step}", instead)
     _compiled_plan._known.clear()
     with pytest.raises(recording.Difference, match="moved by"):
         _replayed(PLACES, query, BUSY + OTHERS, OTHERS)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration
-from discreet.query._columns import ColumnType
-from discreet.query._public_facts import facts_text
+from discreet.query._facts._columns import ColumnType
+from discreet.query._facts._public_facts import facts_text
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4)
 _NUMBERS = st.sampled_from([0, 1, Fraction(1, 3), 0.1, -5, 2, 10**15 + 0.5])

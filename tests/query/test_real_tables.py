@@ -8,17 +8,12 @@ import pytest
 from scipy.stats import binom
 
 from discreet.mechanisms import DiscreteLaplace, rehearse
-from discreet.query import (
-    AggregateFunction,
-    Noise,
-    QuestionPrice,
-    _compiled_plan,
-    _engine,
-    aggregate,
-)
-from discreet.query._aggregates import ESTIMATORS
-from discreet.query._assembly import columns
-from discreet.query._price import PricedPlan
+from discreet.query import AggregateFunction, Noise, QuestionPrice, aggregate
+from discreet.query._answers._assembly import columns
+from discreet.query._bounding import _compiled_plan
+from discreet.query._engines import _engine
+from discreet.query._expressions._aggregates import ESTIMATORS
+from discreet.query._plan._price import PricedPlan
 from tests.query.kit import without_noise
 from tests.query.real_tables import TABLES
 

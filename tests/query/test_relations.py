@@ -19,9 +19,9 @@ from discreet.audit import replay
 from discreet.errors import QueryRefused
 from discreet.mechanisms import Door
 from discreet.query import Answer, Caps, Column, QuestionPrice, Table, release_question
-from discreet.query import _derived as derived
-from discreet.query import _related as related
-from discreet.query._aggregates import AggregateFunction
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._relations import _derived as derived
+from discreet.query._relations import _related as related
 from tests.query.kit import without_noise
 from tests.query.wages import WAGES, plan_sql
 

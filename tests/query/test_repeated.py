@@ -5,7 +5,7 @@ import pytest
 
 import discreet as dp
 from discreet.query import Question, QuestionPrice, Table
-from discreet.query._aggregates import ESTIMATORS, SPELLINGS, AggregateFunction
+from discreet.query._expressions._aggregates import ESTIMATORS, SPELLINGS, AggregateFunction
 from discreet.query._workload import plan_workload
 
 ROWS = pd.DataFrame({"g": list("ab") * 6, "x": [1, 50, 7] * 4, "y": [3, 3, 9, 40] * 3})

@@ -16,20 +16,11 @@ from hypothesis import strategies as st
 from discreet._unit import Change, Unit
 from discreet.audit import Difference, replay
 from discreet.errors import QueryRefused
-from discreet.query import (
-    Caps,
-    Column,
-    Declaration,
-    Query,
-    Question,
-    QuestionPrice,
-    Table,
-    _bounding,
-    _compiled_plan,
-)
-from discreet.query import _plan as plan
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._expressions import Aggregate, ColumnRef
+from discreet.query import Caps, Column, Declaration, Query, Question, QuestionPrice, Table
+from discreet.query._bounding import _bounding, _compiled_plan
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._expressions import Aggregate, ColumnRef
+from discreet.query._plan import _plan as plan
 from tests.query.kit import (
     QUERIES,
     ROWS,

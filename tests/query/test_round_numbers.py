@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.mechanisms import Grid
-from discreet.query._round_numbers import round_ends
+from discreet.query._statistics._round_numbers import round_ends
 
 WIDE = Grid(-(10**12), 10**12, step=2.0**-10)
 

@@ -24,10 +24,10 @@ from discreet.query import (
     Table,
     aggregate,
 )
-from discreet.query._aggregates import ESTIMATORS
-from discreet.query._estimates import Estimates, NoisySum, SumKind
-from discreet.query._expressions import Aggregate, ColumnRef
-from discreet.query._grid import SumGrid
+from discreet.query._estimates._estimates import Estimates, NoisySum, SumKind
+from discreet.query._estimates._grid import SumGrid
+from discreet.query._expressions._aggregates import ESTIMATORS
+from discreet.query._expressions._expressions import Aggregate, ColumnRef
 from tests.query.kit import arrow, asking, declarations, without_noise
 from tests.query.test_replay import neighbours
 

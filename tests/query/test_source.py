@@ -24,12 +24,12 @@ from discreet.query import (
     Table,
     release_question,
 )
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._csv_reader import read_lines
-from discreet.query._expressions import Aggregate, ColumnRef, IsNull
-from discreet.query._proposed import propose_types
-from discreet.query._query import Query
-from discreet.query._source import CsvFile
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._expressions import Aggregate, ColumnRef, IsNull
+from discreet.query._expressions._query import Query
+from discreet.query._rows._csv_reader import read_lines
+from discreet.query._rows._source import CsvFile
+from discreet.query._toml._proposed import propose_types
 from tests.query.kit import without_noise
 
 COLUMNS = {"x": Column.number(0, 10), "s": Column.text(keys=["a", "b"])}

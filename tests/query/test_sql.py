@@ -12,9 +12,9 @@ from sqlglot import Tokenizer
 from discreet._unit import Unit
 from discreet.errors import QueryRefused
 from discreet.query import Caps, Column, Declaration, Query
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._expression_text import scalar_text
-from discreet.query._expressions import (
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._expression_text import scalar_text
+from discreet.query._expressions._expressions import (
     Aggregate,
     Arithmetic,
     ColumnRef,
@@ -29,7 +29,7 @@ from discreet.query._expressions import (
     Relation,
     Scalar,
 )
-from discreet.query._sql_words import REFUSED_WORDS, RESERVED
+from discreet.query._expressions._sql_words import REFUSED_WORDS, RESERVED
 from tests.query.wages import DAY, WAGES, parse, where
 
 WAGE, AGE, YEAR = ColumnRef("wage"), ColumnRef("Age"), ColumnRef("year")

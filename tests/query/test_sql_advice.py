@@ -9,7 +9,7 @@ import pytest
 from discreet._unit import Unit
 from discreet.errors import QueryRefused
 from discreet.query import Caps, Column, Declaration
-from discreet.query._sql_words import KEYWORDS, OPENERS, REFUSED_WORDS, SPECIAL_CALLS
+from discreet.query._expressions._sql_words import KEYWORDS, OPENERS, REFUSED_WORDS, SPECIAL_CALLS
 from tests.query.wages import plan_sql
 
 WAGES = Declaration(

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from discreet.errors import DiscreetError, InvalidArgument, QueryRefused
 from discreet.query import Query
-from discreet.query._aggregates import SPELLINGS
-from discreet.query._sql_words import KEYWORDS, OPENERS, PAIRS
+from discreet.query._expressions._aggregates import SPELLINGS
+from discreet.query._expressions._sql_words import KEYWORDS, OPENERS, PAIRS
 from tests.query.wages import WAGES, parse
 
 SOUND = [

@@ -16,11 +16,10 @@ from sqlglot import Tokenizer
 from discreet._unit import Unit
 from discreet.errors import QueryRefused
 from discreet.query import Caps, Column, Declaration, Query
-from discreet.query._aggregate_functions import aggregate
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._columns import ColumnType
-from discreet.query._expression_text import condition_text, scalar_text
-from discreet.query._expressions import (
+from discreet.query._expressions._aggregate_functions import aggregate
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._expression_text import condition_text, scalar_text
+from discreet.query._expressions._expressions import (
     Aggregate,
     Arithmetic,
     Both,
@@ -37,10 +36,11 @@ from discreet.query._expressions import (
     Relation,
     Scalar,
 )
-from discreet.query._frame import col
-from discreet.query._inference import infer
-from discreet.query._plan import plan
-from discreet.query._sql_words import RESERVED
+from discreet.query._expressions._frame import col
+from discreet.query._expressions._inference import infer
+from discreet.query._expressions._sql_words import RESERVED
+from discreet.query._facts._columns import ColumnType
+from discreet.query._plan._plan import plan
 from tests.query.test_functions import FACTS, of_type
 from tests.query.wages import DAY, parse, plan_sql, where
 

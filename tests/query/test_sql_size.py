@@ -7,7 +7,7 @@ import pytest
 from discreet._unit import Unit
 from discreet.errors import DiscreetError, QueryRefused
 from discreet.query import Caps, Column, Declaration
-from discreet.query._expressions import Membership
+from discreet.query._expressions._expressions import Membership
 from tests.query.wages import WAGES, parse, where
 from tests.time_limit import time_limit
 

@@ -6,9 +6,10 @@ import pyarrow as pa
 import pytest
 
 from discreet._unit import Unit
-from discreet.query import Caps, Column, Declaration, _engine
-from discreet.query._compiled_plan import prepare
-from discreet.query._source import source_of
+from discreet.query import Caps, Column, Declaration
+from discreet.query._bounding._compiled_plan import prepare
+from discreet.query._engines import _engine
+from discreet.query._rows._source import source_of
 from tests.query.wages import plan_sql
 
 FACTS = Declaration("t", Unit("p"), Caps(3), {"x": Column.number(0, 1), "t": Column.text()})

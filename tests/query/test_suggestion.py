@@ -22,10 +22,10 @@ from discreet.errors import BudgetExceeded, InvalidArgument, NoBound
 from discreet.ledger import Kind
 from discreet.mechanisms import Door
 from discreet.query import Column, ColumnType, Table, suggest
-from discreet.query._admission import admits_all
-from discreet.query._source import source_of
-from discreet.query._suggestion import Suggestion, release_suggestion
-from discreet.query._suggestion_search import SuggestionOf
+from discreet.query._questions._admission import admits_all
+from discreet.query._rows._source import source_of
+from discreet.query._statistics._suggestion import Suggestion, release_suggestion
+from discreet.query._statistics._suggestion_search import SuggestionOf
 
 UNIT = Unit("person")
 TYPES = {

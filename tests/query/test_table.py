@@ -18,10 +18,12 @@ import pytest
 
 import discreet as dp
 from discreet.errors import ComputationFailed, InvalidArgument, LedgerLocked, RequestReused
-from discreet.query import Question, Table, _answer, _plan
-from discreet.query._duckdb import DuckdbEngine
-from discreet.query._engine_statement import EngineStatement
-from discreet.query._source import CsvFile
+from discreet.query import Question, Table
+from discreet.query._answers import _answer
+from discreet.query._engines._duckdb import DuckdbEngine
+from discreet.query._engines._engine_statement import EngineStatement
+from discreet.query._plan import _plan
+from discreet.query._rows._source import CsvFile
 from tests.query.kit import in_the_engine, without_noise
 
 GENERATOR = np.random.default_rng(20240229)

@@ -19,20 +19,13 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet.audit import replay
 from discreet.errors import BudgetExceeded, DiscreetError, QueryRefused
-from discreet.query import (
-    Caps,
-    Column,
-    Declaration,
-    Question,
-    QuestionPrice,
-    Table,
-    _compiling,
-    _engine,
-    _inference,
-)
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._compiling import Compiler
-from discreet.query._expressions import (
+from discreet.query import Caps, Column, Declaration, Question, QuestionPrice, Table
+from discreet.query._bounding import _compiling
+from discreet.query._bounding._compiling import Compiler
+from discreet.query._engines import _engine
+from discreet.query._expressions import _inference
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._expressions import (
     Aggregate,
     Arithmetic,
     ColumnRef,
@@ -43,9 +36,9 @@ from discreet.query._expressions import (
     Relation,
     Scalar,
 )
-from discreet.query._plan import plan
-from discreet.query._query import Query
-from discreet.query._scalar_rules import ScalarFacts
+from discreet.query._expressions._query import Query
+from discreet.query._functions._scalar_rules import ScalarFacts
+from discreet.query._plan._plan import plan
 from tests.query.kit import asking, without_noise
 
 FACTS = Declaration(

@@ -6,10 +6,10 @@ from fractions import Fraction
 import pytest
 
 from discreet.query import AggregateFunction, Noise, Question, QuestionPrice
-from discreet.query._aggregates import ESTIMATORS
-from discreet.query._forecast import Forecast
-from discreet.query._ranges import answer_range
-from discreet.query._usefulness import needed_price
+from discreet.query._answers._forecast import Forecast
+from discreet.query._answers._ranges import answer_range
+from discreet.query._expressions._aggregates import ESTIMATORS
+from discreet.query._questions._usefulness import needed_price
 from tests.query.test_accuracy import DECLARATION, TABLE
 
 

@@ -16,9 +16,10 @@ import pytest
 import discreet as dp
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.ledger import Kind
-from discreet.query import Table, _engine
-from discreet.query._columns import ColumnType
-from discreet.query._conversion import declarable
+from discreet.query import Table
+from discreet.query._engines import _engine
+from discreet.query._engines._conversion import declarable
+from discreet.query._facts._columns import ColumnType
 from tests.query import postgres_tables
 from tests.query.kit import without_noise
 
@@ -184,7 +185,7 @@ def test_a_zone_that_the_engine_does_not_know_is_refused_before_the_charge(
     source: str, zone: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Python's zones are the host's, and those of an engine are its own."""
-    monkeypatch.setattr("discreet.query._columns.available_timezones", lambda: {zone})
+    monkeypatch.setattr("discreet.query._facts._columns.available_timezones", lambda: {zone})
     at = ["2024-03-31T23:30:00Z"] if source == "texts" else pa.array(MOMENTS[:1])
     rows: object = pa.table({"who": [1], "at": at})
     if source.startswith("server"):

@@ -4,13 +4,13 @@ import datetime
 
 from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration
-from discreet.query._derived import Catalog
-from discreet.query._expression_text import quoted
-from discreet.query._expressions import Condition
-from discreet.query._plan import Plan
-from discreet.query._query import Query
-from discreet.query._relation import TableRef
-from discreet.query._sql import read_question
+from discreet.query._expressions._expression_text import quoted
+from discreet.query._expressions._expressions import Condition
+from discreet.query._expressions._query import Query
+from discreet.query._expressions._relation import TableRef
+from discreet.query._plan._plan import Plan
+from discreet.query._relations._derived import Catalog
+from discreet.query._sql._statement import read_question
 
 DAY = datetime.date(2020, 1, 31)
 WAGES = Declaration(

@@ -17,7 +17,7 @@ import pytest
 
 import discreet
 from discreet.ledger import Ledger
-from discreet.query._declaration_file import read
+from discreet.query._toml._declaration_file import read
 from discreet.service._work_order import Task, WorkOrder
 from discreet.service._workers import Worker, WorkerPool, WorkerSettings, sources_of
 from tests.cli.kit import wages

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from discreet.query._declaration_file import read
+from discreet.query._toml._declaration_file import read
 from discreet.service._desk import Desk
 from discreet.service._tokens import Role, TokenFacts
 from discreet.service._work_order import Task

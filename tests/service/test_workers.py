@@ -12,7 +12,7 @@ import pytest
 from discreet.accounting import Pure
 from discreet.errors import BudgetExceeded, ComputationFailed, LedgerLocked, QueryRefused, Refused
 from discreet.ledger import Kind, Ledger
-from discreet.query._declaration_file import read
+from discreet.query._toml._declaration_file import read
 from discreet.service._payment import Payment
 from discreet.service._work_order import Task
 from discreet.service._workers import FAILED, WorkerLost, WorkerPool

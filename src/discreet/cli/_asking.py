@@ -45,7 +45,7 @@ from discreet.cli._output import busy, say, show, write_json
 
 if TYPE_CHECKING:
     from discreet.query import Noise
-    from discreet.query._declared_files import TableFile
+    from discreet.query._toml._declared_files import TableFile
 
 _FILE = Path("discreet.toml")
 _NO_DELTA = Decimal(0)

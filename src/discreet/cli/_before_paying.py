@@ -14,7 +14,7 @@ from discreet.cli._output import say
 
 if TYPE_CHECKING:
     from discreet.query import Forecast, Question, QuestionPrice
-    from discreet.query._declared_files import TableFile
+    from discreet.query._toml._declared_files import TableFile
 
 
 def asked_price(

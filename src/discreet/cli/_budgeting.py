@@ -18,7 +18,7 @@ from discreet.errors import LedgerError
 if TYPE_CHECKING:
     from discreet.accounting import PrivacyLoss
     from discreet.ledger import Entry, Ledger
-    from discreet.query._declared_files import TableFile
+    from discreet.query._toml._declared_files import TableFile
 
 _FILE = Path("discreet.toml")
 _NAMES = {Limit: "epsilon", RhoLimit: "rho", MuLimit: "mu", RenyiLimit: "share"}

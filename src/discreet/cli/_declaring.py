@@ -17,9 +17,9 @@ from discreet.cli._output import busy, say, show, table
 if TYPE_CHECKING:
     from discreet.cli._proposal import Proposal
     from discreet.query import Column
-    from discreet.query._declaration_edit import Setting
-    from discreet.query._declared_files import TableFile
-    from discreet.query._located_toml import Keys
+    from discreet.query._toml._declaration_edit import Setting
+    from discreet.query._toml._declared_files import TableFile
+    from discreet.query._toml._located_toml import Keys
 
 _FILE = Path("discreet.toml")
 _MOST_SHOWN = 6
@@ -209,8 +209,8 @@ def declare(  # noqa: PLR0913  # each is an option of the command
     """
     from discreet.cli._proposal import TableOptions, beside, ledger_beside, propose
     from discreet.cli._suggesting import with_suggestions
-    from discreet.query._declaration_edit import commented, save
-    from discreet.query._postgres_address import address_of, is_address
+    from discreet.query._engines._postgres_address import address_of, is_address
+    from discreet.query._toml._declaration_edit import commented, save
 
     if suggest is None and suggest_delta is not None:
         raise typer.BadParameter("it needs --suggest too", param_hint="'--suggest-delta'")
@@ -273,7 +273,7 @@ def tables(*, file: FileOption = _FILE) -> None:
 
     discreet tables
     """
-    from discreet.query import _declaration_file
+    from discreet.query._toml import _declaration_file
 
     for declared in _declaration_file.read(file).values():
         _describe(declared)
@@ -281,7 +281,7 @@ def tables(*, file: FileOption = _FILE) -> None:
 
 def _report(proposal: "Proposal") -> None:
     """Show what was written, what is missing, and what to do next, on one screen."""
-    from discreet.query._expression_text import quoted
+    from discreet.query._expressions._expression_text import quoted
 
     _describe(proposal.table, is_short=True)
     for names, why in _alike(proposal.left_out):

@@ -13,7 +13,7 @@ from discreet.errors import BudgetExceeded
 if TYPE_CHECKING:
     from discreet.accounting import PrivacyLoss
     from discreet.query import Diagnosis, Question, QuestionPrice
-    from discreet.query._declared_files import TableFile
+    from discreet.query._toml._declared_files import TableFile
 
 
 def check_both(
@@ -30,8 +30,8 @@ def check_both(
     may have paid for one or both before: what was paid costs nothing again."""
     if epsilon is None:
         return
-    from discreet.query._admission import admits_all
-    from discreet.query._diagnosis import DiagnosisOf, diagnosis_loss
+    from discreet.query._questions._admission import admits_all
+    from discreet.query._questions._diagnosis import DiagnosisOf, diagnosis_loss
 
     asked = DiagnosisOf.of(question.table.source, question.plan)
     of_diagnosis = diagnosis_loss(asked, epsilon=fraction(epsilon), confidence=confidence)

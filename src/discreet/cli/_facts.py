@@ -11,11 +11,11 @@ import typer
 from discreet.cli._options import number
 from discreet.errors import InvalidArgument
 from discreet.query import Column, ColumnType
-from discreet.query._columns import MOST_DECIMALS
-from discreet.query._date_format import check_date_format
-from discreet.query._declaration_edit import Setting
-from discreet.query._declared_columns import whole_range
-from discreet.query._located_toml import Keys, did_you_mean
+from discreet.query._facts._columns import MOST_DECIMALS
+from discreet.query._facts._date_format import check_date_format
+from discreet.query._toml._declaration_edit import Setting
+from discreet.query._toml._declared_columns import whole_range
+from discreet.query._toml._located_toml import Keys, did_you_mean
 
 _KINDS = {kind.value: kind for kind in ColumnType}
 

@@ -12,7 +12,7 @@ from discreet.errors import DeclarationError
 
 if TYPE_CHECKING:
     from discreet.query import Workload
-    from discreet.query._declared_files import TableFile
+    from discreet.query._toml._declared_files import TableFile
 
 _SETTINGS = {"table", "epsilon", "delta", "questions"}
 _LARGEST = 1_000_000  # bytes

@@ -12,20 +12,20 @@ from discreet._unit import Change
 from discreet.cli._facts import ColumnOptions, kind_of, mistake, settings
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query import Column, ColumnType
-from discreet.query._declaration_edit import Setting, added
-from discreet.query._declaration_file import CAPS, TABLE, read_text
-from discreet.query._declared_files import (
+from discreet.query._engines._postgres_address import PostgresAddress, is_address
+from discreet.query._engines._postgres_table import PostgresTable
+from discreet.query._rows._source import CsvFile, ParquetFile, check_schema
+from discreet.query._toml._declaration_edit import Setting, added
+from discreet.query._toml._declaration_file import CAPS, TABLE, read_text
+from discreet.query._toml._declared_files import (
     FileFormat,
     TableFile,
     format_of,
     is_delimiter,
     usual_delimiter,
 )
-from discreet.query._located_toml import Keys, did_you_mean, text_of
-from discreet.query._postgres_address import PostgresAddress, is_address
-from discreet.query._postgres_table import PostgresTable
-from discreet.query._proposed import ProposedType, propose_types
-from discreet.query._source import CsvFile, ParquetFile, check_schema
+from discreet.query._toml._located_toml import Keys, did_you_mean, text_of
+from discreet.query._toml._proposed import ProposedType, propose_types
 
 _UNIT = ("unit",)
 

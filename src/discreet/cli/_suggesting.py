@@ -15,12 +15,12 @@ from discreet.cli._proposal import TableOptions, propose
 from discreet.ledger import Ledger
 from discreet.mechanisms import Door
 from discreet.query import Column, ColumnType, Suggestion
-from discreet.query._declaration_edit import Setting
-from discreet.query._located_toml import Keys
-from discreet.query._proposed import propose_types
-from discreet.query._source import ComputedSource
-from discreet.query._suggestion import price_suggestion, release_suggestion
-from discreet.query._suggestion_search import SuggestionOf, chosen_columns
+from discreet.query._rows._source import ComputedSource
+from discreet.query._statistics._suggestion import price_suggestion, release_suggestion
+from discreet.query._statistics._suggestion_search import SuggestionOf, chosen_columns
+from discreet.query._toml._declaration_edit import Setting
+from discreet.query._toml._located_toml import Keys
+from discreet.query._toml._proposed import propose_types
 
 _ROWS: Keys = ("rows",)
 

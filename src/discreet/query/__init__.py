@@ -2,38 +2,23 @@
 
 An owner declares what is public of a table. An analyst asks in SQL or Python. The question becomes
 a closed value, the value a plan, the plan one statement for the engine, and its sums come out
-through `discreet.mechanisms._release`. Read the files in this order:
+through `discreet.mechanisms._release`. Read the packages in this order, each with an order of its
+own; a package imports only those that stand before it:
 
-1. what is public: `_columns`, `_declaration`, and discreet.toml: `_declaration_file`,
-   `_declared_files`, `_declared_columns`
-2. what can be asked: `_aggregates`, `_expressions`, `_expression_text`, `_query`; from Python
-   `_frame`, `_frame_after`; from SQL `_sql_tokens`, `_sql_text`, `_sql`, `_sql_from`,
-   `_sql_per_unit`, `_sql_grouping`, `_sql_aggregates`, `_sql_after`, `_sql_values`, `_sql_leaves`;
-   of several tables: `_relation` (joins and unions as values), `_derived` (their declaration, and
-   why they are private), `_per_unit`, `_public_table`, `_beside`
-3. what it means and costs: `_inference` (types and bounds), `_keys` and
-   `_integer_images` (the groups that can occur), `_plan`, `_sums` (with their sensitivity),
-   `_sum_grids`, `_price`, and `_public_facts` for receipts
-4. how it runs: `_source` (rows), `_related` (those of several tables), `_linked` (those under keys
-   of units), `_conversion`, `_compiling`, `_bounding`; `_compiled_plan` is the whole, `_engine` the
-   role of an engine, `_duckdb` and `_postgres` (with `_postgres_compiler`) its two forms;
-   `_private_keys` for groups that come from the rows
-5. what comes out: `_question` (price, pay, release), `_assembly`, `_answer`, `_answer_in_words`,
-   `_estimates`, `_intervals`, `_quantile_order`, `_second_moments`, `_correlation`, `_forecast`;
-   what is computed from noisy numbers: `_post_processing` and `_output_types` (what may be),
-   `_totals`, `_outputs` and `_evaluation` (with intervals), `_output_functions`, `_chosen_rows`
-6. what to pay: `_accuracy` (the epsilon for an error), `_usefulness` and `_ranges` (warnings),
-   `_workload` (several questions)
-7. `_table`, `_selection`: what users call; `_histogram`, `_correlations` and `_contingency` shape
-   their answers; `_hand_over`, `_statistics`, `_most_frequent` reach other mechanisms;
-   `_diagnosis` and `_null_share` show what a declaration cuts off; `_suggestion` and
-   `_suggestion_search` find caps, bounds and keys for one
+1. what is public: `_facts`; where rows come from: `_engines`, `_rows`
+2. what can be asked, as values: `_estimates`, `_functions`, `_expressions`, `_outputs`
+3. what it means and costs: `_plan`; how it runs: `_bounding`, and over several tables `_relations`
+4. from SQL: `_sql`; what comes out: `_answers`; the whole of one question: `_questions`
+5. answers of other shapes: `_statistics`
+6. what users call: `_table`, `_selection`, `_workload` (several questions), and `discreet.toml` in
+   `_toml`
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from discreet.query._aggregate_functions import (
+from discreet.query._answers._forecast import Forecast, QuestionExplanation
+from discreet.query._expressions._aggregate_functions import (
     aggregate,
     corr,
     count,
@@ -51,28 +36,27 @@ from discreet.query._aggregate_functions import (
     sum,  # noqa: A004  # read as dp.sum
     variance,
 )
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._columns import Caps, Column, ColumnType
-from discreet.query._declaration import Declaration
-from discreet.query._forecast import Forecast, QuestionExplanation
-from discreet.query._frame import col
-from discreet.query._price import Noise, QuestionPrice
-from discreet.query._query import Query
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._frame import col
+from discreet.query._expressions._query import Query
+from discreet.query._facts._columns import Caps, Column, ColumnType
+from discreet.query._facts._declaration import Declaration
+from discreet.query._plan._price import Noise, QuestionPrice
 
 if TYPE_CHECKING:
-    from discreet.query._answer import Answer
-    from discreet.query._contingency import Contingency
-    from discreet.query._correlations import Correlations
-    from discreet.query._declaration_file import open  # noqa: A004  # read as dp.open
-    from discreet.query._diagnosis import CutShare, Diagnosis
-    from discreet.query._most_frequent import Modes, TopGroups
-    from discreet.query._null_share import NullShare
-    from discreet.query._public_table import PublicTable
-    from discreet.query._question import Question, release_question
+    from discreet.query._answers._answer import Answer
+    from discreet.query._questions._diagnosis import CutShare, Diagnosis
+    from discreet.query._questions._null_share import NullShare
+    from discreet.query._questions._question import Question, release_question
+    from discreet.query._rows._public_table import PublicTable
     from discreet.query._selection import Selection
-    from discreet.query._statistic import Statistic, StatisticForecast
-    from discreet.query._suggestion import Suggestion, suggest
+    from discreet.query._statistics._contingency import Contingency
+    from discreet.query._statistics._correlations import Correlations
+    from discreet.query._statistics._most_frequent import Modes, TopGroups
+    from discreet.query._statistics._statistic import Statistic, StatisticForecast
+    from discreet.query._statistics._suggestion import Suggestion, suggest
     from discreet.query._table import Table
+    from discreet.query._toml._declaration_file import open  # noqa: A004  # read as dp.open
     from discreet.query._workload import PlannedQuestion, Workload, plan_workload
 
 __all__ = [
@@ -127,26 +111,26 @@ __all__ = [
 ]
 
 _OTHER_FILES = {
-    "Answer": "_answer",
-    "Contingency": "_contingency",
-    "Correlations": "_correlations",
-    "CutShare": "_diagnosis",
-    "Diagnosis": "_diagnosis",
-    "Modes": "_most_frequent",
-    "NullShare": "_null_share",
+    "Answer": "_answers._answer",
+    "Contingency": "_statistics._contingency",
+    "Correlations": "_statistics._correlations",
+    "CutShare": "_questions._diagnosis",
+    "Diagnosis": "_questions._diagnosis",
+    "Modes": "_statistics._most_frequent",
+    "NullShare": "_questions._null_share",
     "PlannedQuestion": "_workload",
-    "PublicTable": "_public_table",
-    "Question": "_question",
+    "PublicTable": "_rows._public_table",
+    "Question": "_questions._question",
     "Selection": "_selection",
-    "Statistic": "_statistic",
-    "StatisticForecast": "_statistic",
-    "Suggestion": "_suggestion",
-    "TopGroups": "_most_frequent",
+    "Statistic": "_statistics._statistic",
+    "StatisticForecast": "_statistics._statistic",
+    "Suggestion": "_statistics._suggestion",
+    "TopGroups": "_statistics._most_frequent",
     "Workload": "_workload",
-    "open": "_declaration_file",
+    "open": "_toml._declaration_file",
     "plan_workload": "_workload",
-    "release_question": "_question",
-    "suggest": "_suggestion",
+    "release_question": "_questions._question",
+    "suggest": "_statistics._suggestion",
 }
 
 

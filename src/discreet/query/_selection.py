@@ -11,12 +11,10 @@ from discreet._exact import Number
 from discreet.errors import InvalidArgument, QueryRefused
 from discreet.mechanisms import Bounded, IntegerArray, Release, Rows
 from discreet.mechanisms.statistics import Moments, Regression
-from discreet.query._aggregate_functions import aggregate, corr, count, mean, quantile
-from discreet.query._aggregates import AggregateFunction
-from discreet.query._answer import Answer
-from discreet.query._contingency import Contingency, expected_contingency, released_contingency
-from discreet.query._correlations import pair_names
-from discreet.query._frame import (
+from discreet.query._answers._answer import Answer
+from discreet.query._expressions._aggregate_functions import aggregate, corr, count, mean, quantile
+from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._frame import (
     ColumnExpression,
     ConditionExpression,
     UnnamedAggregate,
@@ -25,9 +23,18 @@ from discreet.query._frame import (
     condition_of,
     key_of,
 )
-from discreet.query._frame_after import with_outputs
-from discreet.query._hand_over import TableRows
-from discreet.query._histogram import (
+from discreet.query._expressions._levels import level_names
+from discreet.query._expressions._query import GroupKey, Query
+from discreet.query._questions._frame_after import with_outputs
+from discreet.query._questions._question import DeclaredTable, Question
+from discreet.query._statistics._contingency import (
+    Contingency,
+    expected_contingency,
+    released_contingency,
+)
+from discreet.query._statistics._correlations import pair_names
+from discreet.query._statistics._hand_over import TableRows
+from discreet.query._statistics._histogram import (
     USUAL,
     Bins,
     bin_key,
@@ -36,8 +43,7 @@ from discreet.query._histogram import (
     most_bins,
     with_edges,
 )
-from discreet.query._levels import level_names
-from discreet.query._most_frequent import (
+from discreet.query._statistics._most_frequent import (
     Modes,
     TopGroups,
     expected_modes,
@@ -45,10 +51,8 @@ from discreet.query._most_frequent import (
     released_modes,
     top_groups,
 )
-from discreet.query._query import GroupKey, Query
-from discreet.query._question import DeclaredTable, Question
-from discreet.query._statistic import Asking, Offer, Statistic, StatisticForecast
-from discreet.query._statistics import (
+from discreet.query._statistics._statistic import Asking, Offer, Statistic, StatisticForecast
+from discreet.query._statistics._statistics import (
     expected_bounds,
     expected_moments,
     expected_regression,

@@ -12,33 +12,41 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, QueryRefused
 from discreet.mechanisms import Bounded, Door, Release, Rows
 from discreet.mechanisms.statistics import Moments, Regression
-from discreet.query._aggregate_functions import count, count_units
-from discreet.query._answer import Answer
-from discreet.query._beside import Beside, PrivateTable, catalog, joined, per_unit, related, united
-from discreet.query._columns import ONE_ROW, Caps, Column, ColumnType
-from discreet.query._contingency import Contingency
-from discreet.query._correlations import Correlations, pair_names
-from discreet.query._declaration import Declaration, linked_declaration
-from discreet.query._diagnosis import Diagnosis
-from discreet.query._frame import (
+from discreet.query._answers._answer import Answer
+from discreet.query._expressions._aggregate_functions import count, count_units
+from discreet.query._expressions._frame import (
     ColumnExpression,
     ConditionExpression,
     UnnamedAggregate,
     all_of,
 )
-from discreet.query._histogram import Bins
-from discreet.query._linked import LinkedSource
-from discreet.query._most_frequent import Modes, TopGroups
-from discreet.query._null_share import NullCheck, NullShare, release_share
-from discreet.query._public_table import PublicTable
-from discreet.query._question import Question
-from discreet.query._related import RelationSource
-from discreet.query._relation import TableRef
+from discreet.query._expressions._relation import TableRef
+from discreet.query._facts._columns import ONE_ROW, Caps, Column, ColumnType
+from discreet.query._facts._declaration import Declaration, linked_declaration
+from discreet.query._questions._diagnosis import Diagnosis
+from discreet.query._questions._null_share import NullCheck, NullShare, release_share
+from discreet.query._questions._question import Question
+from discreet.query._relations._beside import (
+    Beside,
+    PrivateTable,
+    catalog,
+    joined,
+    per_unit,
+    related,
+    united,
+)
+from discreet.query._relations._linked import LinkedSource
+from discreet.query._relations._related import RelationSource
+from discreet.query._rows._public_table import PublicTable
+from discreet.query._rows._source import ComputedSource, TableSource, source_of
 from discreet.query._selection import Selection
-from discreet.query._source import ComputedSource, TableSource, source_of
-from discreet.query._sql import read_question
-from discreet.query._suggestion import Suggestion, release_suggestion
-from discreet.query._suggestion_search import SuggestionOf, chosen_columns
+from discreet.query._sql._statement import read_question
+from discreet.query._statistics._contingency import Contingency
+from discreet.query._statistics._correlations import Correlations, pair_names
+from discreet.query._statistics._histogram import Bins
+from discreet.query._statistics._most_frequent import Modes, TopGroups
+from discreet.query._statistics._suggestion import Suggestion, release_suggestion
+from discreet.query._statistics._suggestion_search import SuggestionOf, chosen_columns
 
 Names = str | Sequence[str]
 """One name of a column, or several."""

@@ -17,14 +17,14 @@ from discreet._exact import Number, decimal_down, decimal_up, fraction, shown
 from discreet.accounting import Filter, PrivacyLoss, Spent
 from discreet.errors import BudgetExceeded, InvalidArgument, NoBound
 from discreet.mechanisms.quantiles import QuantileIntervals
-from discreet.query._admission import admits_all, count_together
-from discreet.query._answer import Answer
-from discreet.query._expressions import Aggregate
-from discreet.query._forecast import Forecast
-from discreet.query._price import ChoiceOfKeys, Noise, PartMechanism, QuestionPrice
-from discreet.query._private_keys import refuse_private_keys
-from discreet.query._query import PostProcessing, Query
-from discreet.query._question import Question
+from discreet.query._answers._answer import Answer
+from discreet.query._answers._forecast import Forecast
+from discreet.query._expressions._expressions import Aggregate
+from discreet.query._expressions._query import PostProcessing, Query
+from discreet.query._plan._price import ChoiceOfKeys, Noise, PartMechanism, QuestionPrice
+from discreet.query._plan._private_keys import refuse_private_keys
+from discreet.query._questions._admission import admits_all, count_together
+from discreet.query._questions._question import Question
 from discreet.query._table import Table
 
 _MOST_COUNTED = 10_000

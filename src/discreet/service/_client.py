@@ -135,7 +135,7 @@ class RemoteQuestion:
         noise: str | None = None,
     ) -> "Forecast":
         """The cost and the expected errors; it costs nothing and reads no rows."""
-        from discreet.query._forecast import Forecast, ForecastLine
+        from discreet.query._answers._forecast import Forecast, ForecastLine
 
         found = self._post("forecast", _price(epsilon, delta, confidence, noise))
         return Forecast(

@@ -17,7 +17,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.ledger import Entry, Ledger, Share
 from discreet.query import Declaration, Noise
-from discreet.query._declaration_file import read, read_text
+from discreet.query._toml._declaration_file import read, read_text
 from discreet.service._answers import AnswerStore
 from discreet.service._confinement import Barrier
 from discreet.service._pace import padded

@@ -23,9 +23,9 @@ from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
 from discreet.ledger import Ledger
 from discreet.query import Column, Noise, QuestionPrice, Table, count
-from discreet.query._beside import Beside
-from discreet.query._declaration_file import read_text
-from discreet.query._declared_files import PublicFile, TableFile
+from discreet.query._relations._beside import Beside
+from discreet.query._toml._declaration_file import read_text
+from discreet.query._toml._declared_files import PublicFile, TableFile
 from discreet.service._confinement import confine
 from discreet.service._results import (
     answer_json,

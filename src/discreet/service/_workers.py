@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from discreet import errors
-from discreet.query._declared_files import TableFile
+from discreet.query._toml._declared_files import TableFile
 from discreet.service._confinement import Barrier
 from discreet.service._payment import Payment
 from discreet.service._work_order import WorkOrder

@@ -1,0 +1,261 @@
+"""Reads a table of a PostgreSQL server, by a role that may only read it.
+
+The password comes from the environment (``PGPASSWORD``), a password file (``~/.pgpass``) or a
+service file, as libpq reads them, and never from an address.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from discreet.errors import DeclarationError
+from discreet.query._engines._postgres_address import PostgresAddress
+
+LEAST_VERSION = 16
+_BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_SETTINGS = {
+    "search_path": "pg_catalog",  # first, so that no later name is another schema's
+    "TimeZone": "UTC",
+    "DateStyle": "ISO, YMD",
+    "IntervalStyle": "postgres",
+    "bytea_output": "hex",
+    "client_encoding": "UTF8",
+    "extra_float_digits": "1",
+    "standard_conforming_strings": "on",
+    "row_security": "off",  # an error where a policy hides rows
+    "work_mem": "64MB",
+    "jit": "off",  # it takes longer than most questions
+    "statement_timeout": "1h",
+    "lock_timeout": "60s",
+    "idle_in_transaction_session_timeout": "0",
+    "transaction_timeout": "0",
+    "client_connection_check_interval": "10s",  # so that a client's end stops the question
+}
+_NEWER = {"transaction_timeout": 170_000}  # settings that older servers don't have
+_WAIT = f"SET LOCAL lock_timeout = '{_SETTINGS['lock_timeout']}'"
+_SET = "SELECT pg_catalog.set_config(%s, %s, TRUE)"
+_CONNECT_SECONDS = 10
+_LABEL = '(CASE WHEN {0} IS NOT NULL THEN concat({0}) END) COLLATE "C"'  # a cast may be the owner's
+_LONGEST_TEXT = 1 << 16  # bytes; some functions of the server fail for 64 MiB, and all take time
+_SHORT_TEXT = (
+    f'(CASE WHEN octet_length({{0}}::text) <= {_LONGEST_TEXT} THEN {{0}}::text END) COLLATE "C"'
+)
+_DECIMAL = "numeric"
+_KINDS = {
+    "bool": (pa.bool_(), "{}"),
+    "int2": (pa.int64(), "{}::int8"),
+    "int4": (pa.int64(), "{}::int8"),
+    "int8": (pa.int64(), "{}"),
+    "float4": (pa.float64(), "{}::float8"),
+    "float8": (pa.float64(), "{}"),
+    "text": (pa.string(), _SHORT_TEXT),
+    "varchar": (pa.string(), _SHORT_TEXT),
+    "bpchar": (pa.string(), _SHORT_TEXT),
+    "uuid": (pa.string(), '{}::text COLLATE "C"'),
+    "enum": (pa.string(), _LABEL),
+    "date": (pa.date32(), "{}"),
+    "timestamp": (pa.timestamp("us"), "{}"),
+    "timestamptz": (pa.timestamp("us", "UTC"), "({} AT TIME ZONE 'UTC')"),
+}
+_TABLE = """
+    SELECT c.oid, c.relkind::text, c.relrowsecurity,
+      has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+        OR has_any_column_privilege(c.oid, 'INSERT, UPDATE') AS writes,
+      (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS is_super,
+      EXISTS (
+        WITH RECURSIVE parts(oid) AS (
+          SELECT c.oid UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN parts ON inhparent = oid
+        ) SELECT FROM parts JOIN pg_class AS k USING (oid) WHERE k.relkind NOT IN ('r', 'p')
+      ) AS is_foreign,
+      current_user::text
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1 AND c.relname = $2
+"""
+_COLUMNS = """
+    WITH RECURSIVE bases(attnum, typid, typmod) AS (
+      SELECT attnum, atttypid, atttypmod FROM pg_attribute WHERE attrelid = $1
+      UNION ALL
+      SELECT b.attnum, t.typbasetype, CASE WHEN t.typtypmod >= 0 THEN t.typtypmod ELSE typmod END
+      FROM bases AS b JOIN pg_type AS t ON t.oid = b.typid WHERE t.typtype = 'd'
+    )
+    SELECT a.attname::text, CASE WHEN t.typtype = 'e' THEN 'enum' ELSE t.typname::text END,
+      b.typmod, has_column_privilege(a.attrelid, a.attnum, 'SELECT'),
+      t.typnamespace = 'pg_catalog'::regnamespace OR t.typtype = 'e', a.attgenerated::text
+    FROM pg_attribute AS a JOIN bases AS b USING (attnum) JOIN pg_type AS t ON t.oid = b.typid
+    WHERE a.attrelid = $1 AND a.attnum > 0 AND NOT a.attisdropped AND t.typtype <> 'd'
+    ORDER BY a.attnum
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTable:
+    """A table of a server, by its address."""
+
+    at: PostgresAddress
+
+    @property
+    def label(self) -> str:
+        """The names of the schema and the table."""
+        return self.at.label
+
+    def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
+        """The table's schema; None for a column of a type without a rule."""
+        with connected(self.at) as connection, _named(self.at):
+            return [(name, found and found[0]) for name, found in _columns(connection, self.at)]
+
+    def rows(self, names: Sequence[str]) -> AbstractContextManager["PostgresRows"]:
+        """The columns, which stay where they are."""
+        return nullcontext(PostgresRows(self, tuple(names)))
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresRows:
+    """Columns of a table, read when a statement runs."""
+
+    table: PostgresTable
+    names: tuple[str, ...]
+
+    def selected(self, connection: Any) -> str:  # Any: psycopg's own
+        """The statement that reads them."""
+        found = dict(_columns(connection, self.table.at))
+        made = []
+        for name in self.names:
+            kind = found.get(name)
+            if kind is None:
+                raise DeclarationError(f"{self.table.label} has no column {name!r} any more")
+            column = _quoted(name)
+            made.append(f"{kind[1].format(column)} AS {column}")
+        return f"SELECT {', '.join(made)} FROM {_place(self.table.at)}"  # noqa: S608  # names, quoted
+
+
+@contextmanager
+def connected(at: PostgresAddress, *, is_locked: bool = False) -> Iterator[Any]:  # Any: psycopg's
+    """A connection with an open transaction: one snapshot, which can only read.
+
+    A table that is locked can't be emptied or changed meanwhile: TRUNCATE also removes rows from
+    snapshots that were there before. So the lock comes first; it needs no snapshot.
+    """
+    try:
+        import psycopg
+    except ModuleNotFoundError:
+        raise DeclarationError(
+            "a table in PostgreSQL needs psycopg: pip install 'discreet[postgres]'"
+        ) from None
+    with _named(at):
+        connection = psycopg.connect(
+            at.database, autocommit=True, connect_timeout=_CONNECT_SECONDS, prepare_threshold=None
+        )
+    try:
+        _check_server(connection, at)
+        with _named(at):
+            connection.execute(_BEGIN)
+            if is_locked:
+                connection.execute(_WAIT)
+                connection.execute(f"LOCK TABLE {_place(at)} IN ACCESS SHARE MODE")
+            for name, value in _SETTINGS.items():
+                if connection.info.server_version >= _NEWER.get(name, 0):
+                    connection.execute(_SET, (name, value))
+        yield connection
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _named(at: PostgresAddress) -> Iterator[None]:
+    """Raises in words of ours for a failure of the server."""
+    import psycopg
+
+    try:
+        yield
+    except psycopg.Error as cause:
+        raise DeclarationError(f"{at.shown}: {_reason(cause)}") from None
+
+
+def _check_server(connection: Any, at: PostgresAddress) -> None:  # Any: psycopg's own
+    version = connection.info.server_version // 10_000
+    if version < LEAST_VERSION:
+        raise DeclarationError(
+            f"{at.shown}: PostgreSQL {version} lacks functions that questions need; use "
+            f"{LEAST_VERSION} or newer"
+        )
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise DeclarationError(
+            f"{at.shown}: its texts are in {encoding}; questions need a database in UTF8"
+        )
+
+
+def _reason(cause: Any) -> str:  # Any: psycopg's errors
+    """Why a connection failed, in words of ours."""
+    text = str(cause).lower()
+    reasons = {
+        "password": "its server refuses the password; give it in PGPASSWORD or ~/.pgpass",
+        "too many": "its server has no connection left; try again later",
+        "does not exist": "there is no such database, role or table",
+        "permission": "its role may not read all columns of the table: GRANT SELECT ON the table",
+        "lock timeout": "another session changes the table; try again later",
+        "due to": "a time limit of its server or role is too short for a question",
+        "remaining connection slots": "its server has no connection left; try again later",
+    }
+    return next((why for sign, why in reasons.items() if sign in text), "no server answers there")
+
+
+def _columns(
+    connection: Any, at: PostgresAddress
+) -> list[tuple[str, tuple[pa.DataType, str] | None]]:  # Any: psycopg's own
+    """Each column with its type and the form that reads it."""
+    import psycopg
+
+    with psycopg.RawCursor(connection) as cursor:
+        found = cursor.execute(_TABLE, (at.schema, at.name)).fetchone()
+        if found is None:
+            raise DeclarationError(
+                f"{at.shown} has no table {at.label}, or its role may not use the schema"
+            )
+        _check_table(at, found)
+        columns = cursor.execute(_COLUMNS, (found[0],)).fetchall()
+    return [
+        (name, _kind(kind, modifier) if is_read and is_known and generated != "v" else None)
+        for name, kind, modifier, is_read, is_known, generated in columns
+    ]
+
+
+def _check_table(at: PostgresAddress, found: tuple[Any, ...]) -> None:  # Any: columns of `_TABLE`
+    _, kind, has_policies, writes, is_super, is_foreign, role = found
+    name = at.label
+    if kind not in ("r", "p") or is_foreign:
+        raise DeclarationError(
+            f"{name} is no table that stores rows, such as a view, which could compute one row "
+            "from others; name the table that it reads, or store it by CREATE TABLE ... AS"
+        )
+    if has_policies:
+        raise DeclarationError(
+            f"{name} has row security, by which one row can decide on others; name a table without"
+        )
+    if writes or is_super:
+        raise DeclarationError(
+            f"the role {role} may change {name}; name one that may only read: "
+            f"CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA {_quoted(at.schema)} TO reader; "
+            f"GRANT SELECT ON {_place(at)} TO reader"
+        )
+
+
+def _kind(name: str, modifier: int) -> tuple[pa.DataType, str] | None:
+    if name != _DECIMAL:
+        return _KINDS.get(name)
+    if modifier >= 4:
+        precision, scale = (modifier - 4) >> 16, (modifier - 4) & 0x7FF  # below 0 it is large
+        if precision <= 38 and scale <= precision:
+            return pa.decimal128(38, scale), f"nullif({{}}, 'NaN')::numeric(38, {scale})"
+    return pa.string(), 'trim_scale({})::text COLLATE "C"'
+
+
+def _place(at: PostgresAddress) -> str:
+    return f"{_quoted(at.schema)}.{_quoted(at.name)}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

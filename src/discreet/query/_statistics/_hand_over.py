@@ -1,0 +1,158 @@
+"""Hands a table's rows and counts over to the mechanisms of `discreet.mechanisms`.
+
+The unit, its caps, the bounds of columns and the rule for NULL are those that the table declares,
+and the engine applies them as it does for a question. So nothing is declared again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from discreet._arrays import FloatArray
+from discreet.errors import InvalidArgument, QueryRefused
+from discreet.mechanisms import Bounded, IntegerArray, Rows
+from discreet.query._bounding._bounding import TIMES, RowValue
+from discreet.query._bounding._compiled_plan import CompiledStatements, prepare, prepare_rows
+from discreet.query._bounding._compiling import Compiler
+from discreet.query._bounding._stages import StagedValue, combined
+from discreet.query._engines import _engine
+from discreet.query._engines._engine import Engine
+from discreet.query._estimates._grid import SumGrid
+from discreet.query._expressions._expression_text import quoted
+from discreet.query._expressions._expressions import ColumnRef
+from discreet.query._expressions._inference import column_of
+from discreet.query._expressions._query import columns_used
+from discreet.query._facts._columns import ColumnType
+from discreet.query._facts._declaration import Declaration
+from discreet.query._facts._public_facts import facts_text
+from discreet.query._plan._plan import Plan
+from discreet.query._plan._private_keys import refuse_private_keys
+from discreet.query._plan._sum_grids import value_grid
+from discreet.query._rows._source import TableSource, check_schema
+
+_BASIS = "bounded by discreet.query, from the declared caps and bounds"
+
+
+@dataclass(frozen=True, slots=True)
+class TableRows:
+    """The rows of a table that meet a question's condition."""
+
+    plan: Plan
+    source: TableSource
+
+    def values(
+        self, names: Sequence[str], grids: Mapping[str, SumGrid] | None = None
+    ) -> Bounded[Rows]:
+        """The values of these columns, compiled now and computed after a charge; on ``grids``
+        instead of the usual ones, where they are given."""
+        are_names = all(isinstance(name, str) for name in names)
+        if not names or not are_names or len(set(names)) < len(names):
+            raise InvalidArgument("columns: give at least one name, each once")
+        if self.plan.query.keys:
+            raise InvalidArgument(
+                f"these rows are grouped by {', '.join(self.plan.query.key_names)}, and a "
+                "mechanism on rows takes all of them: choose a group by where(...), or ask "
+                "quantiles(...)"
+            )
+        facts = self.plan.declaration
+        self._check_source()
+        columns = [
+            _RowColumn(name, grids[name], is_truth=False)
+            if grids and name in grids
+            else _RowColumn.of(name, facts)
+            for name in names
+        ]
+        with _engine.opened(self.source) as opened:
+            self._prepared(columns, opened)
+        return Bounded.rows(
+            lambda: self._computed(columns),
+            columns={column.name: column.grid.values for column in columns},
+            per_unit=facts.caps.of_rows(1),
+            unit=facts.unit,
+            name=self.plan.query.of_rows(map(quoted, names)),
+            basis=_BASIS,
+            facts=self._facts(names),
+        )
+
+    def counts(self, shape: tuple[int, ...] | None = None) -> Bounded[IntegerArray]:
+        """The number of rows in each group, in order of the groups; as an array of this shape."""
+        refuse_private_keys(self.plan, "a mechanism on counts")
+        (one,) = self.plan.sums
+        self._check_source()
+        with _engine.opened(self.source) as opened:
+            prepare(self.plan, self.source, opened)
+        dimensions = (len(self.plan.groups),) if shape is None else shape
+        return Bounded(
+            lambda: np.reshape(self._counted()[one.name], dimensions),
+            sensitivity=one.sensitivity,
+            unit=self.plan.declaration.unit,
+            name=str(self.plan.query),
+            shape=dimensions,
+            is_wide=True,
+            basis=_BASIS,
+            facts=self._facts(()),
+        )
+
+    def _facts(self, names: Sequence[str]) -> str:
+        used = dict.fromkeys([*columns_used(self.plan.query), *names])
+        return facts_text(self.plan.declaration, list(used), self.source.label)
+
+    def _check_source(self) -> None:
+        facts = self.plan.declaration
+        check_schema(self.source, facts.columns, facts.unit)
+
+    def _counted(self) -> Mapping[str, Any]:  # Any: arrays of integers
+        with _engine.opened(self.source) as opened:
+            return prepare(self.plan, self.source, opened).compute(None)
+
+    def _computed(self, columns: Sequence["_RowColumn"]) -> FloatArray:
+        with _engine.opened(self.source) as opened:
+            (answer,) = self._prepared(columns, opened).answers(None)
+        made = [column.numbers(answer, _value(n)) for n, column in enumerate(columns)]
+        times = answer[TIMES].cast(pa.int64()).to_numpy()
+        return np.repeat(np.column_stack(made), times, axis=0)
+
+    def _prepared(self, columns: Sequence["_RowColumn"], engine: Engine) -> CompiledStatements:
+        names = tuple(column.name for column in columns)
+        values: dict[str, RowValue] = {_value(n): c.expression for n, c in enumerate(columns)}
+        return prepare_rows(self.plan, self.source, engine, columns=names, values=values)
+
+
+@dataclass(frozen=True, slots=True)
+class _RowColumn:
+    """A column with the grid of its values. A truth value is 0 or 1."""
+
+    name: str
+    grid: SumGrid
+    is_truth: bool
+
+    @staticmethod
+    def of(name: str, facts: Declaration) -> "_RowColumn":
+        column = column_of(name, facts)
+        if column.type is ColumnType.BOOLEAN:
+            return _RowColumn(name, SumGrid(0, 0, 0, 1), is_truth=True)
+        if not column.type.is_numeric:
+            raise QueryRefused(
+                f"{name} is {column.type.value}: mechanisms on rows take numbers and truth values; "
+                "group by it instead"
+            )
+        return _RowColumn(name, value_grid(ColumnRef(name), facts), is_truth=False)
+
+    def expression(self, compiler: Compiler) -> StagedValue:
+        if self.is_truth:
+            value = compiler.scalar(ColumnRef(self.name))
+            return combined(lambda truth: truth.cast("int64"), value)
+        return compiler.point(ColumnRef(self.name), self.grid)
+
+    def numbers(self, answer: pa.Table, name: str) -> FloatArray:
+        """The values in the column's units; floats hold them exactly."""
+        steps = answer[name].to_numpy().astype(np.float64) + self.grid.center
+        numbers: FloatArray = steps * float(self.grid.step)
+        return numbers
+
+
+def _value(number: int) -> str:
+    return f"value{number}"

@@ -1,0 +1,204 @@
+"""The groups with the most rows, and the most frequent values: one release each."""
+
+from collections.abc import Sized
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from discreet._budget import Receipt
+from discreet._exact import Number
+from discreet.accounting import PrivacyLoss
+from discreet.errors import QueryRefused
+from discreet.mechanisms import (
+    Release,
+    rehearse,
+)
+from discreet.mechanisms.selection import TopK
+from discreet.query._answers._forecast import limits_in_words
+from discreet.query._facts._columns import KeyValue
+from discreet.query._plan._key_counts import moves_of_counts
+from discreet.query._plan._plan import Plan
+from discreet.query._plan._price import ChoiceOfKeys, choice_of_keys
+from discreet.query._plan._private_keys import refuse_private_keys
+from discreet.query._statistics._hand_over import TableRows
+from discreet.query._statistics._statistic import Asking, Offer, StatisticForecast
+from discreet.query._statistics._statistics import Counts, released_by
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TopGroups:
+    """The groups with the most rows, the largest first, without their counts.
+
+    ``error`` is in rows: with probability ``confidence``, each group here has at most this many
+    rows fewer than the k-th largest group. Everything here may be shown to anyone.
+    """
+
+    plan: Plan
+    groups: tuple[tuple[KeyValue, ...], ...]
+    error: int
+    confidence: Fraction
+    release: Release[Any]  # Any: the places of the groups
+
+    @property
+    def privacy_loss(self) -> PrivacyLoss:
+        """The privacy loss of the answer, for its unit."""
+        return self.release.privacy_loss
+
+    @property
+    def receipt(self) -> Receipt:
+        """The ledger's proof that the charge was recorded first."""
+        return self.release.receipt
+
+    def rows(self) -> list[dict[str, object]]:
+        """The groups as dictionaries, with their rank from 1."""
+        return [
+            {"rank": rank, **dict(zip(self.plan.query.key_names, group, strict=True))}
+            for rank, group in enumerate(self.groups, 1)
+        ]
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The groups as a pandas frame; needs pandas."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def __repr__(self) -> str:
+        lines = [f"{rank}. {', '.join(map(str, g))}" for rank, g in enumerate(self.groups, 1)]
+        level = f"{float(self.confidence):.4g}"
+        note = (
+            f"each has at most {self.error:,} rows fewer than the group of rank "
+            f"{len(self.groups)}, at {level} confidence"
+        )
+        title = f"by {', '.join(self.plan.query.key_names)}"
+        return "\n".join([title, *lines, note, *limits_in_words(self.plan)])
+
+
+def top_groups(table: TableRows, k: int, asking: Asking) -> TopGroups:
+    """The release of the k groups with the most rows."""
+    plan = table.plan
+    counts, chosen = _choice_of_top(table, k, asking.epsilon)
+    error = chosen.error(asking.confidence)
+    rehearse(chosen, np.zeros(len(plan.groups), dtype=np.int64))
+    found = released_by(counts, chosen, asking, f"TOP {k}")
+    groups = tuple(plan.groups[cast(int, place)] for place in found.value)
+    return TopGroups(plan, groups, error, asking.confidence, found)
+
+
+def expected_top(table: TableRows, k: int, offer: Offer) -> StatisticForecast:
+    """The number of rows by which a chosen group may fall short."""
+    counts, chosen = _choice_of_top(table, k, offer.epsilon)
+    error = chosen.error(offer.confidence)
+    line = f"each group has at most {error:,} rows fewer than the group of rank {k}"
+    return StatisticForecast(
+        chosen.privacy_loss(counts), offer.confidence, {"rows": float(error)}, (line,)
+    )
+
+
+def _choice_of_top(table: TableRows, k: int, epsilon: Number) -> tuple[Counts, TopK]:
+    plan, counts = table.plan, table.counts()
+    if len(plan.groups) < 2:
+        raise QueryRefused("top_k chooses among groups: name columns with keys in group_by")
+    moves = moves_of_counts(plan.declaration)
+    return counts, TopK.for_epsilon(epsilon, counts, range(len(plan.groups)), k=k, moves=moves)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Modes:
+    """For each group the key of a column that most rows have, or nearly so.
+
+    ``error`` is in rows: with probability ``confidence``, in a group by itself, the key here has at
+    most this many rows fewer than the most frequent one. Everything here may be shown to anyone.
+    """
+
+    plan: Plan
+    modes: tuple[tuple[tuple[KeyValue, ...], KeyValue], ...]
+    error: int
+    confidence: Fraction
+    release: Release[Any]  # Any: a place for each group
+
+    @property
+    def privacy_loss(self) -> PrivacyLoss:
+        """The privacy loss of the answer, for its unit."""
+        return self.release.privacy_loss
+
+    @property
+    def receipt(self) -> Receipt:
+        """The ledger's proof that the charge was recorded first."""
+        return self.release.receipt
+
+    def rows(self) -> list[dict[str, object]]:
+        """The groups and their modes as dictionaries."""
+        return [
+            dict(zip(self.plan.query.key_names, (*group, mode), strict=True))
+            for group, mode in self.modes
+        ]
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """The modes as a pandas frame; needs pandas."""
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def __repr__(self) -> str:
+        lines = [", ".join(f"{name} {value}" for name, value in row.items()) for row in self.rows()]
+        column = self.plan.query.key_names[-1]
+        note = (
+            f"each has at most {self.error:,} rows fewer than the most frequent {column}, at "
+            f"{float(self.confidence):.4g} confidence, each group by itself"
+        )
+        return "\n".join([*lines, note, *limits_in_words(self.plan)])
+
+
+def released_modes(table: TableRows, asking: Asking) -> Modes:
+    """The release of the most frequent value of the last key in each group of the others. A unit
+    pays for all groups once, by the rows for which it counts in all."""
+    plan = table.plan
+    groups, candidates = _groups_and_candidates(plan)
+    counts, chosen = _choice_of_modes(table, asking.epsilon)
+    error = chosen.error(asking.confidence)
+    rehearse(chosen, np.zeros(_shape(groups, candidates), dtype=np.int64))
+    found = released_by(counts, chosen, asking, f"MODE OF {plan.query.key_names[-1]}")
+    drawn = {0: found.value} if len(groups) == 1 else found.value
+    modes = tuple(
+        (group, candidates[cast(int, drawn[place])]) for place, group in enumerate(groups)
+    )
+    return Modes(plan, modes, error, asking.confidence, found)
+
+
+def expected_modes(table: TableRows, offer: Offer) -> StatisticForecast:
+    """The number of rows by which a chosen value may fall short."""
+    counts, chosen = _choice_of_modes(table, offer.epsilon)
+    error = chosen.error(offer.confidence)
+    line = f"each value has at most {error:,} rows fewer than the most frequent one in its group"
+    return StatisticForecast(
+        chosen.privacy_loss(counts), offer.confidence, {"rows": float(error)}, (line,)
+    )
+
+
+def _choice_of_modes(table: TableRows, epsilon: Number) -> tuple[Counts, ChoiceOfKeys]:
+    plan = table.plan
+    refuse_private_keys(plan, "mode")
+    groups, candidates = _groups_and_candidates(plan)
+    if len(candidates) < 2:
+        raise QueryRefused(f"mode chooses among values: {plan.query.key_names[-1]} has one key")
+    moves = moves_of_counts(plan.declaration)
+    counts = table.counts(_shape(groups, candidates))
+    return counts, choice_of_keys(epsilon, counts, len(groups), len(candidates), moves=moves)
+
+
+def _shape(groups: Sized, candidates: Sized) -> tuple[int, ...]:
+    """The shape of the counts: without groups, that of one row."""
+    return (len(candidates),) if len(groups) == 1 else (len(groups), len(candidates))
+
+
+def _groups_and_candidates(
+    plan: Plan,
+) -> tuple[tuple[tuple[KeyValue, ...], ...], tuple[KeyValue, ...]]:
+    """The groups by the other keys, and the values of the last one."""
+    groups = tuple(dict.fromkeys(group[:-1] for group in plan.groups))
+    return groups, tuple(dict.fromkeys(group[-1] for group in plan.groups))

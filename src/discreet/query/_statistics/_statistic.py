@@ -1,0 +1,104 @@
+"""A statistic of rows whose answer has a shape of its own; `release` asks for it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Generic, TypeVar
+
+from discreet import _checks
+from discreet._budget import Payer
+from discreet._exact import Number
+from discreet.accounting import PrivacyLoss
+from discreet.errors import InvalidArgument
+from discreet.query._questions._question import DeclaredTable
+
+Found = TypeVar("Found", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How a statistic is released: its price and confidence, who pays, who asks, and an id."""
+
+    epsilon: Number
+    delta: Number
+    confidence: Fraction
+    ledger: Payer[PrivacyLoss]
+    by: str
+    request: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A price and a confidence, and the number of rows that a forecast is for."""
+
+    epsilon: Number
+    delta: Number
+    confidence: Fraction
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticForecast:
+    """The cost of a `Statistic` and its expected errors, from public facts. It prints in lines.
+
+    ``lines`` say the errors in words; ``errors`` are the same as numbers, by name.
+    """
+
+    privacy_loss: PrivacyLoss
+    confidence: Fraction
+    errors: Mapping[str, float] = field(hash=False)
+    lines: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        head = f"expected error at {float(self.confidence):.4g} confidence"
+        return "\n".join([head, *(f"  {line}" for line in self.lines)])
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Statistic(Generic[Found]):
+    """A statistic that is not yet paid, such as the most frequent groups of a `Selection`.
+
+    ``is_pure`` says that its noise takes an epsilon alone.
+    """
+
+    name: str
+    table: DeclaredTable
+    is_pure: bool
+    released: Callable[[Asking], Found]
+    expected: Callable[[Offer], StatisticForecast]
+
+    def forecast(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        confidence: Number = 0.95,
+        group_size: int = 1000,
+    ) -> StatisticForecast:
+        """The cost and the expected errors, among this many rows where it matters. Nothing is read
+        or charged. `QueryRefused` says why, where the rows decide on the error."""
+        level = self._level(delta, confidence)
+        size = _checks.positive_count(group_size=group_size)
+        return self.expected(Offer(epsilon, delta, level, size))
+
+    def release(
+        self,
+        *,
+        epsilon: Number,
+        delta: Number = 0,
+        confidence: Number = 0.95,
+        by: str = "owner",
+        request: str | None = None,
+    ) -> Found:
+        """The private answer, charged to the ledger before a row is read. ``by`` says who asks. The
+        same ``request`` id gives the same answer again, at no cost."""
+        level = self._level(delta, confidence)
+        return self.released(Asking(epsilon, delta, level, self.table.ledger, by, request))
+
+    def _level(self, delta: Number, confidence: Number) -> Fraction:
+        if self.is_pure and _checks.not_negative(delta=delta):
+            raise InvalidArgument(f"{self.name}: its noise has no use for a delta; leave it out")
+        return _checks.probability(confidence=confidence)
+
+    def __repr__(self) -> str:
+        return f"Statistic: {self.name} of {self.table.declaration.name}"

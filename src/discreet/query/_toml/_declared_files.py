@@ -1,0 +1,146 @@
+"""The files that a declaration names: of tables with their ledgers, and of public tables."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from discreet._budget import AnyLimit
+from discreet._unit import Unit
+from discreet.ledger import Ledger
+from discreet.ledger._place import LedgerPlace
+from discreet.query._engines._postgres_address import PostgresAddress
+from discreet.query._facts._columns import Column
+from discreet.query._facts._declaration import Declaration
+
+if TYPE_CHECKING:
+    from discreet.query._rows._public_table import PublicTable
+    from discreet.query._rows._source import TableSource
+    from discreet.query._table import Table
+
+
+class FileFormat(Enum):
+    """The format of a table's file."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+
+
+_SUFFIXES = {
+    ".parquet": FileFormat.PARQUET,
+    ".pq": FileFormat.PARQUET,
+    ".csv": FileFormat.CSV,
+    ".tsv": FileFormat.CSV,
+    ".txt": FileFormat.CSV,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TableFile:
+    """One declared table: its public facts, the file or the address of its rows, and its ledger.
+    An address has no format."""
+
+    declaration: Declaration
+    source: Path | PostgresAddress
+    format: FileFormat | None
+    delimiter: str
+    ledger: LedgerPlace
+    limit: AnyLimit
+    others: "DeclaredFiles" = field(default_factory=dict, compare=False, repr=False)
+    links: "TableFile | None" = field(default=None, compare=False, repr=False)
+
+    @property
+    def rows(self) -> "TableSource":
+        """The source of the rows; nothing is read yet."""
+        own = declared_rows(self.source, self.format, self.delimiter)
+        facts = self.declaration
+        if self.links is None or facts.through is None:
+            return own
+        from discreet.query._relations._linked import LinkedSource
+
+        return LinkedSource(own, self.links.rows, facts.unit, facts.through)
+
+    @property
+    def place(self) -> Hashable:
+        """Equal for two tables with the same rows, as far as their sources tell."""
+        source = self.source
+        return source.resolve() if isinstance(source, Path) else source.place
+
+    def open_ledger(self) -> Ledger:
+        """The ledger, created if there is none; refused if it differs from the declaration."""
+        return self.ledger.open_or_create(self.declaration.unit, self.limit)
+
+    def table(self) -> "Table":
+        """The table to ask; its ledger is opened when a question is first paid."""
+        from discreet.query._relations._beside import Beside
+        from discreet.query._table import Table
+
+        ledger = DeclaredLedger(self.ledger.resolved(), self.declaration.unit, self.limit)
+        makers = {name: other.table for name, other in self.others.items()}
+        public = [name for name, other in self.others.items() if isinstance(other, PublicFile)]
+        beside = Beside(makers, public)
+        return Table.declared(self.rows, self.declaration, ledger, beside)
+
+
+def declared_rows(
+    source: Path | PostgresAddress, form: FileFormat | None, delimiter: str
+) -> "TableSource":
+    """The source of these rows; nothing is read yet."""
+    from discreet.query._engines._postgres_table import PostgresTable
+    from discreet.query._rows._source import CsvFile, ParquetFile
+
+    if isinstance(source, PostgresAddress):
+        return PostgresTable(source)
+    return ParquetFile(source) if form is FileFormat.PARQUET else CsvFile(source, delimiter)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredLedger:
+    """Opens the ledger at this place, or creates it. Equal ones open the same ledger."""
+
+    place: LedgerPlace
+    unit: Unit
+    limit: AnyLimit
+
+    def __call__(self) -> Ledger:
+        """The ledger; refused if it differs from the declaration."""
+        return self.place.open_or_create(self.unit, self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class PublicFile:
+    """A file that is declared as public: with these columns, or with all that it has."""
+
+    name: str
+    source: Path
+    format: FileFormat
+    delimiter: str
+    columns: Mapping[str, Column] | None
+
+    def table(self) -> "PublicTable":
+        """The table, read now."""
+        from discreet.query._rows._public_table import PublicTable
+        from discreet.query._rows._source import CsvFile, ParquetFile
+
+        is_parquet = self.format is FileFormat.PARQUET
+        source = ParquetFile(self.source) if is_parquet else CsvFile(self.source, self.delimiter)
+        return PublicTable(source, name=self.name, columns=self.columns)
+
+
+DeclaredFiles = Mapping[str, TableFile | PublicFile]
+
+
+def format_of(source: Path) -> FileFormat | None:
+    """The format by the ending of a file's name, or None."""
+    return _SUFFIXES.get(source.suffix.lower())
+
+
+def usual_delimiter(source: Path) -> str:
+    """The delimiter of a CSV file that declares none."""
+    return "\t" if source.suffix.lower() == ".tsv" else ","
+
+
+def is_delimiter(text: str) -> bool:
+    """Whether the text can be a delimiter: one character, but no quote and no line end."""
+    return len(text) == 1 and text not in '"\r\n\0'
