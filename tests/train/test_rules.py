@@ -188,6 +188,28 @@ class Bags(nn.Module):
         return found
 
 
+class WeightedBags(nn.Module):
+    """Bags in which each place has a weight."""
+
+    def __init__(self, weights: Callable[["WeightedBags", Tensor], Tensor]) -> None:
+        super().__init__()
+        self.inner, self.of = nn.EmbeddingBag(10, 3, mode="sum"), nn.Embedding(10, 1)
+        self.by_time, self.weights = nn.Parameter(torch.randn(6)), weights
+
+    def forward(self, data: Tensor) -> Tensor:
+        found: Tensor = self.inner(data, per_sample_weights=self.weights(self, data))
+        return found
+
+
+class ConstantBags(WeightedBags):
+    """Bags of the same places for each example."""
+
+    def forward(self, data: Tensor) -> Tensor:
+        places = torch.arange(data.shape[1]).expand_as(data)
+        found: Tensor = self.inner(places, per_sample_weights=self.weights(self, data))
+        return found
+
+
 class Cells(nn.Module):
     """A cell called at each place, from a learned state."""
 
@@ -348,6 +370,19 @@ CASES: dict[str, Make] = {
     "bags by offsets, sum": lambda: places(Bags("sum"), 10, 5, 6),
     "bags by offsets, mean": lambda: places(Bags("mean", include_last_offset=True), 10, 5, 6),
     "bags by offsets, largest": lambda: places(Bags("max"), 10, 5, 6),
+    "bags, weighted by data": lambda: places(WeightedBags(lambda _, x: x.double() / 9), 10, 5, 6),
+    "bags, weighted by a table": lambda: places(
+        WeightedBags(lambda m, x: m.of(x)[..., 0]), 10, 5, 6
+    ),
+    "bags, weighted by time": lambda: places(
+        WeightedBags(lambda m, x: m.by_time.expand(len(x), -1)), 10, 5, 6
+    ),
+    "bags of constants, weighted by data": lambda: places(
+        ConstantBags(lambda _, x: x.double() / 9), 10, 5, 6
+    ),
+    "frozen bags, weighted by a table": lambda: places(
+        frozen(WeightedBags(lambda m, x: m.of(x)[..., 0]), "inner.weight"), 10, 5, 6
+    ),
     "layer norm": lambda: double(nn.LayerNorm(4), 5, 4),
     "layer norm in time": lambda: double(nn.LayerNorm((3, 4)), 5, 2, 3, 4),
     "layer norm, no bias": lambda: double(nn.LayerNorm(4, bias=False), 5, 3, 4),

@@ -72,6 +72,15 @@ def mapped(m: Layers, x: Tensor) -> Tensor:
     return summed(m.layer(torch.vmap(torch.sin)(x.flip(0))) * x)
 
 
+def in_bags_weighted_by(weights: Callable[[Tensor], Tensor]) -> Use:
+    def use(m: Layers, x: Tensor) -> Tensor:
+        places = (x > 0).long()
+        rows = F.embedding_bag(places, m.layer.weight, per_sample_weights=weights(x), mode="sum")
+        return summed(rows)
+
+    return use
+
+
 TOUCHING: dict[str, Use] = {
     "a mask with two of one": picked_and_taken_for_examples,
     "permuted": permuted,
@@ -99,6 +108,11 @@ TOUCHING: dict[str, Use] = {
     "a product of examples": lambda m, x: summed((m.layer(x) @ x.t()) @ x),
     "summed up": lambda m, x: summed(m.layer(x.cumsum(0)) + x),
     "a softmax over examples": lambda m, x: summed(m.layer(x.softmax(0)) + x),
+    "bags weighted by others": in_bags_weighted_by(lambda x: x.flip(0)),
+    "bags weighted by a mean": in_bags_weighted_by(lambda x: x.mean(0).expand_as(x)),
+    "bags weighted by place": in_bags_weighted_by(
+        lambda x: torch.arange(x.numel(), dtype=x.dtype).view(x.shape)
+    ),
     "scattered": lambda m, x: summed(m.layer(torch.zeros_like(x).scatter(0, x.argsort(0), x)) * x),
     "einsum over examples": lambda m, x: summed(m.layer(torch.einsum("ij,ik->jk", x, x))[: len(x)]),
 }

@@ -122,6 +122,14 @@ def by_data(m: Layers, x: Tensor) -> Tensor:
     return summed(m.layer(x) * x.data + x.detach())
 
 
+def in_weighted_bags(m: Layers, x: Tensor) -> Tensor:
+    weights = m.layer(x).softmax(1)
+    found = F.embedding_bag(
+        (x > 0).long(), m.scale[:, None] * 2, per_sample_weights=weights, mode="sum"
+    )
+    return summed(found)
+
+
 COLUMNS: dict[str, Callable[[Tensor], Tensor]] = {
     "a column": lambda mask: mask.nonzero()[:, 0],
     "the last column": lambda mask: mask.nonzero()[..., -1],
@@ -173,6 +181,7 @@ ALONE: list[Use] = [
     filtered_when_picked,
     scaled_in_place,
     by_data,
+    in_weighted_bags,
 ]
 
 

@@ -11,7 +11,6 @@ from torch.nn.utils.rnn import pad_packed_sequence
 from discreet.errors import Refused
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all
-from discreet.train._flow._dims import by_first
 from discreet.train._flow._places import BY_PLACE, beside_constants, differs
 from discreet.train._layouts import RowLayout
 from discreet.train._tag import (
@@ -165,7 +164,7 @@ def bagged(call: Call) -> ResultTags:
             bags.repeat_interleave((ends - starts).clamp(min=0)), examples
         )
         return ExampleRows(0, call.tags.plain) if is_own else OVER_EXAMPLES
-    found = by_first(2)(call)
-    if isinstance(found, ExampleRows) and weights is not None:
-        return found if of_all(call.tags, (given["input"], weights), 2) == found else BY_PLACE
-    return found
+    if any(call.tags.of(one) is not None for one in call.others if one is not weights):
+        return UntrackedRows("a function of data by data")
+    found = of_all(call.tags, (given["input"], weights), 2)
+    return OVER_EXAMPLES if isinstance(found, ExampleRows) and found.dim else found

@@ -9,6 +9,7 @@ from torch import Tensor
 from discreet.train._arguments import Args, Function, Keywords, named
 from discreet.train._arranged import having
 from discreet.train._capture import Capture
+from discreet.train._rules._elementwise import own_copy
 from discreet.train._rules._gradients import masked_rows, scaled, squared, wide
 from discreet.train._tag import ExampleRows
 
@@ -115,7 +116,7 @@ def _summed_up(capture: Capture, given: Keywords, is_in: Tensor) -> Tensor:
     if mode == "mean":
         parts = parts / parts.sum(1, keepdim=True).clamp(min=1)
     if shares is not None:
-        parts = parts * shares
+        parts = parts * own_copy(capture, shares, 2)
     return (parts[:, None] @ found).squeeze(1)  # (example, 1, time) @ (example, time, feature)
 
 
