@@ -127,6 +127,30 @@ def test_what_touches_is_refused_before_it_is_paid(name: str, number: int) -> No
         check(model, model, of(number, WIDTH))
 
 
+def on_one_graph(name: str) -> Use:
+    """Each example is a graph with edges from each node to the next, as parts of one graph."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        nodes = m.layer(x.view(-1, 1).expand(-1, WIDTH))
+        start = torch.arange(len(x))[:, None] * WIDTH
+        index = (start + torch.arange(WIDTH).roll(1)).flatten()
+        rows = nodes[(start + torch.arange(WIDTH)).flatten()]
+        if name.startswith("scatter"):
+            index = index[:, None].expand(-1, WIDTH)
+        found = getattr(torch.zeros_like(nodes), name)(0, index, rows)
+        return summed(found.view(len(x), -1))
+
+    return use
+
+
+@pytest.mark.parametrize("name", ["index_add", "index_add_", "scatter_add", "scatter_add_"])
+def test_the_refusal_of_one_graph_of_all_examples_says_what_to_write(name: str) -> None:
+    model = Layers(on_one_graph(name)).double()
+    plain = name.rstrip("_")
+    with pytest.raises(Refused, match=rf"{plain}\(1, \.\.\.\) of \(example, node, feature\)"):
+        check(model, model, of(6, WIDTH))
+
+
 def far(x: Tensor) -> Tensor:
     """Whether any example has a value that made-up ones never have."""
     return (x > 1e6).any()

@@ -18,8 +18,9 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from transformers.utils.import_utils import torch_compilable_check
 
 from discreet.errors import Refused
-from discreet.train import Flat, check, clipped_sum
+from discreet.train import Flat, check, clipped_sum, one_by_one
 from tests.train import assertions
+from tests.train.kit import same
 from tests.train.layers import WIDTH, Layers, Use, of, summed
 
 READ: dict[str, Callable[[Tensor], Any]] = {  # Any: values as Python has them
@@ -37,6 +38,7 @@ READ: dict[str, Callable[[Tensor], Any]] = {  # Any: values as Python has them
     "array": lambda v: float(np.asarray(v).sum()),
     "dlpack": lambda v: float(np.from_dlpack(v).sum()),
     "in": lambda v: 1e6 in v,
+    "a fast path": lambda v: torch._nested_tensor_from_mask_left_aligned(v[..., None], v > 0),
     "max of Python": lambda v: max(v.flatten()),
     "sorted": lambda v: sorted(v.flatten()),
     "format": lambda v: float(f"{v.sum()}"),
@@ -431,3 +433,28 @@ def test_sequences_of_known_lengths_need_none() -> None:
 
     model = Layers(use).double()
     check(model, model, of(5, 3, WIDTH))
+
+
+class PaddedEncoder(nn.Module):
+    """A frozen encoder in its evaluation mode, before a trained layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        layer = nn.TransformerEncoderLayer(WIDTH, 2, 8, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2).requires_grad_(requires_grad=False)
+        self.last = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, data: Tensor) -> Tensor:
+        padding = torch.arange(3) >= 1 + (data[:, :, 0] > 0).sum(1, keepdim=True)
+        with torch.no_grad():
+            steps = self.encoder.eval()(data, src_key_padding_mask=padding)
+        return summed(self.last(steps.masked_fill(padding[..., None], 0)))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_a_frozen_encoder_with_padding_trains() -> None:
+    """PyTorch asks whether a fast path fits the masks of all examples."""
+    model, data = PaddedEncoder().double(), of(5, 3, WIDTH)
+    wanted = one_by_one(model, lambda n: model(data[n : n + 1]), 5, Flat(1.0))
+    same(clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data), wanted, 1e-9)

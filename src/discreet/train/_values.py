@@ -16,27 +16,30 @@ from discreet.errors import Refused
 from discreet.train._arguments import Args, Function, Keywords
 from discreet.train._assertions import passes
 
+_IS_LEFT_ALIGNED = torch._nested_tensor_from_mask_left_aligned  # noqa: SLF001  as layers call it
 READS = frozenset(  # they return values as numbers, texts or arrays
     {
         *(Tensor.tolist, Tensor.item, Tensor.numpy, Tensor.__array__, Tensor.__dlpack__),
         *(Tensor.__bool__, Tensor.__int__, Tensor.__float__, Tensor.__complex__, Tensor.__index__),
         *(Tensor.__contains__, Tensor.__format__, Tensor.__repr__),
         *(Tensor.equal, Tensor.allclose, Tensor.is_nonzero),
-        *(torch.equal, torch.allclose, torch.is_nonzero),
+        *(torch.equal, torch.allclose, torch.is_nonzero, _IS_LEFT_ALIGNED),
         *(torch.ops.aten.item, torch.ops.aten.item.default),
         *(torch.ops.aten._local_scalar_dense, torch.ops.aten._local_scalar_dense.default),  # noqa: SLF001  has no other name
         *(torch.ops.aten.equal, torch.ops.aten.equal.default),
         *(torch.ops.aten.is_nonzero, torch.ops.aten.is_nonzero.default),
     }
 )
-# What Transformers asks of all examples at once, by module. It leaves out masks that mask nothing;
-# to build them is always right. It warns of texts that seem to be padded. DETR cuts off numbers
-# that are not finite; here a gradient that is not finite counts as zero.
+# What libraries ask of all examples at once, by module. Transformers leaves out masks that mask
+# nothing; to build them is always right. It warns of texts that seem to be padded. DETR cuts off
+# numbers that are not finite; here a gradient that is not finite counts as zero. PyTorch's encoder
+# asks whether a faster way fits the mask, and never takes it while calls are followed.
 _ANSWERS = {
     (Tensor.__bool__, "transformers.masking_utils"): False,
     (Tensor.__bool__, "transformers.modeling_attn_mask_utils"): False,
     (Tensor.__contains__, "transformers.modeling_utils"): False,
     (Tensor.__bool__, "transformers.models.detr.modeling_detr"): True,
+    (_IS_LEFT_ALIGNED, "torch.nn.modules.transformer"): False,
 }
 CONDITIONS = frozenset({Tensor.__bool__, Tensor.is_nonzero, torch.is_nonzero})
 _CHECK = torch._check_tensor_all_with.__code__  # noqa: SLF001  it raises unless all entries are true

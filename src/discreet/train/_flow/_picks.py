@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all
+from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, name_of, of_all
 from discreet.train._flow._indexing import getitem
 from discreet.train._flow._shapes import elementwise
 from discreet.train._flow._writing import index_put
@@ -81,7 +81,7 @@ def scattered(call: Call) -> ResultTags:
     """`scatter` and the like: the reverse of `gather`."""
     given = call.named("input dim index src")
     some = (given["input"], given["index"], given.get("src", given.get("value")))
-    return _entry_by_entry(call, some, given["dim"])
+    return _named(call, _entry_by_entry(call, some, given["dim"]))
 
 
 def _entry_by_entry(call: Call, some: tuple[object, ...], dim: int) -> ResultTags:
@@ -112,7 +112,20 @@ def index_added(call: Call) -> ResultTags:
     given = call.named("input dim index source")
     data, index, source = given["input"], given["index"], given["source"]
     dim = given["dim"] % data.dim()
-    return index_put(call.tags, data, (*[slice(None)] * dim, index), source)
+    tag = index_put(call.tags, data, (*[slice(None)] * dim, index), source)
+    is_lost = any(isinstance(call.tags.of(one), UntrackedRows) for one in (data, index, source))
+    return tag if is_lost else _named(call, tag)
+
+
+def _named(call: Call, tag: ResultTags) -> ResultTags:
+    """The tag; if this call lost the rows, with the usual cause: graphs of all examples in one."""
+    if not isinstance(tag, UntrackedRows):
+        return tag
+    name = name_of(call.function).rstrip("_")
+    return UntrackedRows(
+        f"{name} over rows of several examples (keep examples in a dimension of their own, such "
+        f"as {name}(1, ...) of (example, node, feature))"
+    )
 
 
 def divided(call: Call) -> ResultTags:
