@@ -18,7 +18,7 @@ import discreet
 from discreet import _checks
 from discreet._budget import Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet.accounting import Filter, Gaussian, PrivacyLoss, Pure, Term, Zcdp, calibrate
-from discreet.accounting._filter_sums import UNIT
+from discreet.accounting.filter._sums import UNIT
 from discreet.errors import DiscreetError, NoBound
 from tests.accounting.examples import KINDS
 
@@ -196,7 +196,7 @@ def test_no_source_converts_floats_by_their_bits() -> None:
 )
 def test_the_walk_finds_them(code: str) -> None:
     (call,) = conversions(ast.parse(code))
-    assert not is_listed("accounting/_filter.py", call)
+    assert not is_listed("accounting/filter/_filter.py", call)
 
 
 sizes = st.floats(1e-9, 1e9, allow_subnormal=False)

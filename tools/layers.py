@@ -85,11 +85,11 @@ SHARED = {
     "accounting": {
         "_analytic",
         "_bounds",
-        "_filter_sums",
         "_profile",
         "_run_counts",
-        "_shares",
         "_trade_off",
+        "filter._shares",
+        "filter._sums",
     },
     "noise": {
         "_affine_quantile",

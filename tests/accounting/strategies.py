@@ -17,8 +17,8 @@ from discreet._budget import Limit
 from discreet._exact import ball, float_up, fraction, precision, root_down
 from discreet.accounting import Filter, PrivacyLoss, Pure, Spent, Term
 from discreet.accounting._bounds import known
-from discreet.accounting._domination import largest_square, square_of_pure
-from discreet.accounting._shares import Squares
+from discreet.accounting.filter._domination import largest_square, square_of_pure
+from discreet.accounting.filter._shares import Squares
 from discreet.accounting.pld._continuous import Scaled
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal
 from tests.accounting import reference

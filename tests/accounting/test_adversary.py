@@ -26,7 +26,7 @@ from discreet.accounting import (
     Term,
     Zcdp,
 )
-from discreet.accounting._domination import largest_square
+from discreet.accounting.filter._domination import largest_square
 from tests.accounting import reference
 from tests.accounting.strategies import (
     DEPTH,

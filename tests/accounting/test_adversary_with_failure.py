@@ -13,9 +13,9 @@ import pytest
 from discreet._budget import Limit
 from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure, Spent, Term
 from discreet.accounting._bounds import known
-from discreet.accounting._domination import chords, largest_square
-from discreet.accounting._filter_sums import UNIT, Counting, FilterCost
-from discreet.accounting._shares import Squares
+from discreet.accounting.filter._domination import chords, largest_square
+from discreet.accounting.filter._shares import Squares
+from discreet.accounting.filter._sums import UNIT, Counting, FilterCost
 from tests.accounting.strategies import (
     SQUARES,
     TOLERANCE,

@@ -10,7 +10,7 @@ from discreet._exact import lower_fraction, precision, upper_fraction
 from discreet.accounting import Gaussian, PrivacyLoss, Pure
 from discreet.accounting._analytic import gaussian_delta
 from discreet.accounting._bounds import known
-from discreet.accounting._domination import epsilon_of_square, largest_square, square_of_pure
+from discreet.accounting.filter._domination import epsilon_of_square, largest_square, square_of_pure
 from discreet.errors import NoBound
 from tests.accounting import reference
 

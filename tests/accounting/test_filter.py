@@ -22,12 +22,12 @@ from discreet.accounting import (
     Term,
     Zcdp,
     _bounds,
-    _shares,
 )
 from discreet.accounting._bounds import known
-from discreet.accounting._domination import square_of_pure
-from discreet.accounting._filter_sums import EXHAUSTED, FAILURE_UNIT, SQUARES, UNIT
-from discreet.accounting._shares import Squares
+from discreet.accounting.filter import _shares
+from discreet.accounting.filter._domination import square_of_pure
+from discreet.accounting.filter._shares import Squares
+from discreet.accounting.filter._sums import EXHAUSTED, FAILURE_UNIT, SQUARES, UNIT
 from discreet.errors import InvalidArgument, NoBound
 from tests.accounting import reference
 from tests.accounting.examples import ALL_TERMS, some_loss

@@ -27,7 +27,7 @@ from discreet.accounting import (
     Zcdp,
 )
 from discreet.accounting._analytic import gaussian_multiplier
-from discreet.accounting._filter_sums import EXHAUSTED, FilterCost
+from discreet.accounting.filter._sums import EXHAUSTED, FilterCost
 from discreet.errors import NoBound
 from tests.accounting.limits import LIMITS, OTHER_LIMITS, USUAL, evenly_shared, made
 

@@ -22,9 +22,9 @@ from discreet.accounting import (
     _bounds,
 )
 from discreet.accounting._bounds import known
-from discreet.accounting._domination import largest_square, square_of_pure
-from discreet.accounting._filter_sums import MuSquaredSum
-from discreet.accounting._shares import Squares
+from discreet.accounting.filter._domination import largest_square, square_of_pure
+from discreet.accounting.filter._shares import Squares
+from discreet.accounting.filter._sums import MuSquaredSum
 from tests.accounting import reference
 from tests.accounting.strategies import (
     SQUARES,

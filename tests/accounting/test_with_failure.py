@@ -25,8 +25,8 @@ from discreet.accounting import (
 )
 from discreet.accounting._analytic import gaussian_deltas
 from discreet.accounting._bounds import known
-from discreet.accounting._domination import Chords, chords, largest_square, with_failure
 from discreet.accounting._profile import Profile, profile
+from discreet.accounting.filter._domination import Chords, chords, largest_square, with_failure
 from discreet.accounting.pld import _distribution
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.errors import NoBound

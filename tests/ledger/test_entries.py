@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
 from discreet._unit import Change, Unit
 from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure, Spent, Zcdp
-from discreet.accounting._filter_sums import FAILURE_UNIT, UNIT
+from discreet.accounting.filter._sums import FAILURE_UNIT, UNIT
 from discreet.errors import LedgerDamaged
 from discreet.ledger._canonical import sha256
 from discreet.ledger._entries import ROOT, read, write

@@ -9,7 +9,7 @@ import pytest
 
 from discreet._budget import Limit
 from discreet.accounting import Filter, PrivacyLoss, Pure, Zcdp
-from discreet.accounting._filter_sums import FilterCost
+from discreet.accounting.filter._sums import FilterCost
 from discreet.errors import BudgetExceeded, DiscreetError, NoBound
 from discreet.ledger import Ledger, _sqlite
 from tests.ledger.kit import PERSON, charges, pay

@@ -9,7 +9,7 @@ level of `discreet`, those names are the mechanisms. Read the files in this orde
 4. `_loss`: `PrivacyLoss`, whose methods are calls into the above, and `Term`;
 5. `terms/`: the kinds of term, with their helpers `_sampling`, `_allocation`, `_clones`,
    `_run_counts`, `_tuning`;
-6. `_filter` (with `_filter_sums`, `_shares`, `_domination`): which charges still fit;
+6. `filter/`: which charges still fit;
 7. `_calibration`, `_expression`, `_events`: the least noise, losses as text, DpEvent trees.
 """
 
@@ -17,9 +17,9 @@ from discreet.accounting import terms
 from discreet.accounting._calibration import Calibration, calibrate, calibrate_count
 from discreet.accounting._events import from_dp_event, to_dp_event
 from discreet.accounting._expression import Expression, parse
-from discreet.accounting._filter import Filter, Spent
 from discreet.accounting._interval import Interval
 from discreet.accounting._loss import PrivacyLoss, Term
+from discreet.accounting.filter._filter import Filter, Spent
 from discreet.accounting.terms import *  # noqa: F403  # each name stands in terms.__all__
 
 __all__ = [

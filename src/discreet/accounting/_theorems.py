@@ -2,7 +2,7 @@
 
 Every function returns an exact upper bound, or `Unknown` with the reason. Real arithmetic is done
 in balls, whose upper ends are taken. Each theorem bounds the whole sum, so the smallest value is a
-bound too. The theorems hold for terms that are fixed beforehand; `discreet.accounting._filter`
+bound too. The theorems hold for terms that are fixed beforehand; `discreet.accounting.filter`
 decides on charges that are chosen adaptively.
 """
 

@@ -9,7 +9,7 @@ from discreet._budget import AnyLimit, Limit, RenyiLimit
 from discreet._exact import decimal_down, decimal_up, fraction, shown
 from discreet.accounting import Filter, PrivacyLoss, Spent, _bounds
 from discreet.accounting._bounds import Unknown
-from discreet.accounting._filter_sums import FAILURE_UNIT, UNIT
+from discreet.accounting.filter._sums import FAILURE_UNIT, UNIT
 from discreet.errors import LedgerDamaged, NoBound
 from discreet.ledger._facts import (
     Backup,

@@ -15,8 +15,8 @@ from functools import lru_cache
 
 from discreet._budget import Limit
 from discreet._exact import ball, decimal_down, decimal_up, lower_fraction, precision
-from discreet.accounting._domination import largest_square
 from discreet.accounting._renyi import log_conversion
+from discreet.accounting.filter._domination import largest_square
 
 _BITS = 256
 _LARGEST_EPSILON = 10**6  # squares are counted under limits up to here

@@ -29,8 +29,17 @@ from functools import lru_cache
 from discreet._bisection import smallest_whole
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet._exact import ball, decimal_up, fraction, precision, root_down, upper_fraction
-from discreet.accounting._domination import epsilon_of_square, largest_square
-from discreet.accounting._filter_sums import (
+from discreet.accounting._loss import PrivacyLoss
+from discreet.accounting.filter._domination import epsilon_of_square, largest_square
+from discreet.accounting.filter._shares import (
+    FOR_FAILURES,
+    FOR_TRAINING,
+    Shares,
+    Squares,
+    room,
+    usual,
+)
+from discreet.accounting.filter._sums import (
     EXHAUSTED,
     FAILURE_UNIT,
     SQUARES,
@@ -46,8 +55,6 @@ from discreet.accounting._filter_sums import (
     plain_counting,
     units_up,
 )
-from discreet.accounting._loss import PrivacyLoss
-from discreet.accounting._shares import FOR_FAILURES, FOR_TRAINING, Shares, Squares, room, usual
 from discreet.accounting.terms._pure import Pure
 from discreet.errors import InvalidArgument, NoBound
 

@@ -17,8 +17,8 @@ from typing import Protocol
 from discreet._exact import precision, upper_fraction
 from discreet.accounting import _bounds
 from discreet.accounting._bounds import Bounds, Unknown, known
-from discreet.accounting._domination import chords, square_of_pure, with_failure
 from discreet.accounting._loss import PrivacyLoss, Term
+from discreet.accounting.filter._domination import chords, square_of_pure, with_failure
 
 UNIT = Fraction(1, 10**18)
 FAILURE_UNIT = Fraction(1, 10**60)
