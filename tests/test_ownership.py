@@ -53,7 +53,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "accounting._events._Reader": "the place in a text",
     "accounting._loss.Term": "the base of frozen values",
     "accounting._bounds.Bounds": "the base of frozen values",
-    "accounting._sampling.AroundLoss": "the base of frozen values",
+    "accounting.terms._around_loss.AroundLoss": "the base of frozen values",
     "accounting.terms._curves._UpperPair": "the base of frozen values",
     "accounting.terms._pure.EpsilonTerm": "the base of frozen values",
     "accounting.terms._tuning._BestOfRuns": "the base of frozen values",

@@ -86,10 +86,10 @@ SHARED = {
         "_analytic",
         "_bounds",
         "_profile",
-        "_run_counts",
         "_trade_off",
         "filter._shares",
         "filter._sums",
+        "terms._run_counts",
     },
     "noise": {
         "_affine_quantile",

@@ -35,11 +35,11 @@ from discreet.accounting import (
     TunedNegativeBinomial,
     TunedPoisson,
     Zcdp,
-    _run_counts,
     from_dp_event,
     to_dp_event,
 )
 from discreet.accounting._loss import MOST_NESTED
+from discreet.accounting.terms import _run_counts
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from discreet.ledger import Ledger
 from tests.accounting.examples import some_loss

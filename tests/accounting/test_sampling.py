@@ -31,8 +31,8 @@ from discreet.accounting import (
     _bounds,
 )
 from discreet.accounting._bounds import known
-from discreet.accounting._sampling import binomial_tail
 from discreet.accounting.pld._dominating_pairs import Pair, Side
+from discreet.accounting.terms._around_loss import binomial_tail
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from tests.accounting.enumerated import (
     ABSENT,

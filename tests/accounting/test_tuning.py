@@ -36,12 +36,12 @@ from discreet.accounting import (
     TunedNegativeBinomial,
     TunedPoisson,
     _bounds,
-    _run_counts,
     _tuning,
 )
 from discreet.accounting._bounds import known
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.accounting.pld._uncomposed import UncomposedPld
+from discreet.accounting.terms import _run_counts
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from tests.accounting.enumerated import Law
 

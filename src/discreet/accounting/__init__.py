@@ -7,8 +7,7 @@ level of `discreet`, those names are the mechanisms. Read the files in this orde
 2. `pld/`, `_renyi`, `_analytic`, `_pairs`: privacy loss distributions, Renyi curves, Gaussians;
 3. `_theorems`, `_interval`, `_profile`, `_trade_off`: from a sum to numbers;
 4. `_loss`: `PrivacyLoss`, whose methods are calls into the above, and `Term`;
-5. `terms/`: the kinds of term, with their helpers `_sampling`, `_allocation`, `_clones`,
-   `_run_counts`, `_tuning`;
+5. `terms/`: the kinds of term, by family;
 6. `filter/`: which charges still fit;
 7. `_calibration`, `_expression`, `_events`: the least noise, losses as text, DpEvent trees.
 """

@@ -22,8 +22,9 @@ from discreet._exact import (
     upper_fraction,
 )
 from discreet._unit import Change, Unit
-from discreet.accounting import _run_counts, terms
+from discreet.accounting import terms
 from discreet.accounting._loss import PrivacyLoss, Term
+from discreet.accounting.terms import _run_counts
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 
 _DEEPEST = 50

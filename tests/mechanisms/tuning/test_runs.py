@@ -9,7 +9,8 @@ import pytest
 from flint import arb
 
 from discreet._exact import ball, precision
-from discreet.accounting import Pure, TunedNegativeBinomial, TunedPoisson, _run_counts
+from discreet.accounting import Pure, TunedNegativeBinomial, TunedPoisson
+from discreet.accounting.terms import _run_counts
 from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument
 from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, RunsLaw

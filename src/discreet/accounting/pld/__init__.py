@@ -10,5 +10,5 @@ Read in this order:
 - `_composed_pair`: one pair for a whole sum, precise at all losses,
 - `_distribution`: epsilon at a delta and delta at an epsilon; `_profile_law`: delta everywhere.
 
-`_segments` is arithmetic that several of them share; `_outcomes` serves terms of discrete noise.
+`_segments` is arithmetic that several of them share.
 """

@@ -17,7 +17,8 @@ from discreet.accounting._bounds import Unknown, known
 from discreet.accounting._loss import PrivacyLoss, Term, group_loss
 from discreet.accounting._pairs import whole_pairs
 from discreet.accounting._renyi import at_most_pure, between_whole_orders
-from discreet.accounting._sampling import (
+from discreet.accounting.pld._dominating_pairs import Pair, Side, one_of
+from discreet.accounting.terms._around_loss import (
     EVERYTHING,
     AroundLoss,
     ReplaceLoss,
@@ -27,7 +28,6 @@ from discreet.accounting._sampling import (
     for_both_directions,
     revealed_draw,
 )
-from discreet.accounting.pld._dominating_pairs import Pair, Side, one_of
 from discreet.errors import InvalidArgument
 
 _HIGHEST_ORDER = 256

@@ -14,7 +14,7 @@ from discreet._fields import NotNegative, Positive, PositiveCount, field, frozen
 from discreet.accounting._bounds import Unknown
 from discreet.accounting._loss import Term
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal
-from discreet.accounting.pld._outcomes import Group, NormalSums, coarsen
+from discreet.accounting.terms._outcomes import Group, NormalSums, coarsen
 
 _REACH = 38  # standard deviations: the probability beyond is less than 1e-313
 _NEAR = 10  # standard deviations within which groups are small; beyond, four times as large

@@ -19,7 +19,8 @@ from discreet.accounting._bounds import Unknown, known
 from discreet.accounting._loss import PrivacyLoss, Term, group_loss
 from discreet.accounting._pairs import whole_pairs
 from discreet.accounting._renyi import between_whole_orders
-from discreet.accounting._sampling import (
+from discreet.accounting.pld._dominating_pairs import Pair, Side, nothing, one_of, reverse, sampled
+from discreet.accounting.terms._around_loss import (
     AddRemoveLoss,
     Kind,
     amplified_parts,
@@ -27,7 +28,6 @@ from discreet.accounting._sampling import (
     rate,
     revealed_draw,
 )
-from discreet.accounting.pld._dominating_pairs import Pair, Side, nothing, one_of, reverse, sampled
 
 _HIGHEST_ORDER = 128
 _BITS = 256

@@ -14,7 +14,6 @@ from discreet.accounting import _bounds
 from discreet.accounting._bounds import Unknown
 from discreet.accounting._loss import PrivacyLoss, Term, inner_loss
 from discreet.accounting._pairs import whole_pairs
-from discreet.accounting._sampling import AroundLoss, or_everything
 from discreet.accounting.pld._dominating_pairs import (
     Atoms,
     Pair,
@@ -22,6 +21,7 @@ from discreet.accounting.pld._dominating_pairs import (
     randomized_response,
     reverse,
 )
+from discreet.accounting.terms._around_loss import AroundLoss, or_everything
 from discreet.accounting.terms._gaussian import Gaussian
 from discreet.accounting.terms._laplace import DiscreteLaplace
 from discreet.accounting.terms._pure import EpsilonTerm

@@ -11,9 +11,7 @@ from discreet._exact import ball
 from discreet._fields import NotNegative, PositiveCount, frozen
 from discreet._unit import Change
 from discreet.accounting import _bounds
-from discreet.accounting._allocation import allocated, log_moment_of_mean, up_to_a_loss
 from discreet.accounting._bounds import Unknown, known
-from discreet.accounting._clones import cloned, counted_bits, log_moment_beyond
 from discreet.accounting._loss import PrivacyLoss, Term
 from discreet.accounting._pairs import whole_pairs
 from discreet.accounting._renyi import (
@@ -22,8 +20,10 @@ from discreet.accounting._renyi import (
     log_moment,
     randomized_response_renyi,
 )
-from discreet.accounting._sampling import AddRemoveLoss, AroundLoss, ReplaceLoss
 from discreet.accounting.pld._dominating_pairs import Pair, Side, reverse
+from discreet.accounting.terms._allocation import allocated, log_moment_of_mean, up_to_a_loss
+from discreet.accounting.terms._around_loss import AddRemoveLoss, AroundLoss, ReplaceLoss
+from discreet.accounting.terms._clones import cloned, counted_bits, log_moment_beyond
 from discreet.accounting.terms._pure import EpsilonTerm, RandomizedResponse
 from discreet.errors import NoBound
 

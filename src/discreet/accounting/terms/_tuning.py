@@ -1,8 +1,8 @@
 """The best of a secret, random number of runs, which is Poisson or negative binomial.
 
 All bounds follow from those of one run, by what the law of the number of runs adds (`_run_counts`,
-`_tuning`). If the number has a ceiling, they are never worse than the bounds of that many runs, all
-of whose outcomes are released.
+`_best_run`). If the number has a ceiling, they are never worse than the bounds of that many runs,
+all of whose outcomes are released.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,20 +25,21 @@ from discreet._exact import (
 )
 from discreet._fields import Converted, Count, Positive, field, frozen
 from discreet._unit import Change
-from discreet.accounting import _bounds, _run_counts
+from discreet.accounting import _bounds
 from discreet.accounting._bounds import Unknown
 from discreet.accounting._loss import PrivacyLoss, Term, change_of, group_loss, inner_loss
 from discreet.accounting._pairs import ORDERS, TOO_LARGE, Conversion, pair_of_profile
 from discreet.accounting._profile import profile
 from discreet.accounting._renyi import Curve, at_most_pure
-from discreet.accounting._run_counts import Ceiling, Runs
-from discreet.accounting._tuning import (
+from discreet.accounting.pld._dominating_pairs import Pair, Side
+from discreet.accounting.terms import _run_counts
+from discreet.accounting.terms._best_run import (
     OneRun,
     pure_spread,
     spreads,
     widest_spread,
 )
-from discreet.accounting.pld._dominating_pairs import Pair, Side
+from discreet.accounting.terms._run_counts import Ceiling, Runs
 from discreet.errors import InvalidArgument
 
 _BITS = 256

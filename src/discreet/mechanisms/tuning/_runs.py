@@ -25,9 +25,9 @@ from discreet.accounting import (
     Term,
     TunedNegativeBinomial,
     TunedPoisson,
-    _run_counts,
 )
 from discreet.accounting._bounds import approximate, known
+from discreet.accounting.terms import _run_counts
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits, _inversion
 

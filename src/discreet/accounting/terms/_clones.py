@@ -16,9 +16,9 @@ from flint import arb
 
 from discreet._arrays import FloatArray, IndexArray
 from discreet._exact import ball, precision
-from discreet.accounting._sampling import binomial_masses
 from discreet.accounting.pld._continuous import ROUND
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, nothing, symmetric
+from discreet.accounting.terms._around_loss import binomial_masses
 from discreet.errors import NoBound
 
 _BITS = 128

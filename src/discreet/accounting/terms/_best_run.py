@@ -28,9 +28,9 @@ from discreet.accounting._bounds import Sum, Unknown
 from discreet.accounting._pairs import ORDERS, whole_pairs
 from discreet.accounting._profile import quick_deltas
 from discreet.accounting._renyi import Curve
-from discreet.accounting._run_counts import NegativeBinomial, Poisson, Runs
 from discreet.accounting.pld._distribution import float_below
 from discreet.accounting.pld._dominating_pairs import ATOM, Atoms, Side
+from discreet.accounting.terms._run_counts import NegativeBinomial, Poisson, Runs
 
 _DIGITS = 12
 _ROUNDING = 1e-9  # of a sum of floats
