@@ -39,8 +39,8 @@ from discreet.accounting import (
     _tuning,
 )
 from discreet.accounting._bounds import known
+from discreet.accounting.pld._direct import UncomposedPld
 from discreet.accounting.pld._dominating_pairs import Side
-from discreet.accounting.pld._uncomposed import UncomposedPld
 from discreet.accounting.terms import _run_counts
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from tests.accounting.enumerated import Law

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, pairwise, starmap
+from typing import TypeVar
 
 import numpy as np
 from flint import arb, fmpq
@@ -19,7 +20,6 @@ from discreet._bisection import halved
 from discreet._exact import ball, precision, upper_fraction
 from discreet.accounting import _bounds
 from discreet.accounting._bounds import Bounds, Sum, Unknown
-from discreet.accounting._hull import lower_hull
 from discreet.accounting._renyi import Curve, log_conversion
 from discreet.accounting.pld._composed_pair import composed_pair
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal, tells_nothing
@@ -251,3 +251,30 @@ class Conversion:
             return arb(1)
         start, fall = self._lines[np.argmin(self._starts - float(epsilon) * self._falls)]
         return (start - fall * ball(epsilon)).exp().min(arb(1))
+
+
+# The lower convex hull of points
+
+
+_Coordinate = TypeVar("_Coordinate", float, Fraction, fmpq)
+
+
+def lower_hull(points: Sequence[tuple[_Coordinate, _Coordinate]]) -> list[int]:
+    """The places of the hull's corners among the points, whose first coordinates rise. A point on a
+    chord between two others is no corner."""
+    hull: list[int] = []
+    for place, point in enumerate(points):
+        while len(hull) > 1 and _is_above(points[hull[-2]], points[hull[-1]], point):
+            hull.pop()
+        hull.append(place)
+    return hull
+
+
+def _is_above(
+    first: tuple[_Coordinate, _Coordinate],
+    middle: tuple[_Coordinate, _Coordinate],
+    last: tuple[_Coordinate, _Coordinate],
+) -> bool:
+    """Whether the middle point lies on the chord of the others, or above it."""
+    rise, whole = middle[1] - first[1], last[1] - first[1]
+    return rise * (last[0] - first[0]) >= whole * (middle[0] - first[0])

@@ -14,8 +14,8 @@ from discreet._arrays import FloatArray
 from discreet._exact import Number, float_up, fraction
 from discreet.accounting import _bounds, _pairs, _theorems
 from discreet.accounting._bounds import Sum, Unknown
+from discreet.accounting.pld._distribution import ProfileLaw
 from discreet.accounting.pld._dominating_pairs import Side
-from discreet.accounting.pld._profile_law import ProfileLaw
 
 _LEAST = 1e-12
 _TINIEST = 1e-20

@@ -21,7 +21,7 @@ from discreet._exact import ball, decimal_up, fraction, precision, upper_fractio
 from discreet.accounting import _pairs
 from discreet.accounting._analytic import gaussian_epsilon, gaussian_multiplier, gaussian_rest
 from discreet.accounting._bounds import Sum, Unknown, known
-from discreet.accounting._hull import lower_hull
+from discreet.accounting._pairs import lower_hull
 from discreet.accounting._profile import Profile, profile
 from discreet.accounting.pld._dominating_pairs import Side
 

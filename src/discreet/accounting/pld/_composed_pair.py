@@ -15,12 +15,11 @@ import scipy
 from discreet._arrays import FloatArray, IndexArray
 from discreet.accounting.pld._composition import composed, first_loss, infinite_mass
 from discreet.accounting.pld._continuous import ROUND
-from discreet.accounting.pld._direct import SumMasses, convolved_directly
+from discreet.accounting.pld._direct import SumMasses, UncomposedPld, convolved_directly
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, nothing, sign_of
 from discreet.accounting.pld._grid import CountedPoints, on_common_grid
 from discreet.accounting.pld._tilt import CoarsePld, CountedPairs
-from discreet.accounting.pld._uncomposed import UncomposedPld
 from discreet.errors import NoBound
 
 _TAIL = 1e-100  # probability of each loss above the cells of a coarse estimate

@@ -1,24 +1,142 @@
-"""The law of a sum of few short laws on one grid, by plain convolution.
+"""Laws of a single loss and of sums of few short laws, by plain sums: no tilt, no transform.
 
 All numbers are probabilities, so no digits cancel: each mass has a small relative error, however
-small it is, and no tilt is needed. A sum of n products in any order has a relative error of at most
-n + 1 times the rounding unit.
+small it is. A sum of n products in any order has a relative error of at most n + 1 times the
+rounding unit.
 """
 
+import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from discreet._arrays import FloatArray
-from discreet.accounting.pld._continuous import ROUND
+from discreet.accounting.pld._continuous import ROUND, Piece, takes_rows
 from discreet.accounting.pld._discretize import Points
-from discreet.accounting.pld._dominating_pairs import Side, sign_of
+from discreet.accounting.pld._dominating_pairs import ATOM, Pair, Side, sign_of
 
+_TAIL = 1e-280
+_BISECTIONS = 60
+_CLOSE = 1e-10  # relative distance at which a bisection ends
+_LARGEST_LOSS = 600.0  # its exponential is a number, and times 1e-300 below 1e-39
 _MOST_PRODUCTS = 1 << 24  # of two masses; more of them are left to tilted compositions
 _MOST_LAWS = 32  # copies of one law, each convolved by itself
-_MOST_LOSS = 600.0  # e^600 * 1e-300 < 1e-39, so products lost in underflow hardly matter
-_UNDERFLOW = 1e-300  # bounds a product that no normal float holds
+_UNDERFLOW = 1e-300  # bounds a product that no normal float holds; it hardly matters at any loss
+
+
+# A single loss
+
+
+@dataclass(frozen=True, slots=True)
+class UncomposedPld:
+    """Law of one loss, as a bound from one side.
+
+    ``loss`` rises and has the probabilities ``mass``; both are moved to that side by their rounding
+    errors. ``infinite`` is the mass at infinity, and ``pieces`` are the smooth parts.
+    """
+
+    side: Side
+    loss: FloatArray
+    mass: FloatArray
+    infinite: float
+    pieces: tuple[Piece, ...] = ()
+
+    @staticmethod
+    def of_pair(pair: Pair, side: Side) -> "UncomposedPld":
+        """The law of a pair's loss, its pieces as they are."""
+        atoms, sign = pair.atoms, sign_of(side)
+        is_finite = np.isfinite(atoms.loss) & (atoms.p > 0)
+        loss, mass = atoms.loss[is_finite], atoms.p[is_finite]
+        order = np.argsort(loss)
+        moved = sign * ATOM * float(np.abs(loss).max(initial=0.0))
+        infinite = float(atoms.p[atoms.loss == np.inf].sum()) * (1 + sign * ATOM)
+        mass = mass[order] * (1 + sign * ATOM)
+        return UncomposedPld(side, loss[order] + moved, mass, infinite, pair.pieces)
+
+    def epsilon(self, delta: float) -> float:
+        """The epsilon at which the bound on delta equals ``delta``. From above, it is infinite if
+        the mass at infinity alone exceeds ``delta``."""
+        left = (delta - self.infinite) * (1 - self._relative_error)
+        if left <= 0:
+            return math.inf if self.side is Side.UPPER else max(0.0, self._largest())
+        if self._finite(0.0) <= left:
+            return 0.0
+        if self.pieces:
+            return self._by_bisection(left)
+        place = bisect_left(self.loss, True, key=lambda loss: self._finite(float(loss)) <= left)
+        loss = float(self.loss[place])
+        above, behind = self.mass[place:], loss - self.loss[place:]
+        share = (left - self._finite(loss)) / float((above * np.exp(behind)).sum())
+        before = max(0.0, float(self.loss[place - 1])) if place else 0.0
+        return max(before, loss + math.log1p(-share)) if share < 1 else before
+
+    def delta(self, epsilon: float) -> float:
+        """The bound on delta at this epsilon."""
+        return float(self.deltas(np.array([epsilon]))[0])
+
+    def deltas(self, epsilons: FloatArray) -> FloatArray:
+        """`delta` at each epsilon; hundreds take little longer than one."""
+        found = (self._finite_at(epsilons) + self.infinite) * (1 + self._relative_error)
+        return np.clip(found, 0.0, 1.0)
+
+    def _by_bisection(self, left: float) -> float:
+        """An epsilon near which the finite losses' delta falls to ``left``: the end of the bracket
+        that suits the side."""
+        low, high = 0.0, max(self._largest(), 1.0)
+        while self._finite(high) > left:
+            low, high = high, 2 * high
+            if high > _LARGEST_LOSS:
+                return math.inf if self.side is Side.UPPER else low
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._finite(middle) > left else (low, middle)
+            if high - low <= _CLOSE * high:
+                break
+        return high if self.side is Side.UPPER else low
+
+    def _largest(self) -> float:
+        """About the largest loss."""
+        grids = (float(piece.coarse_grid(_TAIL)[-1]) for piece in self.pieces)
+        return max([float(self.loss.max(initial=0.0)), *grids])
+
+    def _finite(self, epsilon: float) -> float:
+        """Delta of the finite losses."""
+        return float(self._finite_at(np.array([epsilon]))[0])
+
+    def _finite_at(self, epsilons: FloatArray) -> FloatArray:
+        found = np.array([self._of_atoms(epsilon) for epsilon in epsilons.tolist()])
+        for piece in self.pieces:
+            found += self._of_piece(piece, epsilons)
+        return found
+
+    def _of_atoms(self, epsilon: float) -> float:
+        above = int(np.searchsorted(self.loss, epsilon, side="right"))
+        return float((self.mass[above:] * -np.expm1(epsilon - self.loss[above:])).sum())
+
+    def _of_piece(self, piece: Piece, epsilons: FloatArray) -> FloatArray:
+        """p - q e^epsilon of the outcomes whose loss is above epsilon, for each epsilon."""
+        if len(epsilons) > 1 and not takes_rows(piece):
+            each = [self._of_piece(piece, epsilons[n : n + 1]) for n in range(len(epsilons))]
+            return np.concatenate(each)
+        edges = np.minimum(epsilons, _LARGEST_LOSS)
+        rows = edges[:, np.newaxis] if len(edges) > 1 else edges  # (epsilon, 1) or (1,)
+        cells = piece.masses(rows, np.zeros_like(rows))
+        gap, q = cells.gap[..., -1], cells.q[..., -1]
+        rise = np.array([math.expm1(edge) for edge in edges.tolist()])
+        error = cells.gap_radius[..., -1] + rise * cells.q_radius[..., -1]
+        error += 8 * ROUND * (np.abs(gap) + rise * q)
+        found = np.maximum(0.0, gap - rise * q + sign_of(self.side) * error)
+        return np.where(epsilons > _LARGEST_LOSS, float(self.side is Side.UPPER), found)
+
+    @property
+    def _relative_error(self) -> float:
+        """Relative error of a sum of all masses, with the sign of the side."""
+        return sign_of(self.side) * 2 * ROUND * (len(self.loss) + 16)
+
+
+# Sums of few short laws
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +165,7 @@ def convolved_directly(
         farthest += count * max(
             abs(points.offset + at * points.step) for at in (least, least + size)
         )
-        if count > _MOST_LAWS or farthest > _MOST_LOSS:
+        if count > _MOST_LAWS or farthest > _LARGEST_LOSS:
             return None
         for _ in range(count):
             products, length = products + length * size, length + size

@@ -1,4 +1,5 @@
-"""Certified bounds from privacy loss distributions: epsilon at a delta, and delta at an epsilon.
+"""Certified bounds from privacy loss distributions: epsilon at a delta, delta at an epsilon,
+and delta at every epsilon.
 
 Rough estimates choose the tilt, the grid and the window. They affect only how close the results
 are: `_discretize` and `_composition` make them bounds.
@@ -6,12 +7,15 @@ are: `_discretize` and `_composition` make them bounds.
 
 import math
 import sys
+from bisect import bisect_left
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
+from discreet._arrays import FloatArray
 from discreet.accounting.pld._composed_pair import composed_pld
 from discreet.accounting.pld._composition import (
     Composition,
@@ -19,6 +23,7 @@ from discreet.accounting.pld._composition import (
     delta_by_moment,
     infinite_mass,
 )
+from discreet.accounting.pld._direct import UncomposedPld
 from discreet.accounting.pld._dominating_pairs import ATOM, Atoms, Pair, Side
 from discreet.accounting.pld._grid import NoFiniteMass, discretized, upper_ends
 from discreet.accounting.pld._tilt import (
@@ -28,7 +33,6 @@ from discreet.accounting.pld._tilt import (
     tilt_for_delta,
     tilt_for_epsilon,
 )
-from discreet.accounting.pld._uncomposed import UncomposedPld
 from discreet.errors import NoBound
 
 SHARE_OF_ONE_SIDE = 0.3  # part of a tolerance that the grid of one end of an interval may use
@@ -47,6 +51,10 @@ _REMOTE_LOSS = 590.0  # a larger loss with next to no mass is moved to infinity
 _NEXT_TO_NOTHING = 1e-200
 _POWERS = (0.5, 1.0, 2.0, 4.0, 8.0)  # Chernoff powers, times the standard deviation
 _CHARGED = 0.003  # largest part of delta that may come from outside of the window
+_LEFT_OUT = 1e-8  # part of the least delta that a coarse estimate for a profile leaves out
+_TOLERANCE = 3e-4  # of a profile
+_EACH = 2  # each second level of a profile has a law of its own if laws take long
+_EVERYTHING = UncomposedPld(Side.UPPER, np.zeros(0), np.zeros(0), 1.0)  # its delta is 1
 
 
 def float_below(number: Fraction) -> float:
@@ -70,7 +78,7 @@ def epsilon(
         return 0.0
 
     # 1. Infinite losses and a single loss need no grid.
-    pairs = without_remote(pairs, side, delta * _TAIL)
+    pairs = _without_remote(pairs, side, delta * _TAIL)
     infinite = sum(count * float(p.atoms.p[p.atoms.loss == np.inf].sum()) for p, count in pairs)
     if infinite >= delta and _surely_infinite(pairs) > delta:
         return math.inf
@@ -112,7 +120,7 @@ def _epsilon_at(
     coarse: CoarsePld, tilt: Tilt, delta: float, side: Side, *, tolerance: float
 ) -> float:
     """Epsilon by one tilted composition, and by further ones if the tilt turns out not to suit."""
-    found = composition_at(coarse, tilt, tolerance, side).epsilon(delta)
+    found = _composition_at(coarse, tilt, tolerance, side).epsilon(delta)
     closer = min if side is Side.UPPER else max
     if side is Side.UPPER and found > 0 and tilt.epsilon < _NEXT_TO_0 * tilt.stddev:
         with suppress(NoBound):
@@ -121,15 +129,15 @@ def _epsilon_at(
                 return 0.0
     if 0 < found < _FAR_OFF * tilt.epsilon:
         again = replace(tilt_for_epsilon(coarse, found), log_delta=math.log(delta))
-        found = closer(found, composition_at(coarse, again, tolerance, side).epsilon(delta))
-    if abs(found - tilt.epsilon) > _UNLIKE * tilt.epsilon and is_lopsided(coarse, tilt):
+        found = closer(found, _composition_at(coarse, again, tolerance, side).epsilon(delta))
+    if abs(found - tilt.epsilon) > _UNLIKE * tilt.epsilon and _is_lopsided(coarse, tilt):
         with suppress(NoBound):
             law = composed_pld(coarse.pairs, side, delta * _TAIL / len(coarse.pairs))
             found = closer(found, law.epsilon(delta))
     return found
 
 
-def composition_at(
+def _composition_at(
     coarse: CoarsePld, tilt: Tilt, tolerance: float, side: Side, *, least: float = math.inf
 ) -> Composition:
     """The sum composed at this tilt, on a grid that suits the tolerance."""
@@ -137,7 +145,7 @@ def composition_at(
     return composed(points, exponent, side, log_delta=tilt.log_delta, least=least)
 
 
-def without_remote(pairs: CountedPairs, side: Side, level: float) -> CountedPairs:
+def _without_remote(pairs: CountedPairs, side: Side, level: float) -> CountedPairs:
     """The pairs without atoms whose losses are too large for floating point. Only atoms with next
     to no mass are changed: they are moved up for bounds from above, and dropped for bounds from
     below."""
@@ -175,7 +183,7 @@ def delta(pairs: CountedPairs, epsilon: float, tolerance: float, side: Side) -> 
         return UncomposedPld.of_pair(pairs[0][0], side).delta(epsilon)
     total = sum(count for _, count in pairs)
     unknown = 1.0 if side is Side.UPPER else 0.0
-    pairs = without_remote(pairs, side, _NEXT_TO_NOTHING)
+    pairs = _without_remote(pairs, side, _NEXT_TO_NOTHING)
 
     # 1. A coarse estimate. If no finite loss reaches epsilon, delta is the mass at infinity.
     coarse = CoarsePld.of(pairs, _FIRST_TAIL)
@@ -214,9 +222,9 @@ def _delta_at(
     tilt = tilt_for_epsilon(coarse, epsilon)
     tilt = replace(tilt, log_delta=min(tilt.log_delta, math.log(level)))
     closeness = tolerance / max(1.0, tilt.exponent * epsilon)  # of delta, not of epsilon
-    if is_lopsided(coarse, tilt):
+    if _is_lopsided(coarse, tilt):
         return _delta_of_lopsided(coarse, epsilon, (closeness, tail), side)
-    law = composition_at(coarse, tilt, closeness, side, least=epsilon)
+    law = _composition_at(coarse, tilt, closeness, side, least=epsilon)
     found = law.delta(epsilon)
     if side is Side.UPPER and from_outside(law, coarse) > _CHARGED * found:
         with suppress(NoBound):
@@ -238,7 +246,7 @@ def _delta_of_lopsided(
     with suppress(NoFiniteMass):
         while _LEAST_DELTA < level < 1:
             tilt = tilt_for_delta(coarse, level)
-            one = composition_at(coarse, tilt, closeness, side).delta(epsilon)
+            one = _composition_at(coarse, tilt, closeness, side).delta(epsilon)
             level = one if one < level / 2 else 0.0  # a tilt for this smaller delta may be closer
             found = closer(found, one)
     return found
@@ -256,7 +264,7 @@ def from_outside(law: Composition, coarse: CoarsePld) -> float:
     return law.beyond + math.exp(min(log_wrapped, 0.0))
 
 
-def is_lopsided(coarse: CoarsePld, tilt: Tilt) -> bool:
+def _is_lopsided(coarse: CoarsePld, tilt: Tilt) -> bool:
     """Whether rare, large losses make up most of the spread, so that no tilt suits the sum."""
     return coarse.bulk(tilt.stddev, tilt.exponent) < _LOPSIDED * tilt.stddev
 
@@ -267,3 +275,60 @@ def _delta_beyond(coarse: CoarsePld, epsilon: float) -> float | None:
     if sum(count * float(one.loss.max(initial=-math.inf)) for one, count in points) > epsilon:
         return None
     return infinite_mass(points, Side.UPPER)
+
+
+# A whole profile
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileLaw:
+    """Laws of one sum from above, for one direction, each near its own epsilon."""
+
+    epsilons: tuple[float, ...]
+    laws: tuple[Composition | UncomposedPld, ...]
+
+    @staticmethod
+    def of(pairs: CountedPairs, levels: Sequence[float], apart: float) -> "ProfileLaw":
+        """Laws that suit these falling deltas, for epsilons that are at least ``apart`` from each
+        other."""
+        if not pairs:
+            return ProfileLaw((), ())
+        if len(pairs) == 1 and pairs[0][1] == 1:
+            return ProfileLaw((0.0,), (UncomposedPld.of_pair(pairs[0][0], Side.UPPER),))
+        least = levels[-1]
+        pairs = _without_remote(pairs, Side.UPPER, least * _LEFT_OUT)
+        coarse = CoarsePld.of(pairs, min(least, 1e-12) * _LEFT_OUT)
+        if coarse.is_too_large:
+            return ProfileLaw((0.0,), (_EVERYTHING,))
+        # 1. Tilts for the levels, and one near 0. Even closer to 0, compositions take long and gain
+        # little.
+        far = [tilt_for_delta(coarse, level) for level in levels]
+        tilts = [tilt_for_epsilon(coarse, far[-1].epsilon / 16)]
+        for tilt in far:
+            if tilt.epsilon > tilts[-1].epsilon + apart:
+                tilts.append(tilt)
+
+        # 2. A law for each tilt; or, if no tilt suits the sum, slower ones for a few levels.
+        if any(_is_lopsided(coarse, one) for one in (tilt_for_epsilon(coarse, 0.0), *tilts)):
+            with suppress(NoBound):
+                few = [*levels[:-1:_EACH], least]
+                whole = [composed_pld(pairs, Side.UPPER, level * _LEFT_OUT) for level in few]
+                ends = (law.epsilon(level) for law, level in zip(whole, few, strict=True))
+                return ProfileLaw(tuple(ends), tuple(whole))
+        try:
+            laws = [_composition_at(coarse, tilt, _TOLERANCE, Side.UPPER) for tilt in tilts]
+        except NoFiniteMass:
+            return ProfileLaw((0.0,), (_EVERYTHING,))
+        return ProfileLaw(tuple(tilt.epsilon for tilt in tilts), tuple(laws))
+
+    def delta(self, epsilon: float) -> float:
+        """The smaller delta of the laws just below and above this epsilon."""
+        place = bisect_left(self.epsilons, epsilon)
+        near = self.laws[max(0, place - 1) : place + 1]
+        return min((law.delta(epsilon) for law in near), default=0.0)
+
+    def deltas(self, epsilons: FloatArray) -> FloatArray:
+        """`delta` at each epsilon; hundreds take little longer than one for an uncomposed law."""
+        if len(self.laws) == 1 and isinstance(law := self.laws[0], UncomposedPld):
+            return law.deltas(epsilons)
+        return np.array([self.delta(epsilon) for epsilon in epsilons.tolist()])

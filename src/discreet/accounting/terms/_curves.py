@@ -24,9 +24,8 @@ from discreet._exact import (
 from discreet._fields import Converted, field, frozen, optional
 from discreet._unit import Change
 from discreet.accounting._bounds import Unknown
-from discreet.accounting._hull import lower_hull
 from discreet.accounting._loss import PrivacyLoss, Term, change_of
-from discreet.accounting._pairs import pair_of_profile, pair_through
+from discreet.accounting._pairs import lower_hull, pair_of_profile, pair_through
 from discreet.accounting._renyi import at_most_pure, infinite_probability, log_moment
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
