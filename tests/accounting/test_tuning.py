@@ -36,12 +36,11 @@ from discreet.accounting import (
     TunedNegativeBinomial,
     TunedPoisson,
     _bounds,
-    _tuning,
 )
 from discreet.accounting._bounds import known
 from discreet.accounting.pld._direct import UncomposedPld
 from discreet.accounting.pld._dominating_pairs import Side
-from discreet.accounting.terms import _run_counts
+from discreet.accounting.terms import _best_run, _run_counts
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from tests.accounting.enumerated import Law
 
@@ -444,13 +443,13 @@ def test_the_spread_with_a_ceiling_is_the_largest_ratio(law: _run_counts.Runs) -
     for epsilon in (0.01, 0.5, 2, 8):
         before, exact = 0.0, Fraction(str(epsilon))
         with precision(128):
-            whole = float(_tuning.pure_spread(law, exact).upper())
+            whole = float(_best_run.pure_spread(law, exact).upper())
         s = np.concatenate([np.linspace(1e-6, 1, 4001), 1 - np.geomspace(1e-9, 0.5, 500)])
         s = np.append(s, 1 / (1 + math.exp(-epsilon)))
         t = np.maximum(s * math.exp(-epsilon), 1 - math.exp(epsilon) * (1 - s))
         for most in (1, 2, 3, 7, 40):
             with precision(128):
-                found = float(_tuning.pure_spread(law, exact, most).upper())
+                found = float(_best_run.pure_spread(law, exact, most).upper())
                 chances = [float(chance) for chance in islice(law.chances(), most + 1)]
             slopes = [number * chance for number, chance in enumerate(chances)][1:]
             upper, lower = (np.polynomial.polynomial.polyval(x, slopes) for x in (s, t))
