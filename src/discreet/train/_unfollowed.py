@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from discreet.errors import Refused
 from discreet.train._arguments import Args, Keywords, tensors_in
 from discreet.train._graph import by_custom_functions, nodes
+from discreet.train._objects import refuse_objects, refuse_own_operators
 from discreet.train._values import READS
 
 _LIBRARIES = frozenset({"torch", "discreet"})
@@ -59,11 +60,8 @@ def refuse_unfollowed(func: Any, types: Any, args: Args, keywords: Keywords) -> 
             f"Tensor.{func.__name__} may change gradients of all examples together, or sums after "
             "they were clipped; train without hooks on tensors"
         )
-    if any(map(_is_code, (*args, *keywords.values()))):
-        raise Refused(
-            f"{_name(func)} calls a function of Python's with values, where calls can't be "
-            "followed; compute by PyTorch's functions on tensors"
-        )
+    refuse_objects(func, args, keywords)
+    refuse_own_operators(func)
     if torch._C._len_torch_dispatch_stack():  # noqa: SLF001  has no public name
         _refuse_modes()
     if func in _BACKWARD:
@@ -126,10 +124,6 @@ def _is_own(kind: Any) -> bool:  # Any: a type with any attributes
     """Whether a type has another ``__torch_function__`` than PyTorch's plain tensors."""
     found = kind.__torch_function__
     return getattr(found, "__func__", found) not in _PLAIN
-
-
-def _is_code(value: object) -> bool:
-    return callable(value) and not isinstance(value, (type, Tensor))
 
 
 def _has_numbers(value: object) -> bool:
