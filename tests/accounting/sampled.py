@@ -276,8 +276,8 @@ def integrand(
 def window(steps: Steps, tilt: float, change: Change) -> tuple[float, float]:
     """Where the integrand isn't negligible."""
     x, logs = integrand(steps, tilt, change)
-    kept = x[logs > logs.max() - FAR]
-    return float(kept[0]), float(kept[-1])
+    support = x[logs > logs.max() - FAR]
+    return float(support[0]), float(support[-1])
 
 
 def period(

@@ -104,14 +104,14 @@ def check_case(case: Case, log_delta: float, places: Sequence[float], what: str)
         law = case.law()
         span = float(abs(law[0][0]).max(abs(law[0][-1])))
         for side in Side:
-            found = composed(case.parts, case.tilt, side, log_delta=log_delta)
+            composition = composed(case.parts, case.tilt, side, log_delta=log_delta)
             for epsilon in (place * span for place in places):
                 if what == "delta":
-                    check_delta(found, law, epsilon)
+                    check_delta(composition, law, epsilon)
                 else:
-                    check_epsilon(found, law, float(hockey_stick(law, exact(epsilon)).mid()))
+                    check_epsilon(composition, law, float(hockey_stick(law, exact(epsilon)).mid()))
             for delta in DELTAS if what == "epsilon" else ():
-                check_epsilon(found, law, delta)
+                check_epsilon(composition, law, delta)
 
 
 def check_delta(

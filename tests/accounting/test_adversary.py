@@ -71,8 +71,8 @@ CASES = [(limit, name) for limit in LIMITS for name in menus(limit)]
 def test_no_strategy_exceeds_the_filter(limit: Limit, name: str, back: bool) -> None:
     rule = by_filter(Filter.for_limit(limit))
     depth = DEPTH if name not in ("normal", "mixed") else 3
-    found = worst(rule, menus(limit)[name], float(limit.epsilon), depth, back=back)
-    assert found <= float(limit.delta) + TOLERANCE
+    delta = worst(rule, menus(limit)[name], float(limit.epsilon), depth, back=back)
+    assert delta <= float(limit.delta) + TOLERANCE
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["forth", "back"])
@@ -85,8 +85,8 @@ def test_a_first_charge_alone_leaves_no_room(limit: Limit, back: bool) -> None:
     menu: list[Term] = [Pure(full), Pure(large), Pure(e / 20), Approximate(0, d / 20)]
     filter_ = Filter.for_limit(limit)
     assert filter_.add(filter_.start, PrivacyLoss.of(Pure(large))).alone is not None
-    found = worst(by_filter(filter_), menu, e, 3, back=back)
-    assert 0.99 * d < found <= d + TOLERANCE
+    delta = worst(by_filter(filter_), menu, e, 3, back=back)
+    assert 0.99 * d < delta <= d + TOLERANCE
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
@@ -144,24 +144,24 @@ class TestSquares:
         rule = by_filter(only_squares(limit, part))
         for name, menu in squares_menus(limit).items():
             depth = 2 if name == "normal" else 3
-            found = worst(rule, menu, float(limit.epsilon), depth, back=back)
-            assert found <= float(limit.delta) + TOLERANCE
+            delta = worst(rule, menu, float(limit.epsilon), depth, back=back)
+            assert delta <= float(limit.delta) + TOLERANCE
 
     @pytest.mark.parametrize("limit", SQUARES, ids=repr)
     def test_they_leave_no_room(self, limit: Limit) -> None:
         """One normal value, rounded to steps of one half, takes nearly all of delta."""
         full = largest_square(limit.epsilon, limit.delta)
         one = Gaussian(multiplier_of(full * Fraction(999, 1000)))
-        found = worst(by_filter(only_squares(limit, 0)), [one], float(limit.epsilon), 1)
-        assert 0.92 * float(limit.delta) < found <= float(limit.delta) + TOLERANCE
+        delta = worst(by_filter(only_squares(limit, 0)), [one], float(limit.epsilon), 1)
+        assert 0.92 * float(limit.delta) < delta <= float(limit.delta) + TOLERANCE
 
     @pytest.mark.parametrize("limit", SQUARES, ids=repr)
     def test_many_bits_near_it(self, limit: Limit) -> None:
         """Twelve bits, each chosen of two kinds with all earlier answers in view."""
         full = float(largest_square(limit.epsilon, limit.delta))
         menu: list[Term] = [Pure(bit_within(full / 14)), Pure(bit_within(full / 7))]
-        found = worst(by_filter(only_squares(limit, 0.1)), menu, float(limit.epsilon), 12)
-        assert 0.35 * float(limit.delta) < found <= float(limit.delta) + TOLERANCE
+        delta = worst(by_filter(only_squares(limit, 0.1)), menu, float(limit.epsilon), 12)
+        assert 0.35 * float(limit.delta) < delta <= float(limit.delta) + TOLERANCE
 
 
 class TestOtherLimits:
@@ -174,8 +174,8 @@ class TestOtherLimits:
     def test_rho(self, rho: float, back: bool) -> None:
         rule = by_filter(Filter.for_limit(RhoLimit(rho)))
         for order in (1.5, 2, 5, 20):
-            found = worst_divergence(rule, list(self.MENU), order, 3, back=back)
-            assert found <= rho * order + TOLERANCE
+            divergence = worst_divergence(rule, list(self.MENU), order, 3, back=back)
+            assert divergence <= rho * order + TOLERANCE
 
     @pytest.mark.parametrize("back", [False, True], ids=["forth", "back"])
     @pytest.mark.parametrize("mu", [0.3, 0.9])
@@ -184,18 +184,18 @@ class TestOtherLimits:
         rule = by_filter(Filter.for_limit(MuLimit(mu)))
         menu: list[Term] = [term for term in self.MENU if not isinstance(term, Zcdp)]
         for epsilon in (-1, -0.3, 0, 0.1, 0.5, 1, 2):
-            found = worst(rule, menu, epsilon, 3, back=back)
+            delta = worst(rule, menu, epsilon, 3, back=back)
             ends = (mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu)
             first, second = (math.erfc(-end / math.sqrt(2)) / 2 for end in ends)
-            assert found <= first - math.exp(epsilon) * second + TOLERANCE
+            assert delta <= first - math.exp(epsilon) * second + TOLERANCE
 
     @pytest.mark.parametrize("back", [False, True], ids=["forth", "back"])
     def test_a_renyi_curve(self, back: bool) -> None:
         limit = RenyiLimit({2: 0.1, 5: 0.3, 20: 0.6})
         for order, bound in limit.bounds:
             rule = by_filter(Filter.for_limit(limit))
-            found = worst_divergence(rule, list(self.MENU), float(order), 3, back=back)
-            assert found <= float(bound) + TOLERANCE
+            divergence = worst_divergence(rule, list(self.MENU), float(order), 3, back=back)
+            assert divergence <= float(bound) + TOLERANCE
 
     def test_one_order_of_a_curve_can_be_reached(self) -> None:
         bit = Pure(0.4)

@@ -82,9 +82,9 @@ def assert_no_strategy_exceeds(filter_: Filter, depth: int) -> float:
     most = 0.0
     for menu in menus(filter_).values():
         for back in (False, True):
-            found = worst(by_filter(filter_), menu, float(limit.epsilon), depth, back=back)
-            assert found <= float(limit.delta) + TOLERANCE
-            most = max(most, found)
+            delta = worst(by_filter(filter_), menu, float(limit.epsilon), depth, back=back)
+            assert delta <= float(limit.delta) + TOLERANCE
+            most = max(most, delta)
     return most
 
 

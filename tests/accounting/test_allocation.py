@@ -143,9 +143,9 @@ class TestRandomAllocation:
     def test_is_near_poisson_sampling(self, multiplier: int, steps: int, epochs: int) -> None:
         epoch = RandomAllocation(Gaussian(multiplier), steps)
         sampled = PoissonSampled(Gaussian(multiplier), Fraction(1, steps))
-        found = (epochs * epoch).interval(1e-5)
-        assert found.upper <= found.lower * 1.005
-        assert 0.8 < found.upper / (epochs * steps * sampled).epsilon(1e-5) < 1.05
+        interval = (epochs * epoch).interval(1e-5)
+        assert interval.upper <= interval.lower * 1.005
+        assert 0.8 < interval.upper / (epochs * steps * sampled).epsilon(1e-5) < 1.05
 
     def test_losses_beyond_floats_leave_the_simple_bounds(self) -> None:
         tiny = RandomAllocation(Gaussian(Fraction(1, 1000)), 10)

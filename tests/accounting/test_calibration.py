@@ -47,13 +47,13 @@ def cost(loss: PrivacyLoss | Term, delta: float) -> float:
 @given(epsilon=epsilons, delta=deltas)
 def test_a_number_just_fits(name: str, epsilon: float, delta: float) -> None:
     family, is_least = FAMILIES[name]
-    found = calibrate(family, epsilon=epsilon, delta=delta)
-    assert found.loss == PrivacyLoss() + family(found.value)
-    assert found.epsilon == found.loss.epsilon(delta)
-    assert epsilon * 0.999 <= found.epsilon <= epsilon
-    assert found.delta == fraction(delta)
-    assert found.is_least is is_least
-    assert decimals(found.value) <= 6
+    calibration = calibrate(family, epsilon=epsilon, delta=delta)
+    assert calibration.loss == PrivacyLoss() + family(calibration.value)
+    assert calibration.epsilon == calibration.loss.epsilon(delta)
+    assert epsilon * 0.999 <= calibration.epsilon <= epsilon
+    assert calibration.delta == fraction(delta)
+    assert calibration.is_least is is_least
+    assert decimals(calibration.value) <= 6
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,17 @@ def test_a_number_just_fits(name: str, epsilon: float, delta: float) -> None:
 def test_one_more_does_not_fit(
     family: Callable[[int], PrivacyLoss], epsilon: float, delta: float
 ) -> None:
-    found = calibrate_count(family, epsilon=epsilon, delta=delta)
-    assert type(found.value) is int
-    assert found.epsilon == cost(family(found.value), delta) <= epsilon
-    assert cost(family(found.value + 1), delta) > epsilon
-    assert not found.is_least
+    calibration = calibrate_count(family, epsilon=epsilon, delta=delta)
+    assert type(calibration.value) is int
+    assert calibration.epsilon == cost(family(calibration.value), delta) <= epsilon
+    assert cost(family(calibration.value + 1), delta) > epsilon
+    assert not calibration.is_least
 
 
 def test_one_less_does_not_fit() -> None:
-    found = calibrate_count(lambda n: 1 * DiscreteLaplace(n), epsilon=Fraction(1, 250))
-    assert found.value == 250
-    assert found.is_least
+    calibration = calibrate_count(lambda n: 1 * DiscreteLaplace(n), epsilon=Fraction(1, 250))
+    assert calibration.value == 250
+    assert calibration.is_least
     assert calibrate_count(DiscreteLaplace, epsilon=0.003).value == 334
 
 
@@ -89,9 +89,9 @@ def test_a_whole_number_is_shown_whole() -> None:
 
 def test_the_gaussian_law_agrees() -> None:
     """A second way: the multiplier of one mechanism, and 1 / sigma^2 adding up."""
-    found = calibrate(lambda sigma: 400 * Gaussian(sigma), epsilon=2, delta=1e-6)
+    calibration = calibrate(lambda sigma: 400 * Gaussian(sigma), epsilon=2, delta=1e-6)
     exact = 20 * gaussian_multiplier(Fraction(2), Fraction(1, 10**6))
-    assert exact <= found.value <= exact * Fraction(1002, 1000)
+    assert exact <= calibration.value <= exact * Fraction(1002, 1000)
 
 
 def test_a_round_answer_is_found_exactly() -> None:
@@ -124,13 +124,13 @@ class TestEdges:
         return guarded
 
     def test_the_most_that_is_allowed_may_fit(self) -> None:
-        found = calibrate(self.within(0, 1, Pure), epsilon=3)
-        assert (found.value, found.epsilon) == (Fraction(1), 1.0)
+        calibration = calibrate(self.within(0, 1, Pure), epsilon=3)
+        assert (calibration.value, calibration.epsilon) == (Fraction(1), 1.0)
         assert calibrate(self.within(0, Fraction(7, 10), Pure), epsilon=3).value == Fraction(7, 10)
 
     def test_the_limit_may_lie_beside_what_is_not_allowed(self) -> None:
-        found = calibrate(self.within(0, 50, lambda x: Pure(1 / x)), epsilon=0.03)
-        assert 0.03 * 0.999 <= found.epsilon <= 0.03
+        calibration = calibrate(self.within(0, 50, lambda x: Pure(1 / x)), epsilon=0.03)
+        assert 0.03 * 0.999 <= calibration.epsilon <= 0.03
 
     def test_nothing_that_is_allowed_fits(self) -> None:
         with pytest.raises(NoBound, match=r"no value fits; even 50 costs epsilon = 0\.02 at delta"):
@@ -139,9 +139,9 @@ class TestEdges:
             calibrate(self.within(0.2, 50, Pure), epsilon=0.01)
 
     def test_a_jump_is_found_to_six_digits(self) -> None:
-        found = calibrate(lambda d: 9 * Approximate(0.1, d), epsilon=3, delta=1e-6)
-        assert found.value == Fraction(111111, 10**12)
-        assert found.epsilon < 1
+        calibration = calibrate(lambda d: 9 * Approximate(0.1, d), epsilon=3, delta=1e-6)
+        assert calibration.value == Fraction(111111, 10**12)
+        assert calibration.epsilon < 1
 
     def test_one_is_too_many(self) -> None:
         with pytest.raises(NoBound, match=r"steps: no value fits; even 1 costs epsilon = 4 .*is 3"):
@@ -161,9 +161,9 @@ class TestEdges:
             calibrate(lambda sigma: 10 * Gaussian(sigma), epsilon=3)
 
     def test_a_plateau_that_wavers_hides_no_direction(self) -> None:
-        found = calibrate(lambda x: Pure(5 + x / 10**6 if x <= 10 else 50 / x), epsilon=1)
-        assert found.is_least
-        assert 0.999 <= found.epsilon <= 1
+        calibration = calibrate(lambda x: Pure(5 + x / 10**6 if x <= 10 else 50 / x), epsilon=1)
+        assert calibration.is_least
+        assert 0.999 <= calibration.epsilon <= 1
 
 
 class TestMistakes:

@@ -78,16 +78,16 @@ class TestPeers:
     def check(self, line: Line) -> None:
         loss = loss_of(line)
         with time_limit():
-            found = loss.interval(line["delta"])
-        assert 0 <= found.lower <= found.upper < math.inf
+            interval = loss.interval(line["delta"])
+        assert 0 <= interval.lower <= interval.upper < math.inf
         if line["delta"] >= 1e-8:
             lower = line["lower"] or 0
-            assert found.upper >= lower * (1 - SLACK) or lower > 700
-            assert found.lower <= (line["upper"] or math.inf) * (1 + SLACK)
+            assert interval.upper >= lower * (1 - SLACK) or lower > 700
+            assert interval.lower <= (line["upper"] or math.inf) * (1 + SLACK)
         for bound in (line["renyi"], line["opacus"]):  # loose bounds, at any delta
-            assert bound is None or found.lower <= bound * (1 + SLACK)
+            assert bound is None or interval.lower <= bound * (1 + SLACK)
         millions = any(count >= 10**6 for _, count in loss.terms)
-        assert_close_ends(found, TOLERANCE, may_be_wide=millions or line["delta"] < 1e-15)
+        assert_close_ends(interval, TOLERANCE, may_be_wide=millions or line["delta"] < 1e-15)
 
 
 def loss_of(line: Line) -> PrivacyLoss:
@@ -113,20 +113,20 @@ class TestOneStep:
     @pytest.mark.parametrize("sigma", [0.2, 0.5, 1.0, 3.0, 30.0])
     def test_the_interval(self, sigma: float, rate: float, delta: float) -> None:
         step = Steps(sigma, rate)
-        found = stepped(step).interval(delta)
+        interval = stepped(step).interval(delta)
         with precision(BITS):
-            assert worst(step, found.upper) <= ball(fraction(delta))
-            if found.lower > 0:
-                assert worst(step, found.lower) >= ball(fraction(delta))
-        assert_close_ends(found, TOLERANCE)
+            assert worst(step, interval.upper) <= ball(fraction(delta))
+            if interval.lower > 0:
+                assert worst(step, interval.lower) >= ball(fraction(delta))
+        assert_close_ends(interval, TOLERANCE)
 
     @pytest.mark.parametrize("epsilon", [0.0, 1e-3, 0.1, 1.0, 5.0, 20.0])
     @pytest.mark.parametrize(("sigma", "rate"), [(0.5, 0.01), (1.0, 0.3), (4.0, 0.9)])
     def test_delta(self, sigma: float, rate: float, epsilon: float) -> None:
         step = Steps(sigma, rate)
-        found = stepped(step).delta(epsilon)
+        delta = stepped(step).delta(epsilon)
         with precision(BITS):
-            assert ball(fraction(found)) >= worst(step, epsilon)
+            assert ball(fraction(delta)) >= worst(step, epsilon)
 
 
 def worst(step: Steps, epsilon: float) -> arb:
@@ -144,11 +144,11 @@ class TestManySteps:
     @pytest.mark.parametrize("line", CASES, ids=shown)
     def test_the_interval(self, line: Line, tolerance: float) -> None:
         loss = sum((stepped(Steps(*each)) for each in line["steps"]), PrivacyLoss())
-        found = loss.interval(line["delta"], tolerance=tolerance)
+        interval = loss.interval(line["delta"], tolerance=tolerance)
         truth = max(Fraction(line["remove"]), Fraction(line["add"] or 0))
-        assert fraction(found.lower) <= truth * (1 + Fraction(sampled.AGREEMENT))
-        assert fraction(found.upper) >= truth * (1 - Fraction(sampled.AGREEMENT))
-        assert_close_ends(found, tolerance)
+        assert fraction(interval.lower) <= truth * (1 + Fraction(sampled.AGREEMENT))
+        assert fraction(interval.upper) >= truth * (1 - Fraction(sampled.AGREEMENT))
+        assert_close_ends(interval, tolerance)
 
     @pytest.mark.parametrize("line", CASES, ids=shown)
     def test_epsilon(self, line: Line) -> None:
@@ -176,8 +176,8 @@ class TestClosedForms:
 
     @pytest.mark.parametrize("count", [1, 10**7])
     def test_a_sample_of_nothing(self, count: int) -> None:
-        found = (count * PoissonSampled(Gaussian(0.5), rate=0)).interval(1e-9)
-        assert found.lower == found.upper == 0
+        interval = (count * PoissonSampled(Gaussian(0.5), rate=0)).interval(1e-9)
+        assert interval.lower == interval.upper == 0
 
     @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12])
     @pytest.mark.parametrize(("epsilon", "count"), [(1.0, 1), (0.5, 10), (0.1, 100), (2.0, 40)])
@@ -195,14 +195,14 @@ class TestClosedForms:
 
 def assert_brackets(loss: PrivacyLoss, same: PrivacyLoss, delta: float) -> None:
     """The law of a loss that costs the same says that the interval's ends are on either side."""
-    found = loss.interval(delta)
+    interval = loss.interval(delta)
     with precision(reference.BITS):
         law = reference.law(same)
         goal = ball(fraction(delta))
-        assert reference.hockey_stick(law, ball(fraction(found.upper))) <= goal
-        if found.lower > 0:
-            assert reference.hockey_stick(law, ball(fraction(found.lower))) >= goal
-    assert_close_ends(found, TOLERANCE)
+        assert reference.hockey_stick(law, ball(fraction(interval.upper))) <= goal
+        if interval.lower > 0:
+            assert reference.hockey_stick(law, ball(fraction(interval.lower))) >= goal
+    assert_close_ends(interval, TOLERANCE)
 
 
 class TestTheReference:
@@ -222,17 +222,17 @@ class TestTheReference:
         both, point = (Steps(2.0, 0.5), Steps(3.0, 0.7)), fraction(epsilon)
         with precision(sampled.BITS):
             averaged = sampled.two_steps(*both, ball(point), change)
-        found = sampled.delta(both, point, max(float(averaged), 1e-9), change)
-        assert_close(found, averaged)
+        delta = sampled.delta(both, point, max(float(averaged), 1e-9), change)
+        assert_close(delta, averaged)
 
     def test_what_is_stored(self) -> None:
         line = next(line for line in TestManySteps.CASES if line["steps"] == [[2.0, 0.1, 1000]])
         steps = tuple(Steps(*each) for each in line["steps"])
         for change in Change:
             stored = Fraction(line[change.name.lower()])
-            found = sampled.epsilon(steps, line["delta"], change)
+            epsilon = sampled.epsilon(steps, line["delta"], change)
             with precision(sampled.BITS):
-                assert_close(found, ball(stored))
+                assert_close(epsilon, ball(stored))
 
     @pytest.mark.parametrize("line", TestManySteps.CASES, ids=shown)
     def test_others_agree(self, line: Line) -> None:

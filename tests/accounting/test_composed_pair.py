@@ -79,8 +79,8 @@ def test_a_law_as_smooth_as_a_normal_one(spread: float, size: int) -> None:
     places = np.arange(-40, 41)
     share = np.exp(-0.5 * (places / spread) ** 2)
     share /= share.sum()
-    found = convolved([(places.astype(np.int64), share, 1)], size)
+    convolution = convolved([(places.astype(np.int64), share, 1)], size)
     direct = np.zeros(size)
     np.add.at(direct, places % size, share)
-    moved = np.roll(found.mass, found.shift % size) * math.exp(found.log_whole)
-    assert np.abs(moved - direct).max() <= found.radius <= 1e-12
+    moved = np.roll(convolution.mass, convolution.shift % size) * math.exp(convolution.log_whole)
+    assert np.abs(moved - direct).max() <= convolution.radius <= 1e-12

@@ -82,13 +82,13 @@ class TestComposed:
         with precision(BITS):
             law = [exact(30.0)], [arb(1)], arb(0)
             for side in Side:
-                found = composed([(points, 1)], 0.5, side, log_delta=-2.0)
+                composition = composed([(points, 1)], 0.5, side, log_delta=-2.0)
                 for delta in (0.1, 0.5, 1 - 1e-9):
-                    check_epsilon(found, law, delta)
+                    check_epsilon(composition, law, delta)
 
     def test_mass_that_is_less_than_delta(self) -> None:
         points = Points(np.array([500]), np.array([0.1]), 0.0, 0.01, 0.0)
         for side in Side:
-            found = composed([(points, 1)], 0.5, side, log_delta=-2.0)
+            composition = composed([(points, 1)], 0.5, side, log_delta=-2.0)
             with precision(BITS):
-                check_epsilon(found, ([exact(5.0)], [exact(0.1)], arb(0)), 0.5)
+                check_epsilon(composition, ([exact(5.0)], [exact(0.1)], arb(0)), 0.5)

@@ -179,14 +179,14 @@ def edges_for(draw: st.DrawFn, piece: Piece) -> FloatArray:
 
 def assert_honest(smooth: Smooth, edges: FloatArray, blur: FloatArray, moved: FloatArray) -> None:
     """For edges that are off by ``moved`` times their blur."""
-    found = smooth.piece.masses(edges, blur)
+    masses = smooth.piece.masses(edges, blur)
     with precision(BITS):
         true = [
             exact(edge) + exact(b) * exact(m) for edge, b, m in zip(edges, blur, moved, strict=True)
         ]
         tails = [smooth.whole, *(smooth.above(edge) for edge in true), (arb(0), arb(0))]
         cells = [(a[0] - b[0], a[1] - b[1]) for a, b in pairwise(tails)]
-        assert_contains(found, cells)
+        assert_contains(masses, cells)
 
 
 def assert_contains(found: Masses, cells: Sequence[Two]) -> None:
@@ -260,16 +260,16 @@ class TestMasses:
     def test_beyond_a_ramp_there_is_nothing(self, width: Fraction) -> None:
         (piece,) = _dominating_pairs.bounded_range(width).pieces
         end = float(width) * (1 + 1e-13)
-        found = piece.masses(np.array([-end, end]), np.full(2, 1e-16))
-        assert found.q.tolist()[::2] == found.gap.tolist()[::2] == [0.0, 0.0]
-        assert found.q_radius.tolist()[::2] == found.gap_radius.tolist()[::2] == [0.0, 0.0]
+        masses = piece.masses(np.array([-end, end]), np.full(2, 1e-16))
+        assert masses.q.tolist()[::2] == masses.gap.tolist()[::2] == [0.0, 0.0]
+        assert masses.q_radius.tolist()[::2] == masses.gap_radius.tolist()[::2] == [0.0, 0.0]
 
     @pytest.mark.parametrize("off", [0.0, np.inf])
     def test_infinite_edges(self, off: float) -> None:
         """Nested samplings have some that are off by infinitely much."""
         for piece in (LaplaceLoss(1.0, 0.5), GaussianLoss(1.0)):
-            found = piece.masses(np.array([-np.inf, np.inf]), np.full(2, off))
-            assert found.p.tolist() == [0.0, float(piece.masses(*NO_EDGES).p[0]), 0.0]
+            masses = piece.masses(np.array([-np.inf, np.inf]), np.full(2, off))
+            assert masses.p.tolist() == [0.0, float(piece.masses(*NO_EDGES).p[0]), 0.0]
 
     @given(smooths())
     @settings(max_examples=60)

@@ -86,10 +86,10 @@ def assert_bounds(laws: Sequence[Law], side: Side, found: SumMasses) -> None:
 def test_each_mass_is_bounded(case: str, side: Side) -> None:
     laws = LAWS[case]
     for start, size in [(-500, 1200), (0, 30), (-20, 21), (5, 1), (-5000, 10), (5000, 10)]:
-        found = convolved_directly(points(laws), side, (start, size))
-        assert found is not None
-        assert (found.start, len(found.mass)) == (start, size)
-        assert_bounds(laws, side, found)
+        masses = convolved_directly(points(laws), side, (start, size))
+        assert masses is not None
+        assert (masses.start, len(masses.mass)) == (start, size)
+        assert_bounds(laws, side, masses)
 
 
 @pytest.mark.parametrize("side", list(Side))
@@ -99,10 +99,10 @@ def test_rounding_that_is_not_charged_is_noticed(
     monkeypatch.setattr(_direct, "ROUND", 0.0)
     monkeypatch.setattr(_direct, "_UNDERFLOW", 0.0)
     laws = LAWS["mixed"]
-    found = convolved_directly(points(laws), side, (-500, 1200))
-    assert found is not None
+    masses = convolved_directly(points(laws), side, (-500, 1200))
+    assert masses is not None
     with pytest.raises(AssertionError):
-        assert_bounds(laws, side, found)
+        assert_bounds(laws, side, masses)
 
 
 @pytest.mark.parametrize(

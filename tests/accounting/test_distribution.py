@@ -73,13 +73,13 @@ def bits(epsilon: Fraction, leak: Fraction, count: int) -> tuple[CountedPairs, P
 
     def true(point: arb) -> arb:
         high = 1 / (1 + (-exact(epsilon)).exp())
-        kept = (1 - exact(leak)) ** count
-        term, total = high**count, 1 - kept
+        no_leak = (1 - exact(leak)) ** count
+        term, total = high**count, 1 - no_leak
         for low in range(count + 1):
             left = point - (count - 2 * low) * exact(epsilon)
             if not left < 0:
                 break
-            total -= kept * term * left.expm1()
+            total -= no_leak * term * left.expm1()
             term *= exact(Fraction(count - low, low + 1)) * (-exact(epsilon)).exp()
         return total
 
@@ -179,16 +179,16 @@ class TestTheEndsOfARange:
     def test_many_laplace_laws_at_a_tiny_delta(self) -> None:
         """Rounding at the last edge causes no infinite loss."""
         (order,) = known(_pairs.pairs(100 * Laplace(10), Side.UPPER))
-        found = _distribution.epsilon(order, 1e-20, TOLERANCE, Side.UPPER)
-        assert 8.5 < found < 8.6
+        epsilon = _distribution.epsilon(order, 1e-20, TOLERANCE, Side.UPPER)
+        assert 8.5 < epsilon < 8.6
         assert not (100 * Laplace(10)).interval(1e-20).is_wide
 
     @pytest.mark.parametrize("miss", [1e-1, 1e-2, 1e-4, 1e-6])
     def test_just_below_the_largest_loss(self, miss: float) -> None:
         """The profile is (1 - e^(-miss/2))^2 there, but for e^-40."""
-        found = PrivacyLoss.of(BoundedRange(40)).delta(40 - miss)
+        delta = PrivacyLoss.of(BoundedRange(40)).delta(40 - miss)
         true = math.expm1(-miss / 2) ** 2
-        assert true * (1 - 1e-6) <= found <= true * 1.01 + 1e-12
+        assert true * (1 - 1e-6) <= delta <= true * 1.01 + 1e-12
 
 
 class TestManyTerms:
@@ -239,8 +239,8 @@ class TestTinyRates:
     @pytest.mark.parametrize("inner", [Pure(1), Laplace(1), Gaussian(1)], ids=str)
     def test_there_is_an_answer(self, inner: Term, log: int) -> None:
         loss = 3 * PoissonSampled(inner, Fraction(1, 10**log))
-        found = loss.interval(1e-9)
-        assert found.lower == 0.0 <= found.upper < 0.2
+        interval = loss.interval(1e-9)
+        assert interval.lower == 0.0 <= interval.upper < 0.2
         assert loss.delta(1) < 1
 
     def test_it_is_refused(self) -> None:
@@ -325,9 +325,9 @@ class TestCompositions:
         ],
     )
     def test_far_regimes(self, sigma: float, rate: float, count: int, delta: float) -> None:
-        found = (count * PoissonSampled(Gaussian(sigma), rate)).interval(delta)
+        interval = (count * PoissonSampled(Gaussian(sigma), rate)).interval(delta)
         plain = (count * Gaussian(sigma)).epsilon(delta)
-        assert 0 <= found.lower <= found.upper <= plain * 1.02
+        assert 0 <= interval.lower <= interval.upper <= plain * 1.02
 
 
 class TestJoined:

@@ -93,8 +93,8 @@ class TestLaws:
         epsilon = loss.epsilon(delta)
         assume(0 < epsilon < math.inf)
         assert loss.delta(epsilon) <= delta * 1.5
-        found = loss.interval(delta)
-        assert loss.delta(found.lower * 0.999) >= delta * (1 - 1e-9)
+        interval = loss.interval(delta)
+        assert loss.delta(interval.lower * 0.999) >= delta * (1 - 1e-9)
 
     @pytest.mark.parametrize("count", [1, 10**9])
     def test_what_costs_nothing(self, count: int) -> None:
@@ -154,8 +154,8 @@ class TestCost:
     @pytest.mark.parametrize(("loss", "delta"), HEAVY)
     def test_time(self, loss: PrivacyLoss, delta: float) -> None:
         with time_limit():
-            found = loss.interval(delta)
-        assert found.lower <= found.upper
+            interval = loss.interval(delta)
+        assert interval.lower <= interval.upper
 
     @pytest.mark.long
     @pytest.mark.parametrize(("loss", "delta"), HEAVY)

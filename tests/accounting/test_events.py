@@ -177,8 +177,8 @@ class TestReading:
     @pytest.mark.parametrize("noise", [0.001, 0.1, 0.5, 0.999])
     @pytest.mark.parametrize("values", [2, 3, 10])
     def test_randomized_response_by_its_odds(self, noise: float, values: int) -> None:
-        found = from_dp_event(events.RandomizedResponseDpEvent(noise, values), Change.REPLACE)
-        ((term, count),) = found.terms
+        loss = from_dp_event(events.RandomizedResponseDpEvent(noise, values), Change.REPLACE)
+        ((term, count),) = loss.terms
         assert isinstance(term, RandomizedResponse)
         assert term.categories == values
         assert count == 1
@@ -189,8 +189,8 @@ class TestReading:
     @pytest.mark.parametrize("shape", [0, 0.5, 2, 30])
     def test_a_tuned_event_has_its_mean(self, mean: float, shape: float) -> None:
         """Or a little more, by fifteen digits."""
-        found = from_dp_event(events.RepeatAndSelectDpEvent(gaussian(4), mean, shape))
-        ((term, _),) = found.terms
+        loss = from_dp_event(events.RepeatAndSelectDpEvent(gaussian(4), mean, shape))
+        ((term, _),) = loss.terms
         assert isinstance(term, TunedNegativeBinomial)
         assert term.eta == shape
         gamma = float(term.gamma)
@@ -296,11 +296,11 @@ class TestRefusing:
             with pytest.raises(WrongUnit):
                 from_dp_event(EXAMPLES[name], unit)
             return
-        found = from_dp_event(EXAMPLES[name], unit)
-        assert found == plain.for_unit(unit)
+        loss = from_dp_event(EXAMPLES[name], unit)
+        assert loss == plain.for_unit(unit)
         (other,) = set(Change) - {change}
         with pytest.raises(WrongUnit):
-            found.for_unit(unit.with_change(other))
+            loss.for_unit(unit.with_change(other))
 
     def test_a_ledger_refuses_events_of_the_other_relation(self) -> None:
         unit = Unit("person", Change.REPLACE)

@@ -62,7 +62,7 @@ class TestDefaults:
             assert fits(limit, Pure(limit.epsilon))
 
     @pytest.mark.parametrize(
-        ("limit", "kept"),
+        ("limit", "share"),
         [
             (Limit(0.1, 1e-6), 0.87),
             (Limit(1, 1e-3), 0.81),
@@ -74,11 +74,11 @@ class TestDefaults:
         ],
         ids=repr,
     )
-    def test_little_of_the_budget_is_lost(self, limit: Limit, kept: float) -> None:
+    def test_little_of_the_budget_is_lost(self, limit: Limit, share: float) -> None:
         """Of many equal Gaussians, against the exact law; never more than that law allows."""
         alone = gaussian_multiplier(limit.epsilon, limit.delta)
         admitted = most(limit, PrivacyLoss.of(Gaussian(1000 * alone)))
-        assert kept * 1_000_000 <= admitted <= 1_000_000
+        assert share * 1_000_000 <= admitted <= 1_000_000
         assert (admitted * Gaussian(1000 * alone)).epsilon(limit.delta) <= limit.epsilon
 
     def test_gaussians_alone_may_spend_it_all(self) -> None:

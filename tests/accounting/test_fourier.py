@@ -90,10 +90,10 @@ class TestFftRadius:
 
 
 def assert_convolved(laws: Sequence[Law], size: int, expected: Sequence[arb], least: int) -> None:
-    found = convolved(
+    convolution = convolved(
         [(np.array(i, dtype=np.int64), np.array(share), count) for i, share, count in laws], size
     )
-    assert_near(found, expected, least, size)
+    assert_near(convolution, expected, least, size)
 
 
 def assert_near(found: Convolved, expected: Sequence[arb], least: int, size: int) -> None:
@@ -206,9 +206,11 @@ class TestLawsSideBySide:
         with precision(BITS):
             expected = [binomial(law[1].tolist(), count) for law in laws]
             product = reduce(mul, map(arb_poly, expected))
-            found = convolved(laws, 64)
-            assert found.radius < 1e-12
-            assert_near(found, [product[k] for k in range(product.degree() + 1)], 9 * count, 64)
+            convolution = convolved(laws, 64)
+            assert convolution.radius < 1e-12
+            assert_near(
+                convolution, [product[k] for k in range(product.degree() + 1)], 9 * count, 64
+            )
 
     def test_a_thousand_laws(self) -> None:
         """Bounds on the sum of many rounding errors hold."""
@@ -363,11 +365,13 @@ class TestAtWorst:
 
         monkeypatch.setattr(spectrum, "_TURN", 1 << 40)  # by transforms, and not by sums
         monkeypatch.setattr(fft, "rfft", off)
-        found = convolved([(index, share, 1)], size)
-        missed = np.roll(found.mass, found.shift % size) * math.exp(found.log_whole)
+        convolution = convolved([(index, share, 1)], size)
+        missed = np.roll(convolution.mass, convolution.shift % size) * math.exp(
+            convolution.log_whole
+        )
         missed[:width] -= share
         assert np.abs(missed).max() > fft_radius(size) / 2  # the error is there
-        assert np.abs(missed).max() <= found.radius
+        assert np.abs(missed).max() <= convolution.radius
 
 
 def test_radius_grows_with_size() -> None:

@@ -216,8 +216,8 @@ class TestTexts:
 def changed(**fields: object) -> str:
     """The JSON of a good loss, some fields of its one term being other ones."""
     entry = {"count": 1, "term": "Pure", "epsilon": "1/10", **fields}
-    kept = {name: value for name, value in entry.items() if value is not ...}
-    return json.dumps({"terms": [kept], "unit": None})
+    fields = {name: value for name, value in entry.items() if value is not ...}
+    return json.dumps({"terms": [fields], "unit": None})
 
 
 class TestMalformedJson:

@@ -143,14 +143,16 @@ class TestSamples:
         )
         mixed, power = float(1 - rate) * q + float(rate) * p, float(order)
         loss = Pure(0.5) + Gaussian(3)
-        found = renyi(PoissonSampled(Threshold(loss, failure) if failure else loss, rate), order)
+        divergence = renyi(
+            PoissonSampled(Threshold(loss, failure) if failure else loss, rate), order
+        )
         for one, two in ((mixed, q), (q, mixed)):
             held = (one > 0) & (two > 0)
             log_moment = np.logaddexp.reduce(
                 power * np.log(one[held]) + (1 - power) * np.log(two[held])
             )
             shown = log_moment / (power - 1)
-            assert 0 < shown <= found * (1 + 1e-9)
+            assert 0 < shown <= divergence * (1 + 1e-9)
 
     @pytest.mark.parametrize("order", [2, 5, 20])
     @pytest.mark.parametrize("rate", [0.05, 0.4])
@@ -168,8 +170,8 @@ class TestSamples:
             for n in range(order + 1)
         ]
         gone = min(math.log(sum(moments)) / (order - 1), renyi(inner, Fraction(order)))
-        found = renyi(PoissonSampled(inner, rate), Fraction(order))
-        assert found > 1.001 * gone
+        divergence = renyi(PoissonSampled(inner, rate), Fraction(order))
+        assert divergence > 1.001 * gone
 
     @given(
         st.lists(st.tuples(st.floats(0.001, 8), st.floats(0.01, 1)), min_size=1, max_size=5),

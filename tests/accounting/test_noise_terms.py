@@ -78,10 +78,10 @@ class TestLaplace:
     def test_one_draw(self, multiplier: float, delta: float) -> None:
         """delta = 1 - e^((epsilon - 1/multiplier) / 2)."""
         real = max(0.0, 1 / multiplier + 2 * math.log1p(-delta))
-        found = (1 * Laplace(multiplier)).interval(delta)
-        assert found.lower <= real * (1 + 1e-12)
-        assert found.upper >= real * (1 - 1e-12)
-        assert found.upper <= real * 1.001 + 1e-12
+        interval = (1 * Laplace(multiplier)).interval(delta)
+        assert interval.lower <= real * (1 + 1e-12)
+        assert interval.upper >= real * (1 - 1e-12)
+        assert interval.upper <= real * 1.001 + 1e-12
 
     def test_many_draws_are_the_limit_of_discrete_noise(self) -> None:
         found, fine = (
@@ -118,8 +118,8 @@ class TestDiscreteLaplace:
         for epsilon in (0.0, 0.5, 0.99):
             real = -math.expm1((epsilon - 1) / 2)
             for side in Side:
-                found = profile(DiscreteLaplace(size, size), side, epsilon)
-                assert found == pytest.approx(real, rel=1e-3)
+                delta = profile(DiscreteLaplace(size, size), side, epsilon)
+                assert delta == pytest.approx(real, rel=1e-3)
 
     def test_hardly_any_noise(self) -> None:
         assert (1 * DiscreteLaplace(1e-300, 5)).delta(10) == 1
@@ -330,8 +330,8 @@ class TestReportNoisyMax:
         assert bound / 2 < worst <= bound * (1 + 1e-9)
 
     def test_permute_and_flip_reaches_its_epsilon(self) -> None:
-        found = (1 * ReportNoisyMax(4)).interval(1e-9)
-        assert found.upper - found.lower < 1e-3 * found.upper
+        interval = (1 * ReportNoisyMax(4)).interval(1e-9)
+        assert interval.upper - interval.lower < 1e-3 * interval.upper
         assert (1 * ReportNoisyMax(4)).epsilon() == 0.5
         assert (1 * ReportNoisyMax(4, monotone=True)).epsilon() == 0.25
 

@@ -149,8 +149,8 @@ class TestProfile:
     def test_it_falls_to_the_leak(self, leaky: list[tuple[Term, int]], other: Term | None) -> None:
         loss = PrivacyLoss(tuple(leaky)) + (other or PrivacyLoss())
         leak = -math.expm1(sum(n * math.log1p(-float(t.failure_probability())) for t, n in leaky))
-        found = loss.profile().delta(300)
-        assert leak * (1 - 1e-9) <= found <= leak * 1.0015
+        delta = loss.profile().delta(300)
+        assert leak * (1 - 1e-9) <= delta <= leak * 1.0015
 
     def test_far_beyond_floats(self) -> None:
         known = (1000 * Pure(40)).profile()

@@ -109,11 +109,11 @@ class Opaque(Term):
 class TestInterval:
     @pytest.mark.parametrize("loss", [1 * Gaussian(4), 3 * Approximate(0.1, 1e-3)], ids=str)
     def test_where_nothing_finite_holds_both_ends_say_so(self, loss: PrivacyLoss) -> None:
-        found = loss.interval()
-        assert found.lower == found.upper == math.inf
-        assert found.width == 0
-        assert not found.is_wide
-        assert str(found) == "proven: infinite"
+        interval = loss.interval()
+        assert interval.lower == interval.upper == math.inf
+        assert interval.width == 0
+        assert not interval.is_wide
+        assert str(interval) == "proven: infinite"
 
     def test_a_larger_failure_probability_than_delta_has_no_bound(self) -> None:
         leaking = 30 * Approximate(0.1, 1e-7)
@@ -122,9 +122,9 @@ class TestInterval:
         assert leaking.interval(3.1e-6).upper < math.inf
 
     def test_where_nothing_is_known_the_ends_are_far_apart(self) -> None:
-        found = (1 * Opaque()).interval(1e-6)
-        assert (found.lower, found.upper, found.width) == (0.0, math.inf, math.inf)
-        assert found.is_wide
+        interval = (1 * Opaque()).interval(1e-6)
+        assert (interval.lower, interval.upper, interval.width) == (0.0, math.inf, math.inf)
+        assert interval.is_wide
 
 
 class TestCurves:

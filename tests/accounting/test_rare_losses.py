@@ -54,12 +54,12 @@ class TestSampledSums:
     def test_ends_meet_around_the_enumerated_epsilon(self, inner: PrivacyLoss, rate: float) -> None:
         loss = 2 * PoissonSampled(inner, rate)
         delta = rate / 100
-        found = loss.interval(delta, tolerance=0.005)
-        assert not found.is_wide or rate < 0.01, str(found)
+        interval = loss.interval(delta, tolerance=0.005)
+        assert not interval.is_wide or rate < 0.01, str(interval)
         with precision(reference.BITS):
-            assert reference.delta(loss, fraction(found.upper)) <= exact(fraction(delta))
-            below = fraction(found.lower) * (1 - Fraction(1, 10**6))
-            if reference.is_worst(loss) and found.lower > 0:
+            assert reference.delta(loss, fraction(interval.upper)) <= exact(fraction(delta))
+            below = fraction(interval.lower) * (1 - Fraction(1, 10**6))
+            if reference.is_worst(loss) and interval.lower > 0:
                 assert reference.delta(loss, below) >= exact(fraction(delta))
 
     @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ class TestSampledSums:
         self, inner: PrivacyLoss, count: int
     ) -> None:
         loss = count * PoissonSampled(inner, 0.01)
-        found = loss.interval(1e-6, tolerance=0.005)
-        assert not found.is_wide, str(found)
+        interval = loss.interval(1e-6, tolerance=0.005)
+        assert not interval.is_wide, str(interval)
         assert loss.epsilon(1e-6) <= explain(loss, Fraction(1, 10**6)).epsilon
 
 
@@ -125,9 +125,9 @@ class TestAgreement:
         of one of them."""
         one = PrivacyLoss.of(PoissonSampled(Gaussian(sigma), rate))
         alone = rate * (1 * Gaussian(sigma)).delta(0)
-        found = (count * one).advantage()
-        assert alone * (1 - 1e-9) <= found <= min(count * alone * 1.01, 1.0)
-        assert found <= AGREEMENT * (count * one).trade_off().advantage
+        advantage = (count * one).advantage()
+        assert alone * (1 - 1e-9) <= advantage <= min(count * alone * 1.01, 1.0)
+        assert advantage <= AGREEMENT * (count * one).trade_off().advantage
 
 
 QUESTIONS: dict[str, Callable[[PrivacyLoss], object]] = {
@@ -183,10 +183,10 @@ class TestFewOutcomes:
         self, stddev: float, sensitivity: int, count: int, delta: float
     ) -> None:
         loss = count * DiscreteGaussian(stddev, sensitivity)
-        found = loss.interval(delta, tolerance=0.005)
-        assert not found.is_wide or found.upper > LARGE, str(found)
+        interval = loss.interval(delta, tolerance=0.005)
+        assert not interval.is_wide or interval.upper > LARGE, str(interval)
         with precision(reference.BITS):
-            assert reference.delta(loss, fraction(found.upper)) <= exact(fraction(delta))
+            assert reference.delta(loss, fraction(interval.upper)) <= exact(fraction(delta))
 
     def test_of_three_outcomes_and_a_known_epsilon(self) -> None:
         assert 112.499 < (1 * DiscreteGaussian(0.2, 3)).epsilon(1e-3) < 112.5

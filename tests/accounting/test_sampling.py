@@ -92,9 +92,9 @@ class TestSampledWithReplacement:
 def test_a_unit_that_is_drawn_more_often_than_a_grid_can_hold() -> None:
     """Its many draws count as if they revealed everything; other theorems still bound them."""
     often = SampledWithReplacement(Pure(0.1) + Gaussian(4), sample=10_000, population=100)
-    found = (100 * often).interval(1e-6)
-    assert 0 < found.lower < found.upper < math.inf
-    assert found.is_wide
+    interval = (100 * often).interval(1e-6)
+    assert 0 < interval.lower < interval.upper < math.inf
+    assert interval.is_wide
     rarely = SampledWithReplacement(Pure(0.1) + Gaussian(4), sample=100, population=10_000)
     assert not (100 * rarely).interval(1e-6).upper > (100 * (Pure(0.1) + Gaussian(4))).epsilon(1e-6)
 
@@ -135,13 +135,13 @@ class TestBinomialTail:
                 ),
                 Fraction(0),
             )
-            found = binomial_tail(trials, rate, least)
-            assert exact <= found
-            assert found == 1 or found <= exact * (1 + Fraction(1, 2**100))
+            tail = binomial_tail(trials, rate, least)
+            assert exact <= tail
+            assert tail == 1 or tail <= exact * (1 + Fraction(1, 2**100))
 
     def test_large_numbers(self) -> None:
-        found = binomial_tail(10**9, Fraction(1, 1000), 10**6 + 5 * 10**3)
-        assert 2.5e-7 < found < 3.5e-7  # the normal law's is 2.9e-7
+        tail = binomial_tail(10**9, Fraction(1, 1000), 10**6 + 5 * 10**3)
+        assert 2.5e-7 < tail < 3.5e-7  # the normal law's is 2.9e-7
         assert binomial_tail(10**6, Fraction(1), 10) == 1
         assert binomial_tail(10**6, Fraction(0), 10) == 0
 

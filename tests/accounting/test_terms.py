@@ -316,8 +316,8 @@ class TestRandomizedResponse:
     def test_a_hundred_tenths(self) -> None:
         """Counted a hundred times: the exact epsilon at 1e-5 is 4.3067 (by summation of the
         binomial tails), which no bound is below, and one of 0.1 would be false."""
-        found = (100 * RandomizedResponse(0.1)).epsilon(1e-5)
-        assert 4.3067 <= found <= 4.31
+        epsilon = (100 * RandomizedResponse(0.1)).epsilon(1e-5)
+        assert 4.3067 <= epsilon <= 4.31
         with precision(reference.BITS):
             exact = reference.delta(100 * RandomizedResponse(0.1), Fraction("4.3067"))
             assert arb("1e-5") < exact < arb("1.01e-5")

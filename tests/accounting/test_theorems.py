@@ -323,9 +323,9 @@ class TestKnownValues:
                 rho * a + (-math.log(delta) + (a - 1) * math.log1p(-1 / a) - math.log(a)) / (a - 1)
                 for a in grid
             )
-            found = (1 * Zcdp(rho)).epsilon(delta)
-            assert found == pytest.approx(least, rel=1e-6)
-            assert found < rho + 2 * math.sqrt(rho * math.log(1 / delta))  # Bun and Steinke's
+            epsilon = (1 * Zcdp(rho)).epsilon(delta)
+            assert epsilon == pytest.approx(least, rel=1e-6)
+            assert epsilon < rho + 2 * math.sqrt(rho * math.log(1 / delta))  # Bun and Steinke's
 
     def test_many_pure_ones_cost_less_than_their_sum(self) -> None:
         assert (1000 * Pure(0.01)).epsilon(1e-6) < 1.8
@@ -364,9 +364,9 @@ class TestRounding:
         self, multiplier: float, delta: float
     ) -> None:
         loss = 1 * Gaussian(multiplier)
-        found = loss.epsilon(delta)
-        assert true_delta(loss, fraction(found)) <= fraction(delta)
-        assert true_delta(loss, fraction(math.nextafter(found, 0))) > fraction(delta)
+        epsilon = loss.epsilon(delta)
+        assert true_delta(loss, fraction(epsilon)) <= fraction(delta)
+        assert true_delta(loss, fraction(math.nextafter(epsilon, 0))) > fraction(delta)
 
     @pytest.mark.parametrize("multiplier", [0.2, 1, 3.3, 50])
     @pytest.mark.parametrize("epsilon", [1e-3, 0.5, 3])
@@ -374,10 +374,10 @@ class TestRounding:
         self, multiplier: float, epsilon: float
     ) -> None:
         loss = 1 * Gaussian(multiplier)
-        found = loss.delta(epsilon)
+        delta = loss.delta(epsilon)
         real = true_delta(loss, fraction(epsilon))
-        if found > 5e-324:
-            assert fraction(math.nextafter(found, 0)) < real <= fraction(found)
+        if delta > 5e-324:
+            assert fraction(math.nextafter(delta, 0)) < real <= fraction(delta)
 
     def test_the_state_of_flint_changes_nothing(self) -> None:
         from flint import ctx

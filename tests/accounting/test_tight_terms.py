@@ -136,8 +136,8 @@ class TestSparseVector:
 
 
 def test_an_interval_unpacks() -> None:
-    found = (3 * Laplace(2) + Gaussian(3)).interval(1e-6)
-    lower, upper = found
-    assert (lower, upper) == (found.lower, found.upper)
+    interval = (3 * Laplace(2) + Gaussian(3)).interval(1e-6)
+    lower, upper = interval
+    assert (lower, upper) == (interval.lower, interval.upper)
     assert 0 < lower <= upper < math.inf
     assert tuple((1 * Pure(1)).interval()) == pytest.approx((1, 1))

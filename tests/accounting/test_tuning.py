@@ -231,9 +231,9 @@ class TestLeaks:
 
     def base(self) -> list[tuple[FloatArray, FloatArray]]:
         """The bit, or for sure whose it is, which is better than all else."""
-        kept = 1 - self.LEAK
+        rest = 1 - self.LEAK
         return [
-            (np.array([*(kept * p), self.LEAK, 0.0]), np.array([*(kept * q), 0.0, self.LEAK]))
+            (np.array([*(rest * p), self.LEAK, 0.0]), np.array([*(rest * q), 0.0, self.LEAK]))
             for p, q in bits(0.3)
         ]
 

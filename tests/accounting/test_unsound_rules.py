@@ -174,8 +174,8 @@ class TestSquares:
         greedy = unchecked(limit, limit.delta, (), Squares(limit.delta, Fraction(0)))
         full = largest_square(limit.epsilon, limit.delta)
         one = Gaussian(multiplier_of(full * Fraction(999, 1000)))
-        found = worst(by_filter(greedy), [one, Approximate(0, 0.05)], 0.5, 2)
-        assert found > 1.8 * 0.05
+        delta = worst(by_filter(greedy), [one, Approximate(0, 0.05)], 0.5, 2)
+        assert delta > 1.8 * 0.05
 
     def test_all_of_delta_for_squares_and_again_for_an_order_is_unsound(self) -> None:
         """Two tracks, each right alone. After one bit the strategy goes on along the one that the
@@ -190,8 +190,8 @@ class TestSquares:
         greedy = unchecked(limit, Fraction(0), shares, squares)
         assert worst(by_filter(greedy), menu, 0.5, 2) > 1.3 * float(limit.delta)
         for sound in (Filter(limit, shares=shares), Filter(limit, squares=squares)):
-            found = worst(by_filter(sound), menu, 0.5, 3)
-            assert found <= float(limit.delta) + TOLERANCE
+            delta = worst(by_filter(sound), menu, 0.5, 3)
+            assert delta <= float(limit.delta) + TOLERANCE
 
 
 class TestOtherLimits:

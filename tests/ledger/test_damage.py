@@ -348,10 +348,10 @@ def test_every_flipped_byte_is_found_or_harmless(path: Path) -> None:
     check_flips(path, list(range(copied(path, path.with_name("size")).stat().st_size)))
 
 
-@pytest.mark.parametrize("kept", [0.0, 0.3, 0.6, 0.99])
-def test_a_file_cut_short_is_refused(path: Path, kept: float) -> None:
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.6, 0.99])
+def test_a_file_cut_short_is_refused(path: Path, share: float) -> None:
     content = copied(path, path.with_name("whole")).read_bytes()
-    path.with_name("cut").write_bytes(content[: int(len(content) * kept)])
+    path.with_name("cut").write_bytes(content[: int(len(content) * share)])
     with pytest.raises(LedgerError):
         Ledger.open(path.with_name("cut")).verify()
 

@@ -45,22 +45,22 @@ def test_an_interrupted_ledger_goes_on(tmp_path: Path, name: str, is_file: bool)
     """Interrupted at one of many places, also in SQLAlchemy; receipts before it stay."""
     path = tmp_path / "x.ledger"
     ledger = made(path, 100) if is_file else Ledger.in_memory(unit=PERSON, limit=Limit(100))
-    kept, count = [], 0
+    receipts, count = [], 0
     for number, step in enumerate(range(1, 3000, 89 if name == "charge" else 331)):
         act = acts(ledger, tmp_path, number)[name]
         was_interrupted = interrupted(step, act)
         count += was_interrupted
         if ledger.is_locked:
             ledger.unlock("a test", "ana", allow_repeat=True)
-        kept.append(pay(ledger, LOSS))
+        receipts.append(pay(ledger, LOSS))
         if is_file:
-            kept.append(pay(Ledger.open(path), LOSS))
+            receipts.append(pay(Ledger.open(path), LOSS))
         if not was_interrupted:
             break
     assert count >= 3
     gc.collect()
     found = {entry.number: entry.digest for entry in ledger.history()}
-    assert all(found[receipt.number] == receipt.digest for receipt in kept)
+    assert all(found[receipt.number] == receipt.digest for receipt in receipts)
     ledger.verify()
 
 

@@ -33,9 +33,9 @@ HERE = Path()
 
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> str:
-    found = postgres.address()
-    monkeypatch.setenv("LEDGER", found)  # for the processes that a test starts
-    return found
+    address = postgres.address()
+    monkeypatch.setenv("LEDGER", address)  # for the processes that a test starts
+    return address
 
 
 def made(at: str, epsilon: float = 1) -> Ledger:

@@ -57,15 +57,15 @@ def receipts(ledger: Ledger) -> list[Receipt]:
 
 def test_receipts_of_every_form_pass(ledger: Ledger, receipts: list[Receipt]) -> None:
     for receipt in receipts:
-        found = check_receipt(receipt.to_json(), ledger)
-        assert found.privacy_loss.to_json() == receipt.privacy_loss
-        assert found.facts["number"] == receipt.number
-        assert check_receipt(receipt.to_json() + "\n", ledger) == found
+        check = check_receipt(receipt.to_json(), ledger)
+        assert check.privacy_loss.to_json() == receipt.privacy_loss
+        assert check.facts["number"] == receipt.number
+        assert check_receipt(receipt.to_json() + "\n", ledger) == check
 
 
 def test_without_the_ledger_it_says_what_it_could_not_check(receipts: list[Receipt]) -> None:
-    found = check_receipt(receipts[0].to_json())
-    assert any("a ledger has the entry" in one for one in found.not_checked)
+    check = check_receipt(receipts[0].to_json())
+    assert any("a ledger has the entry" in one for one in check.not_checked)
     (missing,) = check_receipt(receipts[1].to_json()).not_checked[1:]
     assert "without a statement" in missing
 

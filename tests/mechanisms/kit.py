@@ -37,7 +37,7 @@ class FakePayer:
     refuses: bool = False
     is_locked: bool = False
     _requests: dict[tuple[str, str], tuple[str, Receipt]] = field(default_factory=dict)
-    _kept: dict[int, str] = field(default_factory=dict)
+    _answers: dict[int, str] = field(default_factory=dict)
 
     def charge(
         self,
@@ -52,10 +52,10 @@ class FakePayer:
         self.events.append("charge")
         if request is not None and (by, request.id) in self._requests:
             body, receipt = self._requests[by, request.id]
-            kept = self._kept.get(receipt.number)
-            if body != request.body or kept is None:
+            stored = self._answers.get(receipt.number)
+            if body != request.body or stored is None:
                 raise RequestReused("used before")
-            return self._receipt(receipt.number, purpose, by, kept, is_insecure)
+            return self._receipt(receipt.number, purpose, by, stored, is_insecure)
         if self.is_locked:
             raise LedgerLocked("locked")
         if self.refuses:
@@ -68,16 +68,16 @@ class FakePayer:
 
     def keep(self, receipt: Receipt, answer: str) -> None:
         self.events.append("keep")
-        self._kept[receipt.number] = answer
+        self._answers[receipt.number] = answer
 
     def lock(self, receipt: Receipt) -> None:
         self.events.append("lock")
         self.is_locked = True
 
     def _receipt(
-        self, number: int, purpose: str, by: str, kept: str | None, is_insecure: bool
+        self, number: int, purpose: str, by: str, stored: str | None, is_insecure: bool
     ) -> Receipt:
-        receipt = Receipt(number, "0f" * 32, datetime.now(UTC), purpose, by, kept, is_insecure)
+        receipt = Receipt(number, "0f" * 32, datetime.now(UTC), purpose, by, stored, is_insecure)
         self.receipts.append(receipt)
         return receipt
 

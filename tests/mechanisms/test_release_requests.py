@@ -121,8 +121,8 @@ def test_only_the_answer_is_stored() -> None:
     payer = FakePayer()
     bounded, mechanism = RELEASES["several parts"]
     answer = release_through(silent_door(payer), bounded, mechanism, request="r")
-    [kept] = payer._kept.values()
-    assert json.loads(kept) == {
+    [stored] = payer._answers.values()
+    assert json.loads(stored) == {
         "mapping": [
             ["people", 41],
             ["pay", {"array": ["int64", [2], [1, 2]]}],

@@ -143,8 +143,8 @@ def test_no_value_makes_a_warning_under_any_numpy_error_state(grid: Grid, kind: 
         with np.errstate(all="ignore"):
             values = np.append(values, [values[3] * 10, values[4] * 1000, values[0] / 1000])
     with np.errstate(all="raise"):
-        found = Rows.of(values, (("x", grid),), "rows").column()
-    assert np.all((found >= 0) & (found < grid.size))
+        column = Rows.of(values, (("x", grid),), "rows").column()
+    assert np.all((column >= 0) & (column < grid.size))
 
 
 def test_they_print_without_what_is_private() -> None:

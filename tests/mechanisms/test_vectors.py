@@ -189,8 +189,8 @@ def test_a_wanted_rho_is_reached_and_not_overdone(rho: Fraction) -> None:
 @pytest.mark.parametrize("norms", [{"l1": 3}, {"l0": 3, "linf": 1}, {"l1": 5, "linf": 2}], ids=str)
 def test_a_wanted_epsilon_is_reached_and_not_overdone(norms: dict[str, int]) -> None:
     bounded = array(Sensitivity(**norms))
-    found = DiscreteGaussian.for_epsilon(0.5, 1e-6, bounded).privacy_loss(bounded)
-    assert 0.499 <= found.epsilon(delta=1e-6) <= 0.5
+    loss = DiscreteGaussian.for_epsilon(0.5, 1e-6, bounded).privacy_loss(bounded)
+    assert 0.499 <= loss.epsilon(delta=1e-6) <= 0.5
     cube = MaxNorm.for_epsilon(0.5, bounded)
     assert cube.privacy_loss(bounded).epsilon() == 0.5
     assert Staircase.for_epsilon(0.5, bounded).privacy_loss(bounded).epsilon() == 0.5

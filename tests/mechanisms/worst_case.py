@@ -128,14 +128,14 @@ def both_ends(mechanism: Any, error: int, bits: Bits) -> bool:
 
 def many_quantiles(mechanism: Any, error: int, bits: Bits) -> bool:
     count = 8 * error
-    found = mechanism.sample(evenly(count), bits)
-    return bool(abs(found[0] * count / LARGE - count / 4) > error + 1)
+    value = mechanism.sample(evenly(count), bits)
+    return bool(abs(value[0] * count / LARGE - count / 4) > error + 1)
 
 
 def bounds(mechanism: Any, error: int, bits: Bits) -> bool:
     """Whether the bounds miss the only bin with rows, which has as many as the error says."""
-    found = mechanism.sample(at_one_place(error), bits)
-    return found is None or not found[0] <= 7 <= found[1]
+    value = mechanism.sample(at_one_place(error), bits)
+    return value is None or not value[0] <= 7 <= value[1]
 
 
 def cumulative(mechanism: Any, error: int, bits: Bits) -> bool:

@@ -137,14 +137,14 @@ numerators = st.one_of(
 @given(random_laws, st.integers(1, 64), st.lists(numerators, min_size=1, max_size=12))
 def test_what_is_settled_is_right_at_both_ends(law: TailLaw, size: int, words: list[int]) -> None:
     cut = [word >> 64 - size if word >> size else word for word in words]
-    found, left = law.resolve_many(np.array(cut, dtype=np.uint64), size)
+    values, left = law.resolve_many(np.array(cut, dtype=np.uint64), size)
     for place in set(range(len(cut))) - set(left.tolist()):
-        assert_right(law, int(found[place]), cut[place], size)
+        assert_right(law, int(values[place]), cut[place], size)
     for place, numerator in enumerate(cut):
         one = law.resolve(numerator, size)
         if one is not None:
             assert_right(law, one, numerator, size)
-            assert place in left or one == found[place]
+            assert place in left or one == values[place]
         else:
             assert place in left
 
@@ -158,10 +158,10 @@ def test_settle_and_decide_are_the_same_in_float64(
 ) -> None:
     stretch = law.affine_quantile()
     cut = [word >> WORD - known << WORD - known for word in words]
-    found, left = stretch.resolve_many(np.array(cut, dtype=np.int64), known)
+    values, left = stretch.resolve_many(np.array(cut, dtype=np.int64), known)
     ones = [stretch.resolve(numerator, known) for numerator in cut]
     assert [i for i, one in enumerate(ones) if one is None] == left.tolist()
-    assert all(one is None or one == found[i] for i, one in enumerate(ones))
+    assert all(one is None or one == values[i] for i, one in enumerate(ones))
 
 
 SHORT: list[TailLaw] = [
@@ -182,13 +182,13 @@ SHORT: list[TailLaw] = [
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 8, 11])
 def test_every_word_of_a_few_digits(law: TailLaw, size: int) -> None:
     words = np.arange(1 << size, dtype=np.uint64)
-    found, left = law.resolve_many(words, size)
+    values, left = law.resolve_many(words, size)
     settled = set(range(1 << size)) - set(left.tolist())
     for place in settled:
-        assert_right(law, int(found[place]), place, size)
+        assert_right(law, int(values[place]), place, size)
     for numerator in range(0, 1 << size, 1 << max(0, size - 8)):
         one = law.resolve(numerator, size)
-        assert one is None or numerator not in settled or one == found[numerator]
+        assert one is None or numerator not in settled or one == values[numerator]
 
 
 BOUNDARY: list[tuple[TailLaw, int]] = [
@@ -220,21 +220,21 @@ def test_words_around_a_boundary(law: TailLaw, k: int) -> None:
     far = np.unique(np.round(np.geomspace(2001, 2**57, 4000)).astype(np.int64))
     words = on + np.concatenate([-far[::-1], near, far])
     words = words[(words >= 0) & (words < 1 << WORD)]
-    found, left = law.affine_quantile().resolve_many(words, WORD)
+    values, left = law.affine_quantile().resolve_many(words, WORD)
     is_open = np.zeros(words.size, dtype=bool)
     is_open[left] = True
     assert is_open[words == on].all()
     before, after = (~is_open & (words < on)), (~is_open & (words > on))
-    assert (found[before] >= k).all()
-    assert (found[after] <= k - 1).all()
+    assert (values[before] >= k).all()
+    assert (values[after] <= k - 1).all()
     for settled in (words[before][-1:], words[after][:1]):
         for word in settled.tolist():
             assert_apart(law, word, k)
     sampled = np.flatnonzero(~is_open)[:: max(1, (~is_open).sum() // 60)]
     bit = 0 if isinstance(law, GeometricLaw) else 1
     for place in sampled.tolist():
-        assert_right(law, int(found[place]), int(words[place]), WORD + bit)
-    assert_alike(law, found, is_open, words)
+        assert_right(law, int(values[place]), int(words[place]), WORD + bit)
+    assert_alike(law, values, is_open, words)
 
 
 def assert_apart(law: TailLaw, word: int, k: int) -> None:
@@ -327,9 +327,9 @@ def test_the_few_bits_that_are_known_are_shared_out_well() -> None:
 def test_a_scale_of_zero_is_magnitude_zero(zero: float) -> None:
     for quantile in (EXPONENTIAL, HALF_NORMAL):
         stretch = _affine_quantile.AffineQuantile(quantile, zero)
-        found, left = stretch.resolve_many(np.array([1 << 39, 1 << 62, (1 << 63) - 1]), WORD)
+        values, left = stretch.resolve_many(np.array([1 << 39, 1 << 62, (1 << 63) - 1]), WORD)
         assert not left.size
-        assert not found.any()
+        assert not values.any()
         assert stretch.resolve(0, WORD) is None
 
 

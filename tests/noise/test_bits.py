@@ -239,9 +239,9 @@ BEFORE = {
 
 @pytest.mark.parametrize("case", BEFORE)
 def test_forks_never_repeat_a_stream(case: str) -> None:
-    found = output_of(TELL + BEFORE[case] + FORKS)
-    assert len(found) == 40 * (1 + 3 * 3 + 1)
-    assert_all_new([int(line) for line in found])
+    output = output_of(TELL + BEFORE[case] + FORKS)
+    assert len(output) == 40 * (1 + 3 * 3 + 1)
+    assert_all_new([int(line) for line in output])
 
 
 WAYS = {
@@ -305,9 +305,9 @@ tell()
 
 @pytest.mark.parametrize("way", WAYS)
 def test_no_way_to_a_process_repeats_a_stream(way: str) -> None:
-    found = output_of(TELL + WAYS[way])
-    assert len(found) == 40 * 5
-    assert_all_new([int(line) for line in found])
+    output = output_of(TELL + WAYS[way])
+    assert len(output) == 40 * 5
+    assert_all_new([int(line) for line in output])
 
 
 def test_a_fork_that_python_does_not_see_starts_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,8 +385,8 @@ def wiped(then: str, last: str) -> list[str]:
 def test_a_forked_child_wipes_words_not_drawn_by_its_parent() -> None:
     child = "child = os.fork()\nif child:\n    os.waitpid(child, 0)\n    print(left())\n"
     leave = "ended.set(); thread.join(); os._exit(0)"
-    found = wiped(child + "    " + leave, "os._exit(0)")
-    assert found == ["2", "0", "[]", "False", "True", "2"]  # the parent keeps its own
+    output = wiped(child + "    " + leave, "os._exit(0)")
+    assert output == ["2", "0", "[]", "False", "True", "2"]  # the parent keeps its own
 
 
 def test_the_end_of_the_process_wipes_what_was_not_drawn() -> None:
@@ -396,8 +396,8 @@ def test_the_end_of_the_process_wipes_what_was_not_drawn() -> None:
 
 
 def test_a_thread_that_still_draws_is_left_alone() -> None:
-    found = wiped("atexit._run_exitfuncs()\nstreams.pop(0)", "ended.set()")
-    assert found == ["2", "1", "[]", "False", "True"]
+    output = wiped("atexit._run_exitfuncs()\nstreams.pop(0)", "ended.set()")
+    assert output == ["2", "1", "[]", "False", "True"]
 
 
 SEEDS = """
@@ -459,8 +459,8 @@ print(len(found))
 
 
 def test_drawing_writes_nothing() -> None:
-    found = output_of(WRITES, PYTHONDONTWRITEBYTECODE="1")
-    assert found == ["0", "2"]  # and the hook sees what it should
+    output = output_of(WRITES, PYTHONDONTWRITEBYTECODE="1")
+    assert output == ["0", "2"]  # and the hook sees what it should
 
 
 def test_nothing_can_seed_or_set_a_source() -> None:

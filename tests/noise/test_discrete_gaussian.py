@@ -144,11 +144,11 @@ def test_the_tables_words_are_decided_as_the_reference_does(sigma: Fraction) -> 
         for sign in (0, 1)
         if 0 <= (word := on + off) < 1 << 63
     ] + rest.integers(0, FULL, 25, dtype=np.uint64).tolist()
-    found, left = table.resolve_many(np.array(words, dtype=np.uint64), 64)
+    values, left = table.resolve_many(np.array(words, dtype=np.uint64), 64)
     for place, word in enumerate(words):
         true = reference.outcome(word, 64)
         assert table.resolve(word, 64) == true
-        assert place in left or found[place] == true
+        assert place in left or values[place] == true
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 10])
@@ -156,11 +156,11 @@ def test_the_tables_words_are_decided_as_the_reference_does(sigma: Fraction) -> 
 def test_every_word_of_a_few_digits(sigma: Fraction, size: int) -> None:
     table, reference = _discrete_gaussian._TableLaw(sigma), TableReference(sigma)
     words = np.arange(1 << size, dtype=np.uint64)
-    found, left = table.resolve_many(words, size)
+    values, left = table.resolve_many(words, size)
     for word in range(0, 1 << size, max(1, (1 << size) // 128)):
         true = reference.outcome(word, size)
         assert table.resolve(word, size) == true
-        assert true == (None if word in left else found[word])
+        assert true == (None if word in left else values[word])
 
 
 def refusal(sigma: Fraction, k: int) -> arb:
@@ -310,24 +310,24 @@ def test_draws_fit_the_law_one_by_one_and_together(sigma: str) -> None:
 def test_draws_without_a_table_fit_the_law(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_discrete_gaussian, "_LARGEST_TABLE", 0)
     for sigma in SIGMAS[1:4]:
-        found = DiscreteGaussianLaw(sigma).draws(SecureBits(), 100_000)
-        assert false_alarm(found, sigma) >= 1e-9
+        draws = DiscreteGaussianLaw(sigma).draws(SecureBits(), 100_000)
+        assert false_alarm(draws, sigma) >= 1e-9
 
 
 def test_sigmas_above_the_tables() -> None:
     sigma = Fraction("64.01")
-    found = DiscreteGaussianLaw(sigma).draws(SecureBits(), 200_000)
-    assert false_alarm(found, sigma) >= 1e-9
+    draws = DiscreteGaussianLaw(sigma).draws(SecureBits(), 200_000)
+    assert false_alarm(draws, sigma) >= 1e-9
 
 
 @pytest.mark.parametrize("sigma", [2**61, 2**70, Fraction(10) ** 400])
 def test_huge_sigmas_are_whole_numbers_of_python(sigma: int | Fraction) -> None:
     law = DiscreteGaussianLaw(sigma)
-    found = law.draws(SeededBits(1), 40)
-    assert found.dtype == (object if sigma > 2**62 else np.int64)
-    assert all(type(outcome) is int for outcome in found.tolist())
-    assert sigma > 2**62 or all(abs(outcome) < 1 << 63 for outcome in found.tolist())
-    shares = np.array([float(outcome / Fraction(sigma)) for outcome in found.tolist()])
+    draws = law.draws(SeededBits(1), 40)
+    assert draws.dtype == (object if sigma > 2**62 else np.int64)
+    assert all(type(outcome) is int for outcome in draws.tolist())
+    assert sigma > 2**62 or all(abs(outcome) < 1 << 63 for outcome in draws.tolist())
+    shares = np.array([float(outcome / Fraction(sigma)) for outcome in draws.tolist()])
     assert 0.5 < shares.std() < 1.5
     alone = law.draw(SeededBits(1))
     assert alone == RoundedGaussianLaw(sigma).draw(

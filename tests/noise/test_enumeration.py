@@ -61,9 +61,9 @@ def test_each_outcome_has_its_probability(
     record_property: Record,
 ) -> None:
     law = kind(Fraction(scale))
-    found = walk(one(law), 8, words)
-    assert_exact(found, chance(law), sliver, record_property)
-    assert_falls(found)
+    tree = walk(one(law), 8, words)
+    assert_exact(tree, chance(law), sliver, record_property)
+    assert_falls(tree)
 
 
 @pytest.mark.parametrize(("success", "sliver"), [("1/3", 2.5e-6), ("1/2", 2.9e-6), ("0.9", 5e-7)])
@@ -71,9 +71,9 @@ def test_so_it_is_for_the_geometric_law(
     success: str, sliver: float, record_property: Record
 ) -> None:
     law = GeometricLaw(Fraction(success))
-    found = walk(one(law), 8, 3)
-    assert_exact(found, chance(law), sliver, record_property)
-    assert_falls(found)
+    tree = walk(one(law), 8, 3)
+    assert_exact(tree, chance(law), sliver, record_property)
+    assert_falls(tree)
 
 
 def test_certain_success_never_fails() -> None:
@@ -83,9 +83,9 @@ def test_certain_success_never_fails() -> None:
 @pytest.mark.parametrize("law", ONE, ids=repr)
 @pytest.mark.parametrize("width", [1, 2, 3, 5, 13])
 def test_the_width_of_words_changes_nothing(law: Noise, width: int) -> None:
-    found = walk(one(law), width, 13 // width)
-    assert refutation(found, chance(law)) is None
-    assert found.undecided[-1] < Fraction(1, 4)
+    tree = walk(one(law), width, 13 // width)
+    assert refutation(tree, chance(law)) is None
+    assert tree.undecided[-1] < Fraction(1, 4)
 
 
 @pytest.mark.parametrize("law", ONE, ids=repr)
@@ -101,8 +101,8 @@ def test_two_in_bulk_are_independent(
     law: Noise, chunk: int, monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:
     monkeypatch.setattr(_inversion, "_CHUNK", chunk)
-    found = walk(many(law, 2), 4, 3)
-    assert_exact(found, independent(chance(law)), 0.31, record_property)
+    tree = walk(many(law, 2), 4, 3)
+    assert_exact(tree, independent(chance(law)), 0.31, record_property)
 
 
 @pytest.mark.parametrize(
@@ -129,8 +129,8 @@ def test_one_by_the_guide_has_its_probability(
     record_property: Record,
 ) -> None:
     guided(monkeypatch, digits)
-    found = walk(many(law, 1), width, words)
-    assert_exact(found, independent(chance(law)), sliver, record_property)
+    tree = walk(many(law, 1), width, words)
+    assert_exact(tree, independent(chance(law)), sliver, record_property)
 
 
 @pytest.mark.parametrize(
@@ -154,8 +154,8 @@ def test_two_by_the_guide_are_independent(
     record_property: Record,
 ) -> None:
     guided(monkeypatch, digits)
-    found = walk(many(law, 2), width, words)
-    assert_exact(found, independent(chance(law)), sliver, record_property)
+    tree = walk(many(law, 2), width, words)
+    assert_exact(tree, independent(chance(law)), sliver, record_property)
 
 
 @pytest.mark.parametrize("law", ONE, ids=repr)
@@ -164,8 +164,8 @@ def test_chunks_of_the_guide_are_independent(
 ) -> None:
     guided(monkeypatch, 3)
     monkeypatch.setattr(_inversion, "_GUIDE_CHUNK", 1)
-    found = walk(many(law, 2), 3, 4)
-    assert_exact(found, independent(chance(law)), 0.2, record_property)
+    tree = walk(many(law, 2), 3, 4)
+    assert_exact(tree, independent(chance(law)), 0.2, record_property)
 
 
 @pytest.mark.parametrize("sampler", [one(ONE[0]), many(ONE[0], 2)], ids=["one", "many"])

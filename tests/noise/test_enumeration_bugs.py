@@ -86,8 +86,8 @@ def test_edges_off_by_one_are_refuted(
         law = CategoricalLaw(law.weights)  # else it would keep its edges
     if digits:
         guided(monkeypatch, digits)
-    found = walk(in_bulk(law, 1), 8, 2)
-    assert_refuted(found, independent(chance))
+    tree = walk(in_bulk(law, 1), 8, 2)
+    assert_refuted(tree, independent(chance))
 
 
 @each_path
@@ -144,8 +144,8 @@ def test_cells_of_the_guide_judged_by_one_end_are_refuted(
 
     guided(monkeypatch, 4)
     monkeypatch.setattr(_inversion, "_guide", by_their_beginning)
-    found = walk(in_bulk(law, 1), 8, 2)
-    assert_refuted(found, independent(chance))
+    tree = walk(in_bulk(law, 1), 8, 2)
+    assert_refuted(tree, independent(chance))
 
 
 # Refinement
@@ -185,8 +185,8 @@ def test_what_settling_leaves_open_taken_as_it_is_is_refuted(
     law: Noise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_inversion, "_finish", lambda law, bits, part, still: {})
-    found = walk(many(law, 1), 8, 1)
-    assert_refuted(found, independent(chance_of(law)))
+    tree = walk(many(law, 1), 8, 1)
+    assert_refuted(tree, independent(chance_of(law)))
 
 
 def again(law: Inverse, bits: Bits, numerator: int, size: int) -> int:

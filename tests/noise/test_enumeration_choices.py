@@ -59,17 +59,17 @@ def chance(law: Choice) -> Chance[int]:
 
 @pytest.mark.parametrize("law", COINS + WEIGHTED, ids=repr)
 def test_each_outcome_has_its_probability(law: Choice, record_property: Record) -> None:
-    found = walk(one(law), 8, 3)
-    assert_exact(found, chance(law), 1.2e-7, record_property)
-    assert not [outcome for outcome in found.decided if chance(law)(outcome) == 0]
+    tree = walk(one(law), 8, 3)
+    assert_exact(tree, chance(law), 1.2e-7, record_property)
+    assert not [outcome for outcome in tree.decided if chance(law)(outcome) == 0]
 
 
 @pytest.mark.parametrize("probability", DYADIC)
 def test_a_probability_of_few_digits_is_decided_by_them(probability: Fraction) -> None:
     for law in (BernoulliLaw(probability), CategoricalLaw([1 - probability, probability])):
-        found = walk(one(law), 3, 1)
-        assert found.undecided[-1] == 0
-        assert found.decided.get(1, 0) == probability
+        tree = walk(one(law), 3, 1)
+        assert tree.undecided[-1] == 0
+        assert tree.decided.get(1, 0) == probability
 
 
 @pytest.mark.parametrize("law", COINS + WEIGHTED, ids=repr)
@@ -83,8 +83,8 @@ def test_a_bulk_of_one_decides_as_a_draw_does(law: Choice) -> None:
 
 @pytest.mark.parametrize("law", ONE_OF_EACH, ids=repr)
 def test_two_in_bulk_are_independent(law: Choice, record_property: Record) -> None:
-    found = walk(many(law, 2), 4, 4)
-    assert_exact(found, independent(chance(law)), 0.003, record_property)
+    tree = walk(many(law, 2), 4, 4)
+    assert_exact(tree, independent(chance(law)), 0.003, record_property)
 
 
 @pytest.mark.parametrize("law", ONE_OF_EACH, ids=repr)
@@ -93,8 +93,8 @@ def test_one_by_the_guide_has_its_probability(
     law: Choice, digits: int, monkeypatch: pytest.MonkeyPatch, record_property: Record
 ) -> None:
     guided(monkeypatch, digits)
-    found = walk(many(law, 1), 8, 2)
-    assert_exact(found, independent(chance(law)), 5e-4, record_property)
+    tree = walk(many(law, 1), 8, 2)
+    assert_exact(tree, independent(chance(law)), 5e-4, record_property)
 
 
 @pytest.mark.parametrize("law", ONE_OF_EACH, ids=repr)
@@ -111,14 +111,14 @@ def test_some_by_the_guide_are_independent(
     record_property: Record,
 ) -> None:
     guided(monkeypatch, digits)
-    found = walk(many(law, width // digits), width, words)
-    assert_exact(found, independent(chance(law)), sliver, record_property)
+    tree = walk(many(law, width // digits), width, words)
+    assert_exact(tree, independent(chance(law)), sliver, record_property)
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(3, 8), Fraction(0), Fraction(1)])
 def test_a_poisson_mask_has_each_record_by_itself(rate: Fraction, record_property: Record) -> None:
-    found = walk(lambda bits: numbers(poisson_mask(rate, 3, bits)), 3, 5)
-    assert_exact(found, independent(coin(rate)), 0.017, record_property)
+    tree = walk(lambda bits: numbers(poisson_mask(rate, 3, bits)), 3, 5)
+    assert_exact(tree, independent(coin(rate)), 0.017, record_property)
     assert walk(lambda bits: numbers(poisson_mask(rate, 0, bits)), 3, 1).decided == {(): 1}
 
 
@@ -157,8 +157,8 @@ def test_each_number_is_as_likely(
 def test_two_numbers_are_independent(
     m: int, width: int, words: int, sliver: float, record_property: Record
 ) -> None:
-    found = walk(many(UniformLaw(m), 2), width, words)
-    assert_exact(found, independent(weighted(*[1] * m)), sliver, record_property)
+    tree = walk(many(UniformLaw(m), 2), width, words)
+    assert_exact(tree, independent(weighted(*[1] * m)), sliver, record_property)
 
 
 # Counts of successes: first by words, then by what is found in them

@@ -96,8 +96,8 @@ def first_round_law(sigma: Fraction, count: int) -> Chance[tuple[int, ...]]:
     chance = independent(discrete_gaussian_law(sigma))
 
     def of_round(outcomes: tuple[int, ...]) -> Real:
-        kept: arb = (gaussian(sigma)(0) / discrete_gaussian_law(sigma)(0)) ** count
-        return 1 - kept if outcomes == (AGAIN,) else joint([kept, chance(outcomes)])
+        accepted: arb = (gaussian(sigma)(0) / discrete_gaussian_law(sigma)(0)) ** count
+        return 1 - accepted if outcomes == (AGAIN,) else joint([accepted, chance(outcomes)])
 
     return of_round
 
@@ -119,9 +119,9 @@ def test_a_round_keeps_each_outcome_as_it_should(
     record_property: Record,
 ) -> None:
     law = DiscreteGaussianLaw(Fraction(sigma))
-    found = walk(first_round(monkeypatch, single(law)), width, words)
-    assert_exact(found, first_round_law(law.sigma, 1), sliver, record_property)
-    assert (AGAIN,) in found.decided
+    tree = walk(first_round(monkeypatch, single(law)), width, words)
+    assert_exact(tree, first_round_law(law.sigma, 1), sliver, record_property)
+    assert (AGAIN,) in tree.decided
 
 
 @pytest.mark.usefixtures("no_table")
@@ -138,9 +138,9 @@ def test_so_does_a_round_in_bulk(
     record_property: Record,
 ) -> None:
     law = DiscreteGaussianLaw(Fraction(sigma))
-    found = walk(first_round(monkeypatch, many(law, 1)), width, words)
-    assert_exact(found, first_round_law(law.sigma, 1), sliver, record_property)
-    assert (AGAIN,) in found.decided
+    tree = walk(first_round(monkeypatch, many(law, 1)), width, words)
+    assert_exact(tree, first_round_law(law.sigma, 1), sliver, record_property)
+    assert (AGAIN,) in tree.decided
 
 
 def refusals(sigma: Fraction, found: tuple[int, ...]) -> Callable[[Bits], tuple[int, ...]]:
@@ -194,18 +194,20 @@ def test_each_is_refused_by_itself(
     tree = walk(refusals(sigma, found), width, words)
     assert tree.decided.keys() <= set(product((0, 1), repeat=len(found)))
     nonzero = tuple(k for k in found if k)
-    kept = {
+    accepted = {
         tuple(r for r, k in zip(o, found, strict=True) if k): m for o, m in tree.decided.items()
     }
-    assert len(kept) == len(tree.decided)  # 0 is always kept
-    assert_exact(Tree(kept, tree.undecided), refusals_law(sigma, nonzero), sliver, record_property)
+    assert len(accepted) == len(tree.decided)  # 0 is always accepted
+    assert_exact(
+        Tree(accepted, tree.undecided), refusals_law(sigma, nonzero), sliver, record_property
+    )
 
 
 @pytest.mark.parametrize("sigma", SIGMAS)
 def test_all_rounds_together_have_the_law(sigma: Fraction, record_property: Record) -> None:
     law = DiscreteGaussianLaw(sigma)
-    found = walk(one(law), 4, 4)
-    assert_exact(found, discrete_gaussian_law(sigma), 0.12, record_property)
+    tree = walk(one(law), 4, 4)
+    assert_exact(tree, discrete_gaussian_law(sigma), 0.12, record_property)
 
 
 @pytest.mark.usefixtures("no_table")
@@ -214,8 +216,8 @@ def test_so_they_have_in_bulk(
     count: int, words: int, sliver: float, record_property: Record
 ) -> None:
     law = DiscreteGaussianLaw(1)
-    found = walk(many(law, count), 3, words)
-    assert_exact(found, independent(discrete_gaussian_law(law.sigma)), sliver, record_property)
+    tree = walk(many(law, count), 3, words)
+    assert_exact(tree, independent(discrete_gaussian_law(law.sigma)), sliver, record_property)
 
 
 # The table
@@ -234,20 +236,20 @@ def test_the_table_has_the_law(
 ) -> None:
     exact = Fraction(sigma)
     law = _discrete_gaussian._TableLaw(exact)
-    found = walk(lambda bits: _inversion.draw(law, bits), 8, words)
-    assert_exact(found, discrete_gaussian_law(exact), sliver, record_property)
+    tree = walk(lambda bits: _inversion.draw(law, bits), 8, words)
+    assert_exact(tree, discrete_gaussian_law(exact), sliver, record_property)
 
 
 @pytest.mark.parametrize("sigma", SIGMAS)
 def test_the_table_in_bulk_has_the_law(sigma: Fraction, record_property: Record) -> None:
-    found = walk(table(sigma, 1), 8, 2)
-    assert_exact(found, independent(discrete_gaussian_law(sigma)), 3.4e-4, record_property)
+    tree = walk(table(sigma, 1), 8, 2)
+    assert_exact(tree, independent(discrete_gaussian_law(sigma)), 3.4e-4, record_property)
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 5])
 def test_the_width_of_words_changes_nothing(width: int, record_property: Record) -> None:
-    found = walk(table(Fraction(1), 1), width, 10 // width)
-    assert_exact(found, independent(discrete_gaussian_law(Fraction(1))), 0.016, record_property)
+    tree = walk(table(Fraction(1), 1), width, 10 // width)
+    assert_exact(tree, independent(discrete_gaussian_law(Fraction(1))), 0.016, record_property)
 
 
 @pytest.mark.parametrize(
@@ -266,8 +268,8 @@ def test_the_table_by_the_guide_has_the_law(
     record_property: Record,
 ) -> None:
     guided(monkeypatch, digits)
-    found = walk(table(sigma, count), width, words)
-    assert_exact(found, independent(discrete_gaussian_law(sigma)), sliver, record_property)
+    tree = walk(table(sigma, count), width, words)
+    assert_exact(tree, independent(discrete_gaussian_law(sigma)), sliver, record_property)
 
 
 def test_many_draws_of_a_small_sigma_are_from_the_table(
@@ -275,9 +277,9 @@ def test_many_draws_of_a_small_sigma_are_from_the_table(
 ) -> None:
     monkeypatch.setattr(_discrete_gaussian, "_TABLE_PAYS", 2)
     law = DiscreteGaussianLaw(1)
-    found = walk(many(law, 2), 4, 3)
-    assert found == walk(table(law.sigma, 2), 4, 3)
-    assert_exact(found, independent(discrete_gaussian_law(law.sigma)), 0.11, record_property)
+    tree = walk(many(law, 2), 4, 3)
+    assert tree == walk(table(law.sigma, 2), 4, 3)
+    assert_exact(tree, independent(discrete_gaussian_law(law.sigma)), 0.11, record_property)
 
 
 # Planted bugs, each refuted by the same function
@@ -292,8 +294,8 @@ def refuse_nothing(law: DiscreteGaussianLaw, *_: object) -> bool:
 def test_a_refusal_ignored_is_refuted(in_bulk: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DiscreteGaussianLaw, "_is_accepted", refuse_nothing)
     law = DiscreteGaussianLaw(1)
-    found = walk(many(law, 1) if in_bulk else single(law), 5, 3)
-    assert_refuted(found, independent(discrete_gaussian_law(law.sigma)))
+    tree = walk(many(law, 1) if in_bulk else single(law), 5, 3)
+    assert_refuted(tree, independent(discrete_gaussian_law(law.sigma)))
 
 
 def test_a_loose_bound_that_is_too_small_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,8 +332,8 @@ def test_refusing_a_little_too_often_is_refuted(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("factor", ["0.98", "1.02"])
 def test_a_table_of_a_wrong_sigma_is_refuted(factor: str, monkeypatch: pytest.MonkeyPatch) -> None:
     sigma = Fraction(1)
-    found = walk(table(sigma * Fraction(factor), 1), 8, 2)
-    assert_refuted(found, independent(discrete_gaussian_law(sigma)))
+    tree = walk(table(sigma * Fraction(factor), 1), 8, 2)
+    assert_refuted(tree, independent(discrete_gaussian_law(sigma)))
 
 
 def shape_of(law: DiscreteGaussianLaw, shape: Shape) -> Callable[[Bits], tuple[int, ...]]:

@@ -47,8 +47,8 @@ def samples(count: int, size: int) -> Callable[[Bits], tuple[int, ...]]:
 def test_each_order_has_its_probability(
     count: int, width: int, words: int, sliver: float, record_property: Record
 ) -> None:
-    found = walk(orders(count), width, words)
-    assert_exact(found, ordered(count, count), sliver, record_property)
+    tree = walk(orders(count), width, words)
+    assert_exact(tree, ordered(count, count), sliver, record_property)
 
 
 def test_orders_are_alike_at_every_level() -> None:
@@ -75,8 +75,8 @@ def test_orders_are_alike_at_every_level() -> None:
 def test_each_sample_has_its_probability(
     count: int, size: int, width: int, words: int, sliver: float, record_property: Record
 ) -> None:
-    found = walk(samples(count, size), width, words)
-    assert_exact(found, ordered(count, size), sliver, record_property)
+    tree = walk(samples(count, size), width, words)
+    assert_exact(tree, ordered(count, size), sliver, record_property)
 
 
 # Planted bugs, each refuted by the same function

@@ -114,8 +114,8 @@ def test_a_sign_that_shares_its_bit_with_the_magnitude_is_refuted(
         return -magnitude if magnitude and numerator >> size - 1 else magnitude
 
     def settle_shared(law: AffineQuantileLaw, numerators: Words, size: int) -> Resolved:
-        found, left = Magnitudes.resolve_many(law, numerators, size)
-        return np.where(numerators >> np.uint64(size - 1) == 1, -found, found), left
+        values, left = Magnitudes.resolve_many(law, numerators, size)
+        return np.where(numerators >> np.uint64(size - 1) == 1, -values, values), left
 
     monkeypatch.setattr(Signed, "resolve", decide_shared)
     monkeypatch.setattr(Signed, "resolve_many", settle_shared)

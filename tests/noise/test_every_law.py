@@ -44,10 +44,10 @@ def test_every_law_has_an_entry() -> None:
 @every_example
 def test_each_outcome_has_its_probability(case: LawCase, law: Any) -> None:
     """No decided mass exceeds its outcome's probability; of another example it does."""
-    found = walk(lambda bits: case.draw(law, bits), 1, 12)
-    assert refutation(found, case.chance(law)) is None
+    tree = walk(lambda bits: case.draw(law, bits), 1, 12)
+    assert refutation(tree, case.chance(law)) is None
     others = [case.chance(other) for other in case.examples if other != law]
-    assert all(refutation(found, other) for other in others)
+    assert all(refutation(tree, other) for other in others)
 
 
 @every_example

@@ -72,8 +72,8 @@ def exponential(x: float) -> float:
 
 
 def at_once(law: Law, bits: Bits, count: int) -> Draws:
-    found: Draws = law.draws(bits, count)
-    return found
+    draws: Draws = law.draws(bits, count)
+    return draws
 
 
 def in_arrays(law: Law, bits: Bits, count: int) -> Draws:
@@ -139,15 +139,15 @@ def test_other_laws_fit(law: Law, expected: Expected, way: Way) -> None:
 def test_a_choice_among_many_fits() -> None:
     """With more outcomes than a guide could tell apart."""
     law, expected = CategoricalLaw([1] * 40_000), np.full(32, 1 / 32)
-    found = law.draws(SecureBits(), 40_000)
-    assert false_alarm(found, Expected(np.arange(1250, 40_000, 1250), expected)) >= ALPHA
+    draws = law.draws(SecureBits(), 40_000)
+    assert false_alarm(draws, Expected(np.arange(1250, 40_000, 1250), expected)) >= ALPHA
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_last_digits_of_wide_noise_are_uniform(kind: Kind) -> None:
     """The chances of the classes modulo 8 differ from 1/8 by less than 10^-6."""
-    found = kind(Fraction(10**6)).draws(SecureBits(), MANY)
-    assert false_alarm(found % 8, finite([1 / 8] * 8)) >= ALPHA
+    draws = kind(Fraction(10**6)).draws(SecureBits(), MANY)
+    assert false_alarm(draws % 8, finite([1 / 8] * 8)) >= ALPHA
 
 
 # Choices and orders, call by call

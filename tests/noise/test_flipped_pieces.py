@@ -76,14 +76,14 @@ def test_each_piece_has_its_probability(
     sliver: float,
     record_property: Record,
 ) -> None:
-    found = walk(sampler(lengths, scores, rate), width, words)
-    assert_exact(found, law(lengths, scores, rate), sliver, record_property)
+    tree = walk(sampler(lengths, scores, rate), width, words)
+    assert_exact(tree, law(lengths, scores, rate), sliver, record_property)
 
 
 def test_one_of_them_more_finely(record_property: Record) -> None:
     lengths, scores, rate = [3, 1, 2], [0, 2, 1], HALF
-    found = walk(sampler(lengths, scores, rate), 6, 2)
-    assert_exact(found, law(lengths, scores, rate), 0.05, record_property)
+    tree = walk(sampler(lengths, scores, rate), 6, 2)
+    assert_exact(tree, law(lengths, scores, rate), 0.05, record_property)
 
 
 @pytest.mark.parametrize("bug", ["rate", "lengths", "scores", "with replacement"])

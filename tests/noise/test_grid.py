@@ -31,9 +31,9 @@ def grid(k: int) -> OnGrid[DiscreteLaplaceLaw]:
 
 @given(st.integers(-(2**63), 2**63 - 1), exponents)
 def test_floats_are_the_nearest(steps: int, k: int) -> None:
-    found = grid(k).floats(np.array([steps, -1, 0]))
-    assert found.dtype == np.float64
-    assert found.tolist() == [nearest(n, k) for n in (steps, -1, 0)]
+    floats = grid(k).floats(np.array([steps, -1, 0]))
+    assert floats.dtype == np.float64
+    assert floats.tolist() == [nearest(n, k) for n in (steps, -1, 0)]
     assert grid(k).float(steps) == nearest(steps, k)
 
 
@@ -49,9 +49,9 @@ def test_up_to_53_bits_floats_are_exact(steps: int, k: int) -> None:
     exponents,
 )
 def test_whole_numbers_of_python_are_as_good(steps: int, k: int) -> None:
-    found = grid(k).floats(np.array([[steps], [-steps]], dtype=object))
-    assert found.dtype == np.float64
-    assert found.tolist() == [[nearest(steps, k)], [nearest(-steps, k)]]
+    floats = grid(k).floats(np.array([[steps], [-steps]], dtype=object))
+    assert floats.dtype == np.float64
+    assert floats.tolist() == [[nearest(steps, k)], [nearest(-steps, k)]]
 
 
 def test_the_ends_of_the_floats() -> None:
@@ -80,8 +80,8 @@ def test_a_scale_is_converted_to_steps(k: int) -> None:
 @pytest.mark.parametrize("k", [5, 40, 60, 900, 1022])
 def test_a_finer_grid_has_the_same_spread(k: int) -> None:
     on_grid = RoundedGaussianLaw(1000).on_grid(k)
-    found = on_grid.floats(on_grid.law.draws(SeededBits(1), 400))
-    assert 800 < found.std() < 1200
+    floats = on_grid.floats(on_grid.law.draws(SeededBits(1), 400))
+    assert 800 < floats.std() < 1200
     assert on_grid.floats(on_grid.law.draws(SeededBits(1), (2, 0))).shape == (2, 0)
 
 

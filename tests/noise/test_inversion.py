@@ -97,8 +97,8 @@ def test_many_plain_draws_are_the_references(law: TailLaw, width: int, count: in
     if count > 1000 and law not in NARROW[:3]:
         return  # the second chunk is the same for all
     ours, theirs = Counting(11, width), Counting(11, width)
-    found = law.draws(ours, count)
-    assert found.tolist() == Reference(law).plain(iter(theirs), width, count)
+    draws = law.draws(ours, count)
+    assert draws.tolist() == Reference(law).plain(iter(theirs), width, count)
     assert ours.taken == theirs.taken
 
 
@@ -110,9 +110,9 @@ def test_many_guided_draws_are_the_references(law: TailLaw, width: int, count: i
     if (width, count) != (64, LATE) and law not in NARROW[3:5]:
         return
     ours, theirs = Counting(13, width), Counting(13, width)
-    found = law.draws(ours, count)
-    assert found.dtype == np.int64
-    assert found.tolist() == Reference(law).guided(iter(theirs), width, count)
+    draws = law.draws(ours, count)
+    assert draws.dtype == np.int64
+    assert draws.tolist() == Reference(law).guided(iter(theirs), width, count)
     assert ours.taken == theirs.taken
 
 
@@ -157,10 +157,10 @@ def test_guided_words_on_a_boundary_are_decided_rightly(law: TailLaw) -> None:
     near = [min(max(word + i, 0), (1 << WIDTH) - 1) for i in range(-LATE // 2, LATE // 2)]
     far = [0x0123_4567_89AB_CDEF] * 100
     ours = RecordingBits(ScriptedBits([*begun, *near, *far]))
-    found = law.draws(ours, LATE)
+    draws = law.draws(ours, LATE)
     theirs = iter([*begun, *near, *far])
-    assert found.tolist() == reference.guided(theirs, WIDTH, LATE)
-    assert len(set(found.tolist())) == 2
+    assert draws.tolist() == reference.guided(theirs, WIDTH, LATE)
+    assert len(set(draws.tolist())) == 2
     assert ours.seen == [*begun, *near, *far][: len(ours.seen)]
     assert len(ours.seen) > LATE // 4 + LATE  # the word that the tail lies in took another
 
@@ -214,12 +214,12 @@ def test_outcomes_beyond_int64_are_whole_numbers_of_python(
     kind: type[SymmetricLaw], exponent: int
 ) -> None:
     law = kind(2**exponent)
-    found = law.draws(Counting(17, WIDTH), 60)
+    draws = law.draws(Counting(17, WIDTH), 60)
     wanted = Reference(law).plain(iter(Counting(17, WIDTH)), WIDTH, 60)
-    assert found.tolist() == wanted
+    assert draws.tolist() == wanted
     is_beyond = any(not -(1 << 63) < outcome < 1 << 63 for outcome in wanted)
-    assert found.dtype == (object if is_beyond else np.int64)
-    assert all(type(outcome) is int for outcome in found.tolist())
+    assert draws.dtype == (object if is_beyond else np.int64)
+    assert all(type(outcome) is int for outcome in draws.tolist())
     if exponent >= 66:
         assert is_beyond
 
@@ -233,9 +233,9 @@ def test_the_ends_of_int64(sign: int) -> None:
         between = (reference.threshold(k) + reference.threshold(k + 1)) // 2
         words = words_of(between >> 1, 4)
         script = [words[0] & (1 << WIDTH - 1) - 1 | sign << WIDTH - 1, *words[1:]]
-        found = law.draws(ScriptedBits(script), 1)
-        assert found.tolist() == [-k if sign else k]
-        assert found.dtype == kind
+        draws = law.draws(ScriptedBits(script), 1)
+        assert draws.tolist() == [-k if sign else k]
+        assert draws.dtype == kind
 
 
 @pytest.mark.parametrize("scale", [Fraction(10) ** 400, Fraction(2) ** 1023])
@@ -281,12 +281,12 @@ def test_a_success_very_close_to_1_is_no_failure(digits: int) -> None:
 )
 @pytest.mark.parametrize("shape", [(), (0,), 0, 5, (2, 3), (0, 4), (3, 1, 40)])
 def test_shapes(law: _inversion.Inverse, shape: int | tuple[int, ...]) -> None:
-    found = law.draws(SeededBits(1), shape)  # type: ignore[attr-defined]  # laws have it
-    assert found.shape == (shape if isinstance(shape, tuple) else (shape,))
-    assert found.dtype == np.int64
-    assert found.flags.writeable
-    flat = law.draws(SeededBits(1), math.prod(found.shape))  # type: ignore[attr-defined]
-    assert found.reshape(-1).tolist() == flat.tolist()
+    draws = law.draws(SeededBits(1), shape)  # type: ignore[attr-defined]  # laws have it
+    assert draws.shape == (shape if isinstance(shape, tuple) else (shape,))
+    assert draws.dtype == np.int64
+    assert draws.flags.writeable
+    flat = law.draws(SeededBits(1), math.prod(draws.shape))  # type: ignore[attr-defined]
+    assert draws.reshape(-1).tolist() == flat.tolist()
 
 
 @dataclass(frozen=True)
@@ -339,11 +339,11 @@ def test_no_digit_is_lost_or_used_twice(width: int, count: int, opens: int) -> N
 def test_digits_are_the_words_digits(seed: int, width: int, count: int, size: int) -> None:
     size = min(size, width)
     recorded = RecordingBits(SeededBits(seed, width))
-    found = _inversion.digits(recorded, count, size)
+    digits = _inversion.digits(recorded, count, size)
     pieces: Iterable[int] = (
         word >> size * i & (1 << size) - 1 for word in recorded.seen for i in range(width // size)
     )
-    assert found.tolist() == list(pieces)[:count]
+    assert digits.tolist() == list(pieces)[:count]
     assert len(recorded.seen) == -(-count // (width // size))
 
 

@@ -95,11 +95,11 @@ def test_a_radius_is_accepted_with_exactly_its_probability() -> None:
     blocks = _max_norm._blocks(law.scale, law.length)
     for radius, most, step in ((4, Fraction(3, 2), 0), (9, Fraction(2), 3)):
         refusing = _max_norm._RadiusRejection(blocks.chances, radius, most, Fraction(3, 4), step)
-        found = walk(lambda bits, r=refusing: _inversion.draw(r, bits), 8, 2)  # type: ignore[misc]
+        tree = walk(lambda bits, r=refusing: _inversion.draw(r, bits), 8, 2)  # type: ignore[misc]
         with precision(BITS):
             share = blocks.chances.of(radius) / ball(most * Fraction(3, 4) ** step)
-        assert refutation(found, lambda kept, p=share: p if kept else 1 - p) is None  # type: ignore[misc]
-        assert found.undecided[-1] < 1e-4
+        assert refutation(tree, lambda accepted, p=share: p if accepted else 1 - p) is None  # type: ignore[misc]
+        assert tree.undecided[-1] < 1e-4
 
 
 @pytest.mark.parametrize("law", [LAWS[0], LAWS[2]], ids=repr)

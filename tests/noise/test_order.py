@@ -19,19 +19,19 @@ widths = st.sampled_from([1, 2, 5, 8, 64])
 
 @given(st.integers(0, 300), widths, st.integers(0, 2**32))
 def test_an_order_has_each_number_once(count: int, width: int, seed: int) -> None:
-    found = permutation(count, SeededBits(seed, width))
-    assert found.dtype == np.int64
-    assert sorted(found.tolist()) == list(range(count))
+    order = permutation(count, SeededBits(seed, width))
+    assert order.dtype == np.int64
+    assert sorted(order.tolist()) == list(range(count))
 
 
 @given(st.integers(0, 300), st.integers(0, 300), widths, st.integers(0, 2**32))
 def test_a_sample_has_no_number_twice(one: int, other: int, width: int, seed: int) -> None:
     size, count = sorted((one, other))
-    found = sample_without_replacement(count, size, SeededBits(seed, width))
-    assert found.dtype == np.int64
-    assert found.shape == (size,)
-    assert len(set(found.tolist())) == size
-    assert all(0 <= number < count for number in found.tolist())
+    sample = sample_without_replacement(count, size, SeededBits(seed, width))
+    assert sample.dtype == np.int64
+    assert sample.shape == (size,)
+    assert len(set(sample.tolist())) == size
+    assert all(0 <= number < count for number in sample.tolist())
 
 
 def assert_even(found: list[tuple[int, ...]], kinds: int) -> None:
@@ -81,8 +81,8 @@ def test_numbers_with_equal_words_are_exchanged() -> None:
 @pytest.mark.parametrize("width", [1, 8, 62, 63, 64])
 def test_no_number_is_lost_where_words_and_places_share_64_bits(width: int) -> None:
     for count in (1, 2, 3, 255, 256, 257, 1 << 12):
-        found = permutation(count, SeededBits(5, width))
-        np.testing.assert_array_equal(np.sort(found), np.arange(count))
+        order = permutation(count, SeededBits(5, width))
+        np.testing.assert_array_equal(np.sort(order), np.arange(count))
 
 
 def test_a_sample_is_the_start_of_a_list_without_repeats() -> None:
@@ -93,15 +93,15 @@ def test_a_sample_is_the_start_of_a_list_without_repeats() -> None:
 
 @pytest.mark.parametrize(("count", "size"), [(0, 0), (1, 0), (1, 1), (2, 1), (2, 2), (10**15, 0)])
 def test_the_smallest_samples(count: int, size: int) -> None:
-    found = sample_without_replacement(count, size, SecureBits())
-    assert found.dtype == np.int64
-    assert found.size == size
+    sample = sample_without_replacement(count, size, SecureBits())
+    assert sample.dtype == np.int64
+    assert sample.size == size
 
 
 def test_a_few_of_very_many() -> None:
     recorded = RecordingBits(SeededBits(1))
-    found = sample_without_replacement(1 << 62, 1000, recorded)
-    assert len(set(found.tolist())) == 1000
+    sample = sample_without_replacement(1 << 62, 1000, recorded)
+    assert len(set(sample.tolist())) == 1000
     assert len(recorded.seen) == 1000
 
 
@@ -114,10 +114,10 @@ def test_the_smallest_orders(count: int) -> None:
 def test_whole_floats_are_taken_or_refused_by_name(count: int, size: int) -> None:
     try:
         assert permutation(count, SeededBits(1)).size == count
-        found = sample_without_replacement(count, size, SeededBits(1))
+        sample = sample_without_replacement(count, size, SeededBits(1))
     except InvalidArgument:
         return
-    assert found.size == size
+    assert sample.size == size
 
 
 Call = Callable[[], object]

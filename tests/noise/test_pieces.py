@@ -61,9 +61,9 @@ def test_each_piece_has_its_probability(
     words: int,
     record_property: Record,
 ) -> None:
-    found = walk(sampler(lengths, scores, rate), width, words)
+    tree = walk(sampler(lengths, scores, rate), width, words)
     assert_exact(
-        found, law(lengths, scores, rate), len(lengths) / 2 ** (width * words - 1), record_property
+        tree, law(lengths, scores, rate), len(lengths) / 2 ** (width * words - 1), record_property
     )
 
 
@@ -141,8 +141,8 @@ def test_lists_and_arrays_are_the_same(choose: Choose) -> None:
 def test_what_is_left_without_one_piece_has_the_law_of_the_others() -> None:
     for top in (5, 900):
         left = pieces_of([3, 1, 2], [0, top, 1], HALF).without(1)
-        found = walk(left.choose, 4, 2)
-        assert found == walk(sampler([3, 2], [0, 1], HALF), 4, 2)
+        tree = walk(left.choose, 4, 2)
+        assert tree == walk(sampler([3, 2], [0, 1], HALF), 4, 2)
 
 
 @each_choice

@@ -75,8 +75,8 @@ def test_each_place_has_its_probability(
     """Whether scores are counted first or each candidate is a piece of its own."""
     if not counted:
         monkeypatch.setattr(_selection, "_FEW_SCORES", 0)
-    found = walk(sampler(choice, scores), *DEPTHS[choice])
-    assert_exact(found, law(choice, scores), 0.7, record_property)
+    tree = walk(sampler(choice, scores), *DEPTHS[choice])
+    assert_exact(tree, law(choice, scores), 0.7, record_property)
 
 
 @choices
@@ -93,8 +93,8 @@ def test_chunks_of_scores_change_nothing(
 @choices
 def test_a_rate_of_zero_prefers_none(choice: Choice, record_property: Record) -> None:
     for scores in [(5, -7), (5, 4)]:
-        found = walk(sampler(choice, scores, 0), *DEPTHS[choice])
-        assert_exact(found, law(choice, (0, 0)), 0.7, record_property)
+        tree = walk(sampler(choice, scores, 0), *DEPTHS[choice])
+        assert_exact(tree, law(choice, (0, 0)), 0.7, record_property)
 
 
 # Planted bugs, each refuted by the same function
@@ -121,15 +121,15 @@ def test_equal_scores_that_count_once_are_refuted(
 
 
 def test_the_other_law_is_refuted() -> None:
-    found = walk(sampler(exponential_choice, (1, 0)), 5, 2)
-    assert_refuted(found, law(permute_and_flip, (1, 0)))
+    tree = walk(sampler(exponential_choice, (1, 0)), 5, 2)
+    assert_refuted(tree, law(permute_and_flip, (1, 0)))
 
 
 @choices
 @pytest.mark.parametrize("factor", ["0.1", "10"])
 def test_a_wrong_rate_is_refuted(factor: str, choice: Choice) -> None:
-    found = walk(sampler(choice, (1, 0), HALF * Fraction(factor)), 4, 3)
-    assert_refuted(found, law(choice, (1, 0)))
+    tree = walk(sampler(choice, (1, 0), HALF * Fraction(factor)), 4, 3)
+    assert_refuted(tree, law(choice, (1, 0)))
 
 
 # Scores of every size and type
@@ -166,8 +166,8 @@ def test_any_scores_have_their_probabilities(
     if choice is permute_and_flip and len(scores) > 6:
         scores = scores[:6]  # the law goes through all orders
     exact = [fraction(score) if type(score) is not int else Fraction(score) for score in scores]
-    found = walk(sampler(choice, scores, rate), 4, 2)
-    assert_exact(found, law(choice, exact, fraction(rate)), 1.1, record_property)
+    tree = walk(sampler(choice, scores, rate), 4, 2)
+    assert_exact(tree, law(choice, exact, fraction(rate)), 1.1, record_property)
     for width in (1, 5, 16, 24, 64):
         bits = SeededBits(1, width)
         drawn = {choice(scores, rate, bits) for _ in range(4)}
@@ -218,12 +218,12 @@ def test_choices_fit_their_law(choice: Choice, scores: tuple[int, ...]) -> None:
     """By chi-squared, with a false alarm of 10^-9. Falling scores don't fit the other law."""
     bits, count = SecureBits(), 3000
     drawn = [choice(scores, 0.5, bits) for _ in range(count)]
-    found = np.bincount(drawn, minlength=len(scores))
+    counts = np.bincount(drawn, minlength=len(scores))
 
     def probability(kind: Choice) -> float:
         chance = law(kind, scores)
         expected = np.array([float(chance(place)) for place in range(len(scores))]) * count
-        statistic = ((found - expected) ** 2 / expected).sum()
+        statistic = ((counts - expected) ** 2 / expected).sum()
         return float(chi2.sf(statistic, len(scores) - 1))
 
     (other,) = (kind for kind in LAWS if kind is not choice)

@@ -57,8 +57,8 @@ def reached(law: Exact | Blurred, numerator: int, size: int) -> int | None:
 
 
 def settled(law: Exact | Blurred, words: list[int], size: int = 64) -> list[int | None]:
-    found, left = _steps.resolve_many(_steps.edges(law), np.array(words, dtype=np.uint64), size)
-    outcomes: list[int | None] = [int(outcome) for outcome in found]
+    values, left = _steps.resolve_many(_steps.edges(law), np.array(words, dtype=np.uint64), size)
+    outcomes: list[int | None] = [int(outcome) for outcome in values]
     for place in left.tolist():
         outcomes[place] = None
     return outcomes
@@ -277,9 +277,9 @@ def test_a_weighted_choice_is_by_sums(weights: list[int | float | Fraction]) -> 
 
 def test_a_choice_among_very_many() -> None:
     law = CategoricalLaw(range(1, 100_001))
-    found = law.draws(SeededBits(3), 3000)
+    draws = law.draws(SeededBits(3), 3000)
     total, seeded = 100_000 * 100_001 // 2, SeededBits(3)
-    for outcome in found.tolist():
+    for outcome in draws.tolist():
         u = Fraction(seeded.word(), FULL)
         assert outcome * (outcome + 1) <= 2 * u * total < (outcome + 1) * (outcome + 2)
     assert law.draw(ScriptedBits([FULL // 3])) == 57734

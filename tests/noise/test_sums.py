@@ -80,9 +80,9 @@ def test_sums_of_several_lie_within_as_often_as_stated(laws: list[PairLaw]) -> N
     draws = np.array([law.draws(SeededBits(n), 200_000) for n, law in enumerate(laws)])
     totals = abs(weights.T @ draws)  # (column, draw)
     for confidence in (Fraction(1, 2), Fraction(9, 10), Fraction(99, 100)):
-        found = weighted_half_widths(laws, weights, confidence)
+        half_widths = weighted_half_widths(laws, weights, confidence)
         spare = 2 * abs(weights).sum(axis=0)  # what rounding is allowed for, twice
-        for total, q, rounding in zip(totals, found, spare, strict=True):
+        for total, q, rounding in zip(totals, half_widths, spare, strict=True):
             assert (total <= q).mean() >= float(confidence) - 0.0075
             assert (total <= max(0, 0.97 * q - rounding)).mean() <= float(confidence) + 0.0075
 
@@ -91,8 +91,8 @@ def test_sums_of_several_lie_within_as_often_as_stated(laws: list[PairLaw]) -> N
 def test_two_of_several_are_a_pair(laws: tuple[PairLaw, PairLaw]) -> None:
     weights = np.array(WEIGHTS).T
     for confidence in (Fraction(1, 2), Fraction(95, 100), 1 - Fraction(1, 10**5)):
-        found = weighted_half_widths(laws, weights, confidence)
-        for pair, q in zip(WEIGHTS, found, strict=True):
+        half_widths = weighted_half_widths(laws, weights, confidence)
+        for pair, q in zip(WEIGHTS, half_widths, strict=True):
             exact = pair_half_width(laws, pair, confidence)
             assert exact * (1 - 1e-6) <= q <= exact * 1.02
     rare = weighted_half_widths(laws, weights, 1 - Fraction(1, 10**30))
@@ -103,16 +103,16 @@ def test_two_of_several_are_a_pair(laws: tuple[PairLaw, PairLaw]) -> None:
 def test_a_bound_grows_with_each_scale() -> None:
     laws = [DiscreteLaplaceLaw(50)] * 4
     rows = np.array([[1.0, 0.3 + gap, 0.3, 0.301] for gap in np.logspace(-9, 0, 40)]).T
-    found = weighted_half_widths(laws, rows, Fraction(95, 100))
-    assert all(b >= a * (1 - 1e-3) for a, b in pairwise(found))
+    half_widths = weighted_half_widths(laws, rows, Fraction(95, 100))
+    assert all(b >= a * (1 - 1e-3) for a, b in pairwise(half_widths))
 
 
 @pytest.mark.parametrize("kind", [DiscreteLaplaceLaw, RoundedGaussianLaw])
 def test_the_largest_and_the_smallest_numbers_have_bounds(kind: type[PairLaw]) -> None:
     laws, weights = [kind(10**100), kind(1)], np.array([[1e100, 0.0, 1e-300], [0.0, 1e-300, 1.0]])
-    found = weighted_half_widths(laws, weights, Fraction(95, 100))
-    assert np.isfinite(found).all()
-    assert (found > 0).all()
+    half_widths = weighted_half_widths(laws, weights, Fraction(95, 100))
+    assert np.isfinite(half_widths).all()
+    assert (half_widths > 0).all()
 
 
 def _chances(law: PairLaw, reach: int) -> FloatArray:
@@ -161,9 +161,9 @@ def test_weighted_sums_of_sums_lie_within_as_often_as_stated(kind: type[PairLaw]
 def test_many_laplace_noises_have_nearly_their_exact_quantile(count: int) -> None:
     """The sum of n Laplace noises of one scale is a difference of two gamma variables."""
     for risk in (0.5, 0.05, 1e-3):
-        found = laplace_half_width(np.full(count, 3.0), risk)
-        assert _gamma_tail(count, found / 3) <= risk
-        assert _gamma_tail(count, 0.999 * found / 3) > risk
+        half_width = laplace_half_width(np.full(count, 3.0), risk)
+        assert _gamma_tail(count, half_width / 3) <= risk
+        assert _gamma_tail(count, 0.999 * half_width / 3) > risk
 
 
 def _gamma_tail(count: int, t: float) -> float:
@@ -177,8 +177,8 @@ def test_many_with_two_that_matter_are_a_pair(risk: float) -> None:
     tiny = np.full(8, 1e-9)
     for a, b in [(1.0, 0.0), (1.0, 1.0), (2.0, 0.3)]:
         exact = pair_half_width((DiscreteLaplaceLaw(10**6),) * 2, (a, b), 1 - Fraction(risk))
-        found = laplace_half_width(np.array([a * 1e6, b * 1e6, *tiny]), risk)
-        assert exact * (1 - 1e-5) <= found <= exact * 1.05
+        half_width = laplace_half_width(np.array([a * 1e6, b * 1e6, *tiny]), risk)
+        assert exact * (1 - 1e-5) <= half_width <= exact * 1.05
 
 
 def test_rare_values_of_many_have_bounds() -> None:

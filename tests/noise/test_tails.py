@@ -58,11 +58,11 @@ def test_a_search_may_begin_anywhere() -> None:
 @pytest.mark.parametrize("stair", [("1", 1, 1), ("1/2", 3, 1), ("2", 3, 3)], ids=str)
 def test_the_staircases_tree_has_its_chances(stair: tuple[str, int, int]) -> None:
     law = stairs(*stair)
-    found = walk(one(law), 4, 3)
-    assert refutation(found, staircase_law(law)) is None
-    assert found.undecided[-1] < 0.3
+    tree = walk(one(law), 4, 3)
+    assert refutation(tree, staircase_law(law)) is None
+    assert tree.undecided[-1] < 0.3
     wrong = StaircaseLaw(drop=2 * law.drop, width=law.width, top=law.top)
-    assert refutation(found, staircase_law(wrong)) is not None
+    assert refutation(tree, staircase_law(wrong)) is not None
 
 
 @pytest.mark.parametrize("stair", STAIRS, ids=str)

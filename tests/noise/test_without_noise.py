@@ -56,5 +56,5 @@ def test_orders_and_samples_of_any_size_end(count: int) -> None:
     bits = ZeroNoiseBits()
     np.testing.assert_array_equal(permutation(count, bits), np.arange(count))
     for size in {1, count // 2, count // 2 + 1, count}:
-        found = sample_without_replacement(count, size, bits)
-        np.testing.assert_array_equal(np.sort(found), np.arange(size))
+        sample = sample_without_replacement(count, size, bits)
+        np.testing.assert_array_equal(np.sort(sample), np.arange(size))

@@ -163,8 +163,8 @@ def test_a_unit_moves_as_many_values_as_declared(unit: Any) -> None:
     before = bounded.checked(bounded.compute())
     for person in range(15):
         if unit.change is Change.ADD_REMOVE:
-            kept = ids != person
-            neighbour = aggregated(np.max, ids[kept], rows[kept], unit=unit)
+            others = ids != person
+            neighbour = aggregated(np.max, ids[others], rows[others], unit=unit)
         else:
             other = np.where(ids == person, 99 + person, ids)
             neighbour = aggregated(np.max, other, np.where(ids == person, 10, rows), unit=unit)

@@ -97,8 +97,8 @@ def test_tails_are_those_of_sums_of_laplace_variables(count: int) -> None:
 @pytest.mark.parametrize("scale", [Fraction(1, 10**400), Fraction(10**400)])
 def test_noise_of_any_scale_is_drawn(scale: Fraction) -> None:
     search = CheckedBounds(scale=scale, grid=WIDE)
-    found = search.sample(rows((3,) * 90, WIDE), SeededBits(1))
-    assert found is None or found in {(0.0, 3.0), (2.0, 3.0)}
+    value = search.sample(rows((3,) * 90, WIDE), SeededBits(1))
+    assert value is None or value in {(0.0, 3.0), (2.0, 3.0)}
 
 
 def test_wrong_shares_and_confidences_are_refused() -> None:

@@ -25,9 +25,9 @@ GRID = Grid(0, 100)
 )
 def test_the_bins_are_those_of_numpy(edges: tuple[float, ...]) -> None:
     values = np.random.default_rng(1).integers(0, 101, 500)
-    found = histogram(column(values, GRID), edges)
-    assert found.compute().tolist() == np.histogram(values, edges)[0].tolist()
-    assert found.part.sensitivity.l1 == 1
+    counts = histogram(column(values, GRID), edges)
+    assert counts.compute().tolist() == np.histogram(values, edges)[0].tolist()
+    assert counts.part.sensitivity.l1 == 1
 
 
 def test_edges_and_values_meet_exactly() -> None:

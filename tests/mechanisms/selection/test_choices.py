@@ -122,8 +122,8 @@ def test_each_candidate_has_its_probability(
 ) -> None:
     some = scores[:2] if kind is NoisyMax else scores
     mechanism = replace(made(kind, Fraction(2)), candidates=NAMES[: len(some)])
-    found = walk(lambda bits: mechanism.sample(np.array(some), bits), width, words)
-    assert_exact(found, chance_of(kind, Fraction(2), some), sliver, record_property)
+    tree = walk(lambda bits: mechanism.sample(np.array(some), bits), width, words)
+    assert_exact(tree, chance_of(kind, Fraction(2), some), sliver, record_property)
 
 
 @kinds
@@ -146,9 +146,9 @@ def test_the_four_colours() -> None:
     mechanism = ExponentialMechanism.for_epsilon(1, votes, names)
     assert mechanism.rate == HALF
     assert mechanism.privacy_loss(votes).epsilon() == 1
-    found = walk(lambda bits: mechanism.sample(np.array([5, 4, 3, 2]), bits), 4, 6)
+    tree = walk(lambda bits: mechanism.sample(np.array([5, 4, 3, 2]), bits), 4, 6)
     chance = softmax([5, 4, 3, 2], HALF)
-    assert_exact(found, lambda name: chance(names.index(name)), 2e-4, lambda *_: None)
+    assert_exact(tree, lambda name: chance(names.index(name)), 2e-4, lambda *_: None)
     shares = [round(float(chance(place)), 4) for place in range(4)]
     assert shares == [0.4551, 0.276, 0.1674, 0.1015]
 
@@ -161,11 +161,11 @@ def test_without_noise_the_best_is_chosen(kind: type[Choice]) -> None:
 @kinds
 @pytest.mark.parametrize("far", [2**62, 2**63 - 1, 2**80, 10**1500])
 def test_scores_of_any_size_are_exact(kind: type[Choice], far: int) -> None:
-    kept = np.int64 if far < 2**63 else object
-    scores = np.array([-far, far - 1, far], kept)
+    dtype = np.int64 if far < 2**63 else object
+    scores = np.array([-far, far - 1, far], dtype)
     for seed in range(30):
         assert made(kind, Fraction(1, 50)).sample(scores, SeededBits(seed)) == "green"
-    shifted = np.array([0, 3, 4], kept) + (far - 4)
+    shifted = np.array([0, 3, 4], dtype) + (far - 4)
     for seed in range(30):
         near = made(kind, Fraction(2)).sample(np.array([0, 3, 4]), SeededBits(seed))
         assert made(kind, Fraction(2)).sample(shifted, SeededBits(seed)) == near

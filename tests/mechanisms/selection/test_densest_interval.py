@@ -47,15 +47,15 @@ def test_each_place_has_its_probability(places: tuple[int, ...], width: int) -> 
     bounded = rows(places)
     value, chance = bounded.checked(bounded.compute()), softmax(scores(places, width), HALF)
     mechanism = DensestInterval(GRID, width=width, rate=HALF)
-    found = walk(lambda bits: int(mechanism.sample(value, bits)), 5, 2)
+    tree = walk(lambda bits: int(mechanism.sample(value, bits)), 5, 2)
     if len(set(scores(places, width))) > 1:
-        assert_exact(found, chance, 0.6, lambda *_: None)
+        assert_exact(tree, chance, 0.6, lambda *_: None)
         wrong = DensestInterval(GRID, width=width, rate=4)
         if places[0] < 5:
             assert_refuted(walk(lambda bits: int(wrong.sample(value, bits)), 5, 2), chance)
     else:
-        shares = {mass / (1 - found.undecided[-1]) for mass in found.decided.values()}
-        assert (len(found.decided), len(shares)) == (GRID.size, 1)
+        shares = {mass / (1 - tree.undecided[-1]) for mass in tree.decided.values()}
+        assert (len(tree.decided), len(shares)) == (GRID.size, 1)
 
 
 @given(st.lists(st.integers(0, 5), max_size=30), st.integers(1, 5))

@@ -60,12 +60,12 @@ def named(scores: Scores, rate: Fraction) -> Callable[[Any], arb]:  # Any: names
 @pytest.mark.parametrize("scores", [(1, 0, 2), (0, 0, 3), (0, 90, -1)], ids=str)
 def test_each_order_has_its_probability(scores: Scores) -> None:
     top = TopK(NAMES, 2, HALF)
-    found = walk(lambda bits: top.sample(np.array(scores), bits), 5, 2)
-    assert_exact(found, named(scores, HALF), 0.6, lambda *_: None)
+    tree = walk(lambda bits: top.sample(np.array(scores), bits), 5, 2)
+    assert_exact(tree, named(scores, HALF), 0.6, lambda *_: None)
     wrong = TopK(NAMES, 2, 1)
-    found = walk(lambda bits: wrong.sample(np.array(scores), bits), 5, 2)
+    tree = walk(lambda bits: wrong.sample(np.array(scores), bits), 5, 2)
     if scores[1] < 9:
-        assert_refuted(found, named(scores, HALF))
+        assert_refuted(tree, named(scores, HALF))
 
 
 def test_drawing_gumbels_noise_at_once_is_the_same() -> None:
@@ -389,7 +389,7 @@ def test_groups_lose_no_more_than_is_charged(
 
 def test_each_group_has_its_choice() -> None:
     mechanism, value = best(HALF), np.array([[1, 2], [3, 0]])
-    found = walk(
+    tree = walk(
         lambda bits: tuple(mechanism.sample(value, bits).items()), 6, 2
     )  # as tuples: mappings have no hash
     chances = both((1, 2, 3, 0), 0.5)
@@ -398,7 +398,7 @@ def test_each_group_has_its_choice() -> None:
         (_, one), (_, other) = outcome
         return arb(float(chances[2 * "ab".index(one) + "ab".index(other)]), 1e-12)
 
-    assert_exact(found, chance, 0.1, lambda *_: None)
+    assert_exact(tree, chance, 0.1, lambda *_: None)
     assert mechanism.sample(value, ZeroNoiseBits()) == {7: "b", 8: "a"}
 
 

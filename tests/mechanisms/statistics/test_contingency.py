@@ -107,27 +107,27 @@ def test_under_independence_few_p_values_are_small(
     low, ignoring = 0, 0
     for seed in range(trials):
         table = random.multinomial(500, chances.ravel()).reshape(chances.shape)
-        found = chi_square(released(given(table), kind(8), seed), draws=399)
-        low += found.p_value <= 0.05
+        result = chi_square(released(given(table), kind(8), seed), draws=399)
+        low += result.p_value <= 0.05
         degrees = (chances.shape[0] - 1) * (chances.shape[1] - 1)
-        ignoring += float(chdtrc(degrees, found.statistic)) <= 0.05
+        ignoring += float(chdtrc(degrees, result.statistic)) <= 0.05
     assert at_least(low, trials) <= 0.05
     assert at_least(ignoring, trials) > 0.05
 
 
 def test_a_strong_dependence_is_found() -> None:
     table = np.array([[400, 300, 100], [200, 350, 250]])
-    found = chi_square(released(given(table), DiscreteLaplace(4), 1))
-    assert found.p_value == 1 / 10_000
-    assert found.is_large_enough
+    result = chi_square(released(given(table), DiscreteLaplace(4), 1))
+    assert result.p_value == 1 / 10_000
+    assert result.is_large_enough
 
 
 @pytest.mark.parametrize("table", [[[3, 4], [2, 5]], [[0, 0], [0, 0]], [[500, 500], [2, 3]]])
 def test_of_small_tables_nothing_is_claimed(table: list[list[int]]) -> None:
     for seed in range(20):
-        found = chi_square(released(given(np.array(table)), DiscreteLaplace(1), seed))
-        assert np.isfinite(found.statistic)
-        assert found.is_large_enough or found.p_value == 1
+        result = chi_square(released(given(np.array(table)), DiscreteLaplace(1), seed))
+        assert np.isfinite(result.statistic)
+        assert result.is_large_enough or result.p_value == 1
 
 
 def test_bad_input_is_refused_by_name() -> None:

@@ -62,9 +62,9 @@ def test_more_budget_comes_nearer_to_numpy(kind: Callable[[Any], Noise]) -> None
     unit, far, lengths = max(value) // 4360, [], []
     for share in (1, 0.01, 0.0001):
         read = Moments.of(released(fixed, kind(unit * share), 1), rows)
-        found = regression(read, "lwage", on)
-        assert list(found.coefficients) == [INTERCEPT, *on]
-        intervals = found.coefficients.values()
+        fit = regression(read, "lwage", on)
+        assert list(fit.coefficients) == [INTERCEPT, *on]
+        intervals = fit.coefficients.values()
         assert all(i.lower <= t <= i.upper for i, t in zip(intervals, truth, strict=True))
         far.append(max(abs(i.value - t) for i, t in zip(intervals, truth, strict=True)))
         lengths.append(max(i.upper - i.lower for i in intervals))

@@ -65,13 +65,13 @@ def mass(kind: Kind, noise: float) -> FloatArray:
 
 def shown(chances: FloatArray, count: int, threshold: int) -> FloatArray:
     """Of a key with this count: not to be shown, and to be shown with each number."""
-    found = np.zeros(REACH + 12 - threshold)
+    values = np.zeros(REACH + 12 - threshold)
     if count == 0:
-        return np.concatenate([[1.0], found])
+        return np.concatenate([[1.0], values])
     numbers = np.arange(-REACH, REACH + 1) + count
     is_shown = numbers >= threshold
-    found[numbers[is_shown] - threshold] = chances[is_shown]
-    return np.concatenate([[chances[~is_shown].sum()], found])
+    values[numbers[is_shown] - threshold] = chances[is_shown]
+    return np.concatenate([[chances[~is_shown].sum()], values])
 
 
 def excess(

@@ -79,7 +79,7 @@ def test_a_key_is_shown_with_its_chance(count: int, record_property: Record) -> 
 
     with precision(BITS):
         chance = mechanism._law(count).probability()
-    found = walk(is_shown, 8, 2)
+    tree = walk(is_shown, 8, 2)
     one = Fraction(1)
 
     def of(outcome: int) -> Any:  # Any: a ball, or exact
@@ -87,7 +87,7 @@ def test_a_key_is_shown_with_its_chance(count: int, record_property: Record) -> 
             return one if outcome else Fraction(0)
         return chance if outcome else 1 - chance
 
-    assert_exact(found, of, 1e-4, record_property)
+    assert_exact(tree, of, 1e-4, record_property)
     if 1 < count < 12:
         wrong = PartitionSelection(2, 0.01)
         assert_refuted(walk(lambda bits: len(wrong.sample({"a": count}, bits)), 8, 2), of)
@@ -97,13 +97,13 @@ def test_keys_are_shown_by_themselves(record_property: Record) -> None:
     mechanism = PartitionSelection(1, 0.2)
     with precision(BITS):
         one, two = (mechanism._law(n).probability() for n in (1, 2))
-    found = walk(lambda bits: mechanism.sample({"b": 1, "a": 2, "c": 1}, bits), 4, 3)
+    tree = walk(lambda bits: mechanism.sample({"b": 1, "a": 2, "c": 1}, bits), 4, 3)
 
     def chance(shown: tuple[Any, ...]) -> Any:  # Any: keys; a ball
         each = {"a": two, "b": one, "c": one}
         return math.prod(p if key in shown else 1 - p for key, p in each.items())
 
-    assert set(found.decided) <= {
+    assert set(tree.decided) <= {
         ("a",),
         ("b",),
         ("c",),
@@ -113,7 +113,7 @@ def test_keys_are_shown_by_themselves(record_property: Record) -> None:
         (),
         ("a", "b", "c"),
     }
-    assert_exact(found, chance, 0.5, record_property)
+    assert_exact(tree, chance, 0.5, record_property)
 
 
 def test_the_whole_release_leaks_no_more_than_is_charged() -> None:

@@ -70,19 +70,19 @@ def test_neighbours_move_no_further_than_is_stated(
 def test_an_id_keeps_the_same_keys_however_its_column_is_stored() -> None:
     """A single missing id makes floats of a column of integers."""
     many = [f"word {n}" for n in range(50)]
-    kept = weights({7: many}, 5)
+    keys = weights({7: many}, 5)
     for same in (7.0, np.int64(7), np.float64(7), "7", b"7"):
-        assert weights({same: many}, 5) == kept
+        assert weights({same: many}, 5) == keys
 
 
 def test_the_chosen_keys_depend_on_the_unit_only() -> None:
     """The same whatever their order, how often, and who else is there; others keep others."""
     many = [f"word {n}" for n in range(50)]
-    kept = set(weights({1: many}, 5))
-    assert len(kept) == 5
-    assert set(weights({1: [*reversed(many), *many]}, 5)) == kept
-    assert set(weights({1: many, 2: []}, 5)) == kept
-    assert set(weights({2: many}, 5)) != kept
+    keys = set(weights({1: many}, 5))
+    assert len(keys) == 5
+    assert set(weights({1: [*reversed(many), *many]}, 5)) == keys
+    assert set(weights({1: many, 2: []}, 5)) == keys
+    assert set(weights({2: many}, 5)) != keys
     everyone = Counter(word for unit in range(300) for word in weights({unit: many}, 5))
     assert min(everyone[word] for word in many) > 5  # of 30 in the mean: no word is always left out
 
@@ -261,8 +261,8 @@ def test_bad_input_is_refused_by_name(wrong: Wrong) -> None:
 def test_a_unit_keeps_the_same_keys_however_its_id_is_stored() -> None:
     """A single missing id makes floats of a column of whole numbers, and a text texts of it."""
 
-    def kept(own: Any) -> list[str]:
+    def keys_of(own: Any) -> list[str]:
         return sorted(weights({own: [f"word {i}" for i in range(40)]}, 3))
 
-    assert kept(7) == kept(7.0) == kept("7") == kept(np.int64(7)) != kept(8)
-    assert kept(2**60 + 1) == kept(float(2**60)) == kept(str(2**60 + 1)) != kept(2**61)
+    assert keys_of(7) == keys_of(7.0) == keys_of("7") == keys_of(np.int64(7)) != keys_of(8)
+    assert keys_of(2**60 + 1) == keys_of(float(2**60)) == keys_of(str(2**60 + 1)) != keys_of(2**61)

@@ -107,9 +107,9 @@ def pinned(one: float, each: float, hits: int, moves: Moves) -> float:
     line, apart = np.arange(-200, 201), int(12 * each)
 
     def chance(below: int, above: int) -> float:
-        kept = (1 - at_least(line - below, each)) ** 5000
-        kept *= at_least(line - above, each) ** hits
-        return float((mass(one, 200) * kept).sum())
+        answered_so = (1 - at_least(line - below, each)) ** 5000
+        answered_so *= at_least(line - above, each) ** hits
+        return float((mass(one, 200) * answered_so).sum())
 
     fallen = -apart - (moves is Moves.ANYHOW)
     return math.log(chance(0, -apart) / chance(1, fallen))
@@ -258,8 +258,8 @@ def chance_of_a_mistake(mechanism: SparseVector, gap: int, under: int, over: int
     """A sum over the threshold's noise, without blocks."""
     one, each = float(mechanism.threshold_scale), float(mechanism.query_scale)
     line = np.arange(-int(50 * one) - 5, int(50 * one) + 6)
-    kept = (1 - at_least(line + gap, each)) ** under * at_least(line - gap, each) ** over
-    return 1 - float((mass(one, line[-1]) * kept).sum())
+    answered_so = (1 - at_least(line + gap, each)) ** under * at_least(line - gap, each) ** over
+    return 1 - float((mass(one, line[-1]) * answered_so).sum())
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.95])

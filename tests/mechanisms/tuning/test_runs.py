@@ -67,13 +67,13 @@ def exact(number: Real) -> arb:
 @pytest.mark.parametrize("runs", LAWS, ids=repr)
 class TestEveryScript:
     def test_each_number_has_its_chance(self, runs: RunsLaw) -> None:
-        found = walk(partial(draw, runs), 6, 2)
-        assert refutation(found, lambda number: chance(runs, number)) is None
-        assert found.undecided[-1] < 0.01
+        tree = walk(partial(draw, runs), 6, 2)
+        assert refutation(tree, lambda number: chance(runs, number)) is None
+        assert tree.undecided[-1] < 0.01
 
     def test_another_law_is_refuted(self, runs: RunsLaw) -> None:
-        found = walk(partial(draw, runs), 6, 2)
-        assert_refuted(found, lambda number: exact(chance(runs, number)) * 19 / 20)
+        tree = walk(partial(draw, runs), 6, 2)
+        assert_refuted(tree, lambda number: exact(chance(runs, number)) * 19 / 20)
 
     def test_the_chances_are_those_of_the_price(self, runs: RunsLaw) -> None:
         if runs.most:

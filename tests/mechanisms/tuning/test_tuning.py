@@ -114,11 +114,11 @@ def test_many_draws(runs: RunsLaw) -> None:
     """Frequencies lie within 6.1 standard errors of the exact chances: a false alarm is rarer
     than 1e-8 for all three. A fixed number of runs, 8, would raise one."""
     tuning, bits = Tuning({"a": Told(), "b": Told()}, runs), SeededBits(3)
-    found = Counter((tuning.sample(0, bits) or {"score": None})["score"] for _ in range(DRAWS))
+    counts = Counter((tuning.sample(0, bits) or {"score": None})["score"] for _ in range(DRAWS))
     exact = best_score(runs, Told().one_run(0))
     for score, chance in exact.items():
         p = float(chance)
-        assert abs(found[score] - DRAWS * p) <= 6.1 * math.sqrt(DRAWS * p * (1 - p)) + 1e-9
+        assert abs(counts[score] - DRAWS * p) <= 6.1 * math.sqrt(DRAWS * p * (1 - p)) + 1e-9
     fixed = 0.75**8
     p = float(exact[0])
     assert abs(fixed - p) > 12.2 * math.sqrt(p * (1 - p) / DRAWS)
@@ -143,9 +143,9 @@ def test_candidates_are_drawn_alike() -> None:
     """Of 3000 single runs, each of 4 candidates has a quarter, within 6.1 standard errors."""
     tuning = Tuning({name: Told() for name in "abcd"}, NegativeBinomialRuns(eta=1, gamma=1))
     bits = SeededBits(9)
-    found = Counter((tuning.sample(1, bits) or {})["candidate"] for _ in range(3000))
-    assert set(found) == set("abcd")
-    assert all(abs(n - 750) < 6.1 * math.sqrt(3000 * 3 / 16) < 150 for n in found.values())
+    counts = Counter((tuning.sample(1, bits) or {})["candidate"] for _ in range(3000))
+    assert set(counts) == set("abcd")
+    assert all(abs(n - 750) < 6.1 * math.sqrt(3000 * 3 / 16) < 150 for n in counts.values())
 
 
 class TestRelease:
@@ -202,9 +202,9 @@ class TestPrice:
         run = Scored(DiscreteLaplace(2), closeness, DiscreteLaplace(5), sensitivity=3)
         one = run.privacy_loss(person())
         assert one.epsilon() == pytest.approx(1 / 2 + 3 / 5)
-        found = Tuning({"only": run}, NegativeBinomialRuns(eta=1, gamma=0.1)).privacy_loss(person())
-        assert found.unit == PERSON
-        [(term, count)] = found.terms
+        loss = Tuning({"only": run}, NegativeBinomialRuns(eta=1, gamma=0.1)).privacy_loss(person())
+        assert loss.unit == PERSON
+        [(term, count)] = loss.terms
         assert isinstance(term, TunedNegativeBinomial)
         assert (term.privacy_loss.terms, count) == (one.terms, 1)
 
