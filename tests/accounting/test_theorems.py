@@ -379,6 +379,35 @@ class TestRounding:
         if delta > 5e-324:
             assert fraction(math.nextafter(delta, 0)) < real <= fraction(delta)
 
+    @pytest.mark.parametrize("square", ["1e-24", "1e-4", "1/3", "25", "1e6", "1e12"])
+    @pytest.mark.parametrize("delta", ["1e-300", "1e-12", "1e-5", "1/3", "0.999999"])
+    def test_a_guess_in_floats_changes_no_gaussian_bound(
+        self, square: str, delta: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def found() -> tuple[Fraction | Unknown, Fraction]:
+            one, other = Fraction(square), Fraction(delta)
+            return _analytic.gaussian_epsilon(one, other), _analytic.gaussian_multiplier(one, other)
+
+        usual = found()
+        for guess in (None, 1e-200, 0.3, 1e9):  # also far from it
+            monkeypatch.setattr(_analytic, "_guess", lambda _, guess=guess: guess)
+            assert found() == usual
+
+    @pytest.mark.parametrize("multiplier", [0.2, 1, 3.3, 50])
+    @pytest.mark.parametrize("delta", [1e-9, 1e-3])
+    def test_a_guess_in_floats_saves_most_exact_steps(
+        self, multiplier: float, delta: float, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        exact, asked = _analytic.gaussian_deltas, list[Fraction]()
+
+        def counted(square: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
+            asked.append(epsilon)
+            return exact(square, epsilon)
+
+        monkeypatch.setattr(_analytic, "gaussian_deltas", counted)
+        (1 * Gaussian(multiplier)).epsilon(delta)
+        assert len(asked) < 20  # without a guess, 56
+
     def test_the_state_of_flint_changes_nothing(self) -> None:
         from flint import ctx
 

@@ -1,7 +1,8 @@
 """The exact law of Gaussian mechanisms: from mu squared to epsilon and delta, and back.
 
 The delta of normal noise is one formula (Balle and Wang 2018, Theorem 8), computed in balls.
-Searches end at two neighbouring floats; the one on the safe side is taken.
+Searches end at two neighbouring floats; the one on the safe side is taken. The formula in floats
+says where a search begins, and decides nothing.
 """
 
 import math
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from flint import arb
+from scipy.special import log_ndtr, ndtr
 
 from discreet._exact import ball, fraction, lower_fraction, precision, upper_fraction
 from discreet.accounting._bounds import Unknown, known
@@ -16,6 +18,7 @@ from discreet.accounting._bounds import Unknown, known
 _BITS = 256
 _NEEDS_DELTA = Unknown("Gaussian noise needs a delta above 0")
 _TOO_LARGE = Unknown("no floating-point number is large enough")
+_CLOSE, _FARTHER = 2.0**-46, 16  # relative distance from a guess, and the growth of this distance
 
 
 def gaussian_delta(square: Fraction, epsilon: Fraction) -> arb:
@@ -66,7 +69,10 @@ def gaussian_epsilon(square: Fraction, delta: Fraction) -> Fraction | Unknown:
     def is_enough(epsilon: float) -> bool:
         return gaussian_deltas(square, fraction(epsilon))[1] <= delta
 
-    return Fraction(0) if is_enough(0.0) else _smallest_float(is_enough)
+    def is_near(epsilon: float) -> bool:
+        return _float_delta(math.sqrt(square), epsilon) <= delta
+
+    return Fraction(0) if is_enough(0.0) else _smallest_float(is_enough, _guess(is_near))
 
 
 def gaussian_attained(square: Fraction, delta: Fraction) -> float:
@@ -93,19 +99,54 @@ def gaussian_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
     def is_enough(multiplier: float) -> bool:
         return gaussian_deltas(1 / fraction(multiplier) ** 2, epsilon)[1] <= delta
 
-    return known(_smallest_float(is_enough))
+    def is_near(multiplier: float) -> bool:
+        return _float_delta(1 / multiplier, float(epsilon)) <= delta
+
+    return known(_smallest_float(is_enough, _guess(is_near)))
 
 
-def _smallest_float(is_enough: Callable[[float], bool]) -> Fraction | Unknown:
+def _float_delta(mu: float, epsilon: float) -> float:
+    """`gaussian_delta` in floats, whose error is not bounded."""
+    far, half = epsilon / mu, mu / 2
+    return float(ndtr(half - far)) - math.exp(epsilon + float(log_ndtr(-half - far)))
+
+
+def _guess(is_near: Callable[[float], bool]) -> float | None:
+    """The smallest float by a formula in floats, where these suffice."""
+    try:
+        found = _smallest_float(is_near)
+    except ArithmeticError:
+        return None
+    return None if isinstance(found, Unknown) else float(found)
+
+
+def _smallest_float(
+    is_enough: Callable[[float], bool], guess: float | None = None
+) -> Fraction | Unknown:
     """The smallest positive float that is enough, provided that all larger floats are."""
-    low, high = 0.0, 1.0
+    # 1. A factor of 2, or the neighbourhood of a guess
+    low, high = (0.0, 1.0) if guess is None else _around(is_enough, guess)
     while not is_enough(high):
         low, high = high, high * 2
         if math.isinf(high):
             return _TOO_LARGE
     while low == 0.0 and is_enough(high / 2) and high > 1e-290:
         high /= 2
-    low = max(low, high / 2)
+    # 2. Halving down to two neighbours
+    low = low or high / 2
     while (middle := low + (high - low) / 2) not in (low, high):
         low, high = (low, middle) if is_enough(middle) else (middle, high)
     return fraction(high)
+
+
+def _around(is_enough: Callable[[float], bool], guess: float) -> tuple[float, float]:
+    """A float near the guess that is not enough, or 0, and a larger one that may be."""
+    step = guess * _CLOSE
+    low, high = guess - step, guess + step
+    while low > 0 and is_enough(low):
+        step *= _FARTHER
+        low, high = low - step, low
+    while low < high < 2 * guess and not is_enough(high):
+        step *= _FARTHER
+        low, high = high, high + step
+    return max(low, 0.0), high
