@@ -111,6 +111,23 @@ def test_few_evaluations_are_needed(name: str) -> None:
     assert len(set(seen)) == len(seen)
 
 
+@pytest.mark.parametrize("most", [0, 1, 7, 99, 12_345, 10**6, 3 * 10**9, 10**15])
+def test_no_count_far_above_the_answer_is_tried(most: int) -> None:
+    tried = []
+
+    def counted(steps: int) -> PrivacyLoss | Term:
+        tried.append(steps)
+        return steps * Pure(1)
+
+    if most:
+        assert calibrate_count(counted, epsilon=most + 0.5, delta=0).value == most
+    else:
+        with pytest.raises(NoBound):
+            calibrate_count(counted, epsilon=0.5, delta=0)
+    assert max(tried) <= 10 * max(most, 1)  # distributions of more steps take longer
+    assert len(set(tried)) == len(tried)
+
+
 class TestEdges:
     """Where a family itself ends, or its cost jumps."""
 

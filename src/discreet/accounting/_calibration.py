@@ -18,6 +18,7 @@ from discreet.accounting._loss import PrivacyLoss, Term
 from discreet.errors import InvalidArgument, NoBound
 
 _DECADES = (0, 1, -1, 2, -2, 4, -4, 8, -8, 16, -16, 32, -32)
+_DECADES_OF_COUNTS = range(17)  # no larger steps: distributions of more terms take longer
 _DIGITS = 6
 _TOLERANCE = 1e-3
 _TURNS_PER_HALVING = 8  # each such turn takes the middle, so that the search always ends
@@ -83,7 +84,7 @@ def calibrate_count(
     33
     """
     search = _Search(lambda n: family(int(n)), *_target(epsilon, delta), name, is_whole=True)
-    probe, is_least = search.closest([decade for decade in _DECADES if 0 <= decade <= 16])
+    probe, is_least = search.closest(_DECADES_OF_COUNTS)
     return Calibration(int(probe.value), probe.loss, probe.epsilon, search.delta, is_least)
 
 
