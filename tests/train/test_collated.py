@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from discreet.errors import InvalidArgument, Refused
 from discreet.train import Collated, _model_check, fit
-from discreet.train._checking import compare
+from discreet.train._checking import check_padding, compare
 from discreet.train._data import taken
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Losses, Wrong, data, known, linear, sgd, short, weights
@@ -136,6 +136,34 @@ def test_parts_of_other_shapes_are_looked_at_before_they_are_computed(
     trained_by(mixed_where_long, of_lengths(3, 5))
     with pytest.raises(Refused, match="the loss of one example depends on others"):
         trained_by(mixed_where_long, of_lengths(3, 3, 3, 20))
+
+
+def negated_where_long(model: nn.Module) -> Losses:
+    """Examples by themselves, but padding decides: there is no length of 11 to 20 else."""
+    return lambda part: sums(model)(part) * (-1 if 10 < part["x"].shape[1] < 21 else 1)
+
+
+@pytest.mark.parametrize("lengths", [(9, 14), (9, 30, 9, 14), (3, 9, 3, 14), (30, 12, 30, 30)])
+def test_each_padded_length_is_compared_with_the_nearest(lengths: tuple[int, ...]) -> None:
+    """A comparison for each power of two missed what happens between."""
+    with pytest.raises(Refused, match="depends on how far it is padded"):
+        trained_by(negated_where_long, of_lengths(*lengths))
+
+
+def test_each_padded_length_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[int, int]] = []
+
+    def noted(model: nn.Module, losses: Losses, like: Wrong, padded: Wrong, **rest: Wrong) -> None:
+        longer, shorter = (one["x"].shape[1] for one in padded(like))
+        compared.append((longer, shorter))
+        check_padding(model, losses, like, padded, **rest)
+
+    monkeypatch.setattr(_model_check, "check_padding", noted)
+    trained_by(sums, of_lengths(9, 9, 9, 9, 9, 9, 9, 12, 14))
+    assert compared[:3] == [(3, 2), (9, 5), (9, 3)] or compared[0] == (3, 2)
+    assert len(compared) == len({*compared})
+    new = [longer for longer, shorter in compared if shorter != (longer + 1) // 2]
+    assert len(new) == len({*new})
 
 
 def test_no_look_hides_what_was_written() -> None:

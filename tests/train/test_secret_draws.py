@@ -331,9 +331,12 @@ def test_check_refuses_known_draws(known: Callable[[Tensor], Tensor]) -> None:
         check(model, lambda x: model(known(x)).sum(1), torch.zeros(5, 3))
 
 
+OWN = torch.Generator().manual_seed(42)  # no attribute leads to it
+
+
 def test_items_may_not_draw_from_generators_of_their_own() -> None:
-    model, own = linear(), torch.Generator().manual_seed(42)
-    given: Wrong = Items(lambda: float(torch.rand((), generator=own)), [])
+    model = linear()
+    given: Wrong = Items(lambda: float(torch.rand((), generator=OWN)), [])
     own_losses: Wrong = pair_losses(model)
     with (
         known(model, given, short(), losses=own_losses, like=pairs()) as training,

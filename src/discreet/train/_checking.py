@@ -154,7 +154,7 @@ def check_padding(
     model: nn.Module,
     losses: Callable[[Microbatch], Tensor],
     like: Microbatch,
-    shortened: Callable[[Microbatch], tuple[Microbatch, Microbatch]],
+    padded: Callable[[Microbatch], tuple[Microbatch, Microbatch]],
     *,
     hides_shapes: bool,
     values: Values,
@@ -162,10 +162,10 @@ def check_padding(
     """Refuse a model or a loss for which an example's gradient depends on its padding.
 
     Examples are padded to the longest one of their microbatch, which would so change all other
-    gradients. ``shortened`` makes two microbatches, padded and not, whose gradients must agree.
+    gradients. ``padded`` pads the same examples to two lengths, for which gradients must agree.
     """
     examples = examples_in(like)
-    both = shortened(_microbatch(like, values))
+    both = padded(_microbatch(like, values))
     with undisturbed(model) as chance, eager():
         comparison = ModelComparison(
             model,
@@ -178,8 +178,8 @@ def check_padding(
         )
 
         def compared() -> bool:
-            padded, plain = (comparison.alone(microbatch) for microbatch in both)
-            if (name := comparison.differs(padded, plain)) is not None:
+            longer, shorter = (comparison.alone(microbatch) for microbatch in both)
+            if (name := comparison.differs(longer, shorter)) is not None:
                 raise Refused(
                     f"{name}: an example's gradient depends on how far it is padded, and so on "
                     "the longest example beside it; mask padding, in the model and in the loss, "

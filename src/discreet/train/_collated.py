@@ -1,6 +1,6 @@
 """Items that the user's own function collates, one by one, and microbatches made of them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -38,13 +38,23 @@ class Collated:
     def __getitem__(self, place: int) -> Any:
         return self.data[place]
 
-    def taken(self, places: IndexArray) -> Microbatch:
+    def taken(self, places: IndexArray, before_each: Callable[[], None]) -> Microbatch:
         """The items in these places, as a microbatch."""
-        return _joined([self.collate([self.data[int(place)]]) for place in places], self.pads, "")
+        rows = list[Any]()
+        for place in places:
+            before_each()
+            rows.append(self.collate([self.data[int(place)]]))
+        return _joined(rows, self.pads, "")
 
-    def shortened(self, microbatch: Microbatch) -> tuple[Microbatch, Microbatch]:
-        """Examples that end halfway: padded to their former length, and not padded."""
-        return tuple(_halved(microbatch, self.pads, "", is_padded) for is_padded in (True, False))
+    def lengths(self, microbatch: Microbatch) -> tuple[int, ...]:
+        """The length of each padded field."""
+        return tuple(_lengths(microbatch, self.pads, ""))
+
+    def ended(
+        self, microbatch: Microbatch, ends: Sequence[int], lengths: Sequence[int]
+    ) -> Microbatch:
+        """Examples whose padded fields end at ``ends``, padded to these lengths."""
+        return _ended(microbatch, self.pads, "", iter(zip(ends, lengths, strict=True)))
 
 
 def _joined(parts: list[Any], pads: Mapping[str, float], name: str) -> Any:  # Any: as collated
@@ -75,17 +85,30 @@ def _joined(parts: list[Any], pads: Mapping[str, float], name: str) -> Any:  # A
     return torch.cat(parts)
 
 
-def _halved(part: Any, pads: Mapping[str, float], name: str, is_padded: bool) -> Any:  # noqa: FBT001  # Any: as collated
-    """A microbatch whose padded fields end halfway, whether or not they are padded again."""
+def _lengths(part: Any, pads: Mapping[str, float], name: str) -> Iterator[int]:  # Any: as collated
+    """The lengths of padded fields, in the order in which `_ended` meets them."""
     if isinstance(part, Mapping):
-        return {key: _halved(field, pads, str(key), is_padded) for key, field in part.items()}
+        for key, field in part.items():
+            yield from _lengths(field, pads, str(key))
+    elif isinstance(part, tuple | list):
+        for field in part:
+            yield from _lengths(field, pads, name)
+    elif name in pads and part.dim() > 1:
+        yield part.shape[1]
+
+
+def _ended(
+    part: Any, pads: Mapping[str, float], name: str, ends: Iterator[tuple[int, int]]
+) -> Any:  # Any: as collated
+    """A microbatch whose padded fields have these ends, each padded to the length beside it."""
+    if isinstance(part, Mapping):
+        return {key: _ended(field, pads, str(key), ends) for key, field in part.items()}
     if isinstance(part, tuple | list):
-        return _like(part, [_halved(field, pads, name, is_padded) for field in part])
+        return _like(part, [_ended(field, pads, name, ends) for field in part])
     if name not in pads or part.dim() < 2:
         return part
-    length = part.shape[1]
-    half = part[:, : (length + 1) // 2]
-    return _padded(half, length, pads[name]) if is_padded else half
+    end, length = next(ends)
+    return _padded(part[:, :end], length, pads[name])
 
 
 def _like(example: Any, fields: list[Any]) -> Any:  # Any: tuples, named ones and lists

@@ -4,10 +4,11 @@
 themselves are in `_checking` and `_comparison`.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil, sqrt
+from typing import TypeGuard
 
 import numpy as np
 from torch import Tensor, nn
@@ -30,6 +31,24 @@ Losses = Callable[[Microbatch], Tensor]
 OfSize = Callable[[int], Microbatch]  # as many examples
 
 MADE_UP = 5  # examples
+_FEW = 2  # of each new length
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PaddedLengths:
+    """The lengths to which a microbatch's fields are padded."""
+
+    of_fields: tuple[int, ...]
+
+    def is_like(self, other: object) -> "TypeGuard[PaddedLengths]":
+        """Whether the other has lengths of as many fields, at least one."""
+        own = self.of_fields
+        return isinstance(other, PaddedLengths) and 0 < len(own) == len(other.of_fields)
+
+    def distance(self, other: "PaddedLengths") -> int:
+        """How far apart the lengths of both are, in all."""
+        pairs = zip(self.of_fields, other.of_fields, strict=True)
+        return sum(abs(own - others) for own, others in pairs)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -92,16 +111,38 @@ class ModelCheck:
             self._check(self.like.taken, self.like.values)
 
     def is_due(self, microbatch: Microbatch) -> bool:
-        """Whether these losses were never compared in the microbatch's shapes."""
-        return shapes(microbatch) not in self.compared
+        """Whether these losses were never compared in the microbatch's shapes and lengths."""
+        return not {shapes(microbatch), self._lengths(microbatch)} <= self.compared
 
     def again(self, microbatch: Microbatch) -> None:
         """Check in the microbatch's shapes; its numbers are not used."""
         fitted = None if self.like is None else self.like.in_shape_of(microbatch)
-        if self.like is None or fitted is None:
-            self._check(partial(repeated, microbatch))
+        examples: OfSize = fitted or partial(repeated, microbatch)
+        values = self.like.values if self.like and fitted else Values.MADE_UP
+        if shapes(microbatch) in self.compared:
+            self._check_lengths(examples, values)
         else:
-            self._check(fitted, self.like.values)
+            self._check(examples, values)
+
+    def _lengths(self, microbatch: Microbatch) -> "PaddedLengths":
+        given = self.data
+        return PaddedLengths(given.lengths(microbatch) if isinstance(given, Collated) else ())
+
+    def _check_lengths(self, examples: OfSize, values: Values) -> None:
+        """Pad the same examples to these lengths, and to the nearest ones compared before."""
+        lengths = self._lengths(examples(1))
+        others = [one for one in self.compared if lengths.is_like(one)]
+        if others:
+            few = min(_FEW, self.size.rows)
+            pads = partial(self._padded, min(others, key=lengths.distance).of_fields)
+            while (
+                unless_memory_runs_out(
+                    partial(self._compare_padding, examples(few), values, pads), few
+                )
+                is None
+            ):
+                few = (few + 1) // 2
+        self.compared.add(lengths)
 
     def _check(self, examples: OfSize, values: Values = Values.MADE_UP) -> None:
         # 1. a few examples, fewer if memory runs out
@@ -131,6 +172,7 @@ class ModelCheck:
             self.size.least = self.most_rows
             self.size.shrink(self.size.rows)
         self.compared.add(shapes(examples(1)))
+        self._check_lengths(examples, values)
 
     def _compare(self, examples: OfSize, values: Values, size: int) -> bool:
         """Return True: None means that memory ran out."""
@@ -144,15 +186,39 @@ class ModelCheck:
             hides_shapes=self.hides_shapes,
             values=values,
         )
-        if isinstance(self.data, Collated) and self.data.pads:
-            check_padding(
-                self.model,
-                self.losses,
-                microbatch,
-                self.data.shortened,
-                hides_shapes=self.hides_shapes,
-                values=values,
-            )
+        lengths = self._lengths(microbatch).of_fields
+        if lengths:
+            halves = partial(self._padded, [(one + 1) // 2 for one in lengths])
+            self._compare_padding(microbatch, values, halves)
+        return True
+
+    def _padded(
+        self, others: Sequence[int], microbatch: Microbatch
+    ) -> tuple[Microbatch, Microbatch]:
+        """The same examples padded to the microbatch's own lengths, and to others."""
+        assert isinstance(self.data, Collated)
+        own = self.data.lengths(microbatch)
+        ends = [min(both) for both in zip(own, others, strict=True)]
+        return (
+            self.data.ended(microbatch, ends, own),
+            self.data.ended(microbatch, ends, others),
+        )
+
+    def _compare_padding(
+        self,
+        microbatch: Microbatch,
+        values: Values,
+        padded: Callable[[Microbatch], tuple[Microbatch, Microbatch]],
+    ) -> bool:
+        """Return True: None means that memory ran out."""
+        check_padding(
+            self.model,
+            self.losses,
+            microbatch,
+            padded,
+            hides_shapes=self.hides_shapes,
+            values=values,
+        )
         return True
 
     def _compare_among_many(self, examples: OfSize, values: Values, size: int) -> bool:

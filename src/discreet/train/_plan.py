@@ -24,10 +24,10 @@ from discreet.train._sampling import PoissonSampling, Sampling, SamplingSize
 
 _DRAWS = (
     "within a step, random numbers come from the global generators of PyTorch, NumPy and Python, "
-    "which secure bits seed; model and loss seed no generator, and a data set seeds one only anew "
-    "for each item"
+    "which secure bits seed, anew for each item; model and loss seed none of them"
 )
 
+_ITEMS = "each item of the data is made from its own record, and from public numbers, alone"
 _SHOWN = 20
 _HARDLY_ANY_COST = Fraction(10**9)  # a multiplier
 
@@ -183,6 +183,7 @@ class TrainingPlan:
             f"{self.records} is public: {self.sampling.declared.value}, a {who} being one",
             "the model, loss and optimizer were not made from these data in another way",
             _DRAWS,
+            _ITEMS,
             "whoever sees losses, batches or errors while it runs may see the data anyway",
             *(
                 [f"asserted by {self.unit}: no one has examples under several values"]

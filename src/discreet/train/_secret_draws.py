@@ -39,6 +39,7 @@ class SecretDraws:
 
     def __init__(self, bits: Bits) -> None:
         self._key, self._seeded = bits.words(_WORDS).tobytes(), 0
+        self._numbers = np.random.MT19937()
 
     def renew(self) -> None:
         """Seed all global generators anew, unseen by modes that follow the losses."""
@@ -50,8 +51,10 @@ class SecretDraws:
                     generator.set_state(_twister_state(generator, secret))
                 else:
                     generator.manual_seed(int.from_bytes(secret[:8]))
-        numbers = np.random.MT19937(int.from_bytes(self._stream("numpy")[:32]))
-        mtrand.set_bit_generator(numbers)
+        if _is_seeded(self._numbers):  # an item did, and that shows for good
+            self._numbers = np.random.MT19937()
+        self._numbers.state = _numpy_state(self._stream("numpy"))
+        mtrand.set_bit_generator(self._numbers)
         random.seed(self._stream("python")[:64])
 
     def secret(self, losses: Callable[[Any], T]) -> Callable[[Any], T]:  # Any: a microbatch
@@ -60,10 +63,7 @@ class SecretDraws:
 
         def drawn(microbatch: Any) -> T:  # Any: as above
             self.renew()
-            try:
-                return refused(microbatch)
-            finally:
-                self.renew()  # for the next items
+            return refused(microbatch)
 
         return drawn
 
@@ -199,6 +199,11 @@ def states() -> list[bytes]:
     """The states of PyTorch's own generators, unseen by modes that follow the losses."""
     with torch._C.DisableTorchFunction():  # noqa: SLF001  has no public name
         return [generator.get_state().numpy().tobytes() for generator in _generators()]
+
+
+def _numpy_state(secret: bytes) -> Any:  # Any: NumPy's dictionary, whose type has no public name
+    key = np.frombuffer(secret, np.uint32, _TWISTER)
+    return {"bit_generator": "MT19937", "state": {"key": key, "pos": _TWISTER}}
 
 
 def _twister_state(generator: torch.Generator, secret: bytes) -> torch.Tensor:

@@ -138,7 +138,10 @@ class TrainingRun(Owned):
                 secret_draws(inputs.bits) as draws,
                 self._step_checks.step(phase, self._losses),
             ):
-                noisy = self._noisy(replace(inputs, losses=draws.secret(self._losses)), phase)
+                inputs = replace(
+                    inputs, losses=draws.secret(self._losses), before_each_item=draws.renew
+                )
+                noisy = self._noisy(inputs, phase)
                 counts = self._noisy_counts(ticket, phase, inputs.statistics)
             self.check_process()
             # 3. divide by the plan's batch, which is public, and step
