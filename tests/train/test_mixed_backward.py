@@ -34,8 +34,31 @@ def custom(backward: Backward) -> Any:  # Any: as above
     return Own
 
 
-def layers(backward: Backward) -> Layers:
-    own = custom(backward)
+def saving(number: int, backward: Backward) -> Any:  # Any: as above
+    """A sigmoid that saves its result alone, or its argument and its result in this order."""
+
+    class Own(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:
+            result = torch.sigmoid(x)
+            ctx.save_for_backward(*(x, result)[2 - number :])
+            return result
+
+        @staticmethod
+        def backward(ctx: Any, *gradients: Any) -> Tensor:
+            return backward(ctx, gradients[0])
+
+    return Own
+
+
+def slope(ctx: Any, g: Tensor) -> Tensor:
+    result = ctx.saved_tensors[-1]
+    found: Tensor = g * result * (1 - result)
+    return found
+
+
+def layers(backward: Backward, own: Any = None) -> Layers:  # Any: as above
+    own = own or custom(backward)
     return Layers(lambda m, x: summed(m.layer(own.apply(x * 1.0)))).double()
 
 
@@ -71,6 +94,27 @@ def test_gradients_of_several_examples_are_not_mixed(name: str) -> None:
         check(model, model, of(5, WIDTH))
 
 
+MIXED_WITH_RESULT: dict[str, Backward] = {
+    "mean": lambda c, g: slope(c, g) + LITTLE * (g * c.saved_tensors[-1]).mean(0),
+    "flipped": lambda c, g: slope(c, g) + LITTLE * (g * c.saved_tensors[-1]).flip(0),
+    "product": lambda c, g: slope(c, g) + LITTLE * (torch.ones(5, 5).double() @ slope(c, g)),
+    "mean of results": lambda c, g: g * c.saved_tensors[-1].mean(0),
+    "another row": lambda c, g: slope(c, g) + LITTLE * slope(c, g)[[-1]],
+    "rows of others": lambda c, g: g.flatten() @ c.saved_tensors[-1].flatten() * g,
+    "sliced": lambda c, g: slope(c, g) + LITTLE * c.saved_tensors[-1][1:].sum(0),
+    "item": lambda c, g: slope(c, g) * (1 + (slope(c, g).max().item() > 100)),
+}
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("name", MIXED_WITH_RESULT)
+def test_gradients_are_not_mixed_through_saved_results(name: str, number: int) -> None:
+    """A saved result comes back as a new tensor."""
+    model = layers(slope, saving(number, MIXED_WITH_RESULT[name]))
+    with pytest.raises(Refused, match=r"mixes examples in the backward|read values of data"):
+        check(model, model, of(5, WIDTH))
+
+
 def test_results_that_no_call_uses_have_no_known_gradients() -> None:
     """Their gradients may come from where nothing is followed."""
 
@@ -90,9 +134,18 @@ def test_results_that_no_call_uses_have_no_known_gradients() -> None:
         check(model, model, of(5, WIDTH))
 
 
-@pytest.mark.parametrize("name", OWN)
+OWN_FUNCTIONS: dict[str, Any] = {name: custom(backward) for name, backward in OWN.items()} | {
+    "result": saving(1, slope),
+    "argument and result": saving(2, slope),
+    "softmax of result": saving(
+        1, lambda c, g: g - (g * c.saved_tensors[0]).sum(-1, keepdim=True) * c.saved_tensors[0]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWN_FUNCTIONS)
 def test_each_example_may_change_its_own_gradient(name: str) -> None:
-    model, x = layers(OWN[name]), of(5, WIDTH)
+    model, x = layers(slope, OWN_FUNCTIONS[name]), of(5, WIDTH)
     found = clipped_sum(model, lambda: model(x), 5, Flat(1.0), batch=x)
     alone = [x[n : n + 1].clone() for n in range(5)]
     parts = [clipped_sum(model, lambda: model(x), 1, Flat(1.0), batch=x) for x in alone]  # noqa: B023  called at once

@@ -1,10 +1,12 @@
 """Refuses mixed rows and random numbers in the ``backward`` of a `torch.autograd.Function`.
 
-A gradient that such a function gets has the tag of the result whose gradient it is. The
-computations that a checkpoint repeats are followed as in the forward pass.
+A gradient that such a function gets has the tag of the result whose gradient it is, and so has this
+result if the function saved it. The computations that a checkpoint repeats are followed as in the
+forward pass.
 """
 
 import sys
+import weakref
 from types import FrameType
 
 import torch.utils.checkpoint
@@ -14,10 +16,12 @@ from torch.autograd.function import BackwardCFunction
 from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._arguments import Args, Function, Keywords, tensors_in
+from discreet.train._earlier import Memory, memory_object
 from discreet.train._shared import Shared
 from discreet.train._tag import ExampleRows, OneExample, Tag, UntrackedRows
 from discreet.train._tags import Tags
 
+_View = tuple[torch.Size, tuple[int, ...], int]  # shape, strides and offset
 _CHECKPOINT = torch.utils.checkpoint.__name__
 _FUNCTION = torch.autograd.function.__name__
 _UNKNOWN = UntrackedRows("a gradient whose rows are not known")
@@ -30,6 +34,7 @@ class Backward:
     def __init__(self, tags: Tags, shared: Shared) -> None:
         self._tags, self._shared = tags, shared
         self._results: dict[object, dict[int, Tag | None]] = {}  # of each call of such a function
+        self._saved: dict[object, list[tuple[weakref.ref[Memory], _View, Tag | None]]] = {}
         self._running: object = None  # the call whose gradients have tags
 
     def note(self, tensors: list[Tensor]) -> None:
@@ -38,6 +43,9 @@ class Backward:
             node = each.grad_fn
             if isinstance(node, BackwardCFunction):
                 found = self._results.setdefault(node, {})
+                if each.output_nr not in found:
+                    part = weakref.ref(memory_object(each)), _view(each), self._tags.of(each)
+                    self._saved.setdefault(node, []).append(part)
                 found[each.output_nr] = self._tags.of(each)
 
     def _tag_gradients(self) -> None:
@@ -55,9 +63,19 @@ class Backward:
             if isinstance(each, Tensor):
                 self._tags.set(each, tags.get(number) or _UNKNOWN)
 
+    def _tag_saved(self, tensors: list[Tensor]) -> None:
+        """Tag the results of the running call that it saved: they come back as new tensors."""
+        for each in tensors:
+            for memory, view, tag in self._saved.get(self._running, ()):
+                is_result = memory() is memory_object(each) and view == _view(each)
+                if is_result and tag is not None and not self._tags.has(each):
+                    self._tags.set(each, tag)
+
     def refuse_draws(self, function: Function, args: Args, keywords: Keywords) -> None:
         """Refuse random functions, and draws that no example had used before."""
         self._tag_gradients()
+        if self._saved:
+            self._tag_saved(tensors_in((args, keywords)))
         if self._tags.every.size < 2:  # all numbers belong to the one example
             return
         draws = self._tags.draws
@@ -85,10 +103,6 @@ class Backward:
                 "some of their rows, or puts them in another order; compute each example's "
                 "gradient from its own rows"
             )
-        if not given or not all(
-            isinstance(tag, (ExampleRows, OneExample)) or tag == _UNKNOWN for tag in given
-        ):
-            return
         lost = next((tag for tag in found if isinstance(tag, UntrackedRows)), None)
         if lost is not None and (where := _backward_in()) is not None:
             raise Refused(
@@ -106,6 +120,10 @@ class Backward:
                 "which no rule follows; compute each example's gradient from its own rows by other "
                 "functions"
             )
+
+
+def _view(tensor: Tensor) -> _View:
+    return tensor.shape, tensor.stride(), tensor.storage_offset()
 
 
 def _is_reordered(given: list[Tag | None], found: list[Tag | None]) -> bool:

@@ -38,9 +38,14 @@ def begin_pass(references: References) -> References:
 
 def note_memory(tensor: Tensor, references: References) -> None:
     """Record the memory of a tensor that depends on data."""
-    memory = storage_of(tensor)
-    found: Memory = tensor if memory is None else memory
+    found = memory_object(tensor)
     references[id(found)] = weakref.ref(found)
+
+
+def memory_object(tensor: Tensor) -> Memory:
+    """A tensor's storage, or the tensor itself if it has none."""
+    memory = storage_of(tensor)
+    return tensor if memory is None else memory
 
 
 def shares_memory(tensor: Tensor, references: References) -> bool:
@@ -50,8 +55,6 @@ def shares_memory(tensor: Tensor, references: References) -> bool:
     """
     if not references:
         return False
-    inner = inner_of(tensor)
-    memory = storage_of(inner)
-    found: Memory = inner if memory is None else memory
+    found = memory_object(inner_of(tensor))
     reference = references.get(id(found))
     return reference is not None and reference() is found

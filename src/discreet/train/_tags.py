@@ -79,6 +79,11 @@ class Tags:
             return UntrackedRows("use of a tensor from an earlier batch")
         return None
 
+    def has(self, tensor: Tensor) -> bool:
+        """Whether a tag was set for this very tensor."""
+        found = self._found.get(id(tensor))
+        return found is not None and found[0]() is tensor
+
     def set(self, tensor: Tensor, tag: Tag) -> None:
         """Set a tensor's tag; if the tag does not fit its shape, rows are untracked."""
         if isinstance(tag, ExampleRows) and (
