@@ -321,7 +321,7 @@ def by_group(function: Function) -> Make:
     def called(data: Tensor, weight: Tensor) -> Tensor:
         is_second = (data[:, 0] > 1).int()
         order = torch.argsort(is_second, stable=True)
-        ends = torch.stack([(is_second == 0).sum(), (is_second >= 0).sum()]).int()
+        ends = torch.bincount(is_second, minlength=2).cumsum(0).int()
         products = function(data.float()[order], weight.float(), offs=ends)
         back = torch.empty_like(order)
         back[order] = torch.arange(len(order), device=order.device)

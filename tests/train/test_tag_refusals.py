@@ -151,6 +151,40 @@ def test_the_refusal_of_one_graph_of_all_examples_says_what_to_write(name: str) 
         check(model, model, of(6, WIDTH))
 
 
+Ends = Callable[[Tensor, Tensor], Tensor]
+ENDS: dict[str, Ends] = {  # from keys, and sorted keys: where each of three groups ends
+    "a value of all": lambda k, _: torch.where(k.max() > 1, 0, torch.tensor([1, 2, len(k)])),
+    "other keys": lambda k, _: torch.bincount((k + 1) % 3, minlength=3).cumsum(0),
+    "counts in another order": lambda k, _: torch.bincount(k, minlength=3).flip(0).cumsum(0),
+    "a range of the data": lambda _, s: torch.histc(s.float(), 3).cumsum(0),
+    "weighted": lambda k, _: torch.bincount(k, k.double(), 3).cumsum(0),
+    "changed": lambda k, _: torch.bincount(k, minlength=3).cumsum(0).mul_(2),
+    "keys that are changed": lambda k, _: torch.bincount(k.clamp_(max=1), minlength=3).cumsum(0),
+}
+
+
+def by_groups(ends: Ends) -> Use:
+    def use(m: Layers, x: Tensor) -> Tensor:
+        keys = x[:, :3].argmax(1)
+        values, order = torch.sort(keys)
+        rows = F.grouped_mm(x[order], m.table, offs=ends(keys, values).int())
+        back = torch.empty_like(order)
+        back[order] = torch.arange(len(order))
+        return summed(rows[back])
+
+    return use
+
+
+@pytest.mark.parametrize("is_frozen", [True, False])
+@pytest.mark.parametrize("name", ENDS)
+def test_groups_of_other_rows_are_refused(name: str, is_frozen: bool) -> None:
+    """The ends decide by which matrix each row is multiplied."""
+    model, data = Layers(by_groups(ENDS[name])), of(6, WIDTH).float()
+    model.table.requires_grad_(not is_frozen)
+    with pytest.raises(Refused, match="grouped_mm with groups that are not known"):
+        clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)
+
+
 def far(x: Tensor) -> Tensor:
     """Whether any example has a value that made-up ones never have."""
     return (x > 1e6).any()

@@ -13,7 +13,7 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from discreet.train import Flat, clipped_sum, one_by_one
+from discreet.train import Flat, check, clipped_sum, one_by_one
 from tests.train.kit import same
 from tests.train.layers import WIDTH, Layers, Use, of, put_back, summed
 
@@ -66,6 +66,8 @@ def mixture_of_two(m: Layers, x: Tensor) -> Tensor:
     _, best = x[:, :3].topk(2)
     hot, found = F.one_hot(best, 3).permute(2, 1, 0), torch.zeros_like(x)
     for (hit,) in (hot.sum((1, 2)) > 0).nonzero():
+        if hit == len(m.table):
+            continue
         place, row = torch.where(hot[hit])
         found.index_add_(0, row, F.linear(x[row], m.table[hit]) * x[row, place, None])
     return summed(found)
@@ -263,6 +265,31 @@ def test_rows_are_credited_to_their_examples(use: Use, number: int) -> None:
 def test_rows_in_groups_are_credited_to_their_examples(number: int) -> None:
     model, data = Layers(grouped), of(number, 5, WIDTH).float()
     agrees_with_a_loop(model, data, within=1e-4)
+    model.table.requires_grad_(False)
+    agrees_with_a_loop(model, data, within=1e-4)
+    check(model, model, data)
+
+
+def test_rows_in_no_group_become_zeros() -> None:
+    """PyTorch leaves their memory as it is."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        keys, order = torch.sort((x[:, 0] * 4).round().long())
+        ends = torch.histc(keys.float(), 3, 0, 2).cumsum(0, dtype=torch.int32)
+        back = torch.empty_like(order)
+        back[order] = torch.arange(len(order))
+        found.append((x, F.grouped_mm(x[order], m.table, offs=ends)[back]))
+        return summed(found[-1][1])
+
+    found = list[tuple[Tensor, Tensor]]()
+    model, data = Layers(use), 2 * of(9, WIDTH).float()
+    clipped_sum(model, lambda: model(data), 9, Flat(1.0), batch=data)
+    x, rows = found[0]
+    keys = (x[:, 0] * 4).round().long()
+    assert min(keys) < 0 < 3 <= max(keys)
+    for row, key, result in zip(x, keys, rows, strict=True):
+        wanted = row @ model.table[key] if key in (0, 1, 2) else torch.zeros(WIDTH)
+        torch.testing.assert_close(result, wanted)
 
 
 def agrees_with_a_loop(model: nn.Module, data: Tensor, within: float = 1e-10) -> None:

@@ -123,7 +123,7 @@ class Backward:
 
 
 def _view(tensor: Tensor) -> _View:
-    return tensor.shape, tensor.stride(), tensor.storage_offset()
+    return tensor.shape, tensor.stride(), int(tensor.storage_offset())
 
 
 def _is_reordered(given: list[Tag | None], found: list[Tag | None]) -> bool:

@@ -6,6 +6,7 @@ Facts hold until the tensor is changed in place.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Generic, TypeVar
 
 import torch
@@ -35,6 +36,29 @@ class _Version:
     @property
     def is_now(self) -> bool:
         return self.tensor._version == self.number  # noqa: SLF001  as above
+
+
+class GroupStage(Enum):
+    """What a tensor of groups holds: keys, their counts, or where each group's rows end."""
+
+    ENTRIES = "entries"
+    COUNTS = "counts"
+    ENDS = "ends"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupsOf:
+    """A stage on the way from keys, one for each row, to the ends of sorted groups of rows."""
+
+    keys: _Version
+    stage: GroupStage
+
+    @staticmethod
+    def entries(keys: Tensor) -> "GroupsOf":
+        return GroupsOf(_Version.of(keys), GroupStage.ENTRIES)
+
+    def at(self, stage: GroupStage) -> "GroupsOf":
+        return replace(self, stage=stage)
 
 
 class _Facts(Generic[T]):
@@ -79,6 +103,8 @@ class IndexFacts:
         self._permutations = _Facts[_Version]()  # the permutation itself
         self._inverses = _Facts[_Version]()  # the permutation that the index undoes
         self._divided = _Facts[tuple[_Version, int]]()  # the finer index, and the parts of its rows
+        self._groups = _Facts[GroupsOf]()
+        self._sorting = _Facts[_Version]()  # the keys that a permutation sorts
 
     def forget(self, changed: Tensor) -> None:
         """Forget the facts about all tensors that share memory with one that was changed.
@@ -95,6 +121,8 @@ class IndexFacts:
             self._permutations,
             self._inverses,
             self._divided,
+            self._groups,
+            self._sorting,
         ):
             facts.forget(memory)
         shared = [key for key, (index, _) in self._picks.items() if memory_of(index) == memory]
@@ -175,6 +203,26 @@ class IndexFacts:
         if found is None or not found.is_now or layout.outer != 1 or layout.inner != 1:
             return None
         return self.put_back(layout.order, found.tensor)
+
+    # Groups of rows
+
+    def note_groups(self, tensor: Tensor, groups: GroupsOf) -> None:
+        self._groups.set(tensor, groups)
+
+    def groups_of(self, tensor: Tensor) -> GroupsOf | None:
+        found = self._groups.of(tensor)
+        return found if found is not None and found.keys.is_now else None
+
+    def note_sorting(self, order: Tensor, keys: Tensor) -> None:
+        """Record that a permutation sorts these keys."""
+        self._sorting.set(order, _Version.of(keys))
+
+    def sorting(self, order: ExampleOrder, keys: Tensor) -> Tensor | None:
+        """The permutation that picked the rows of an order, if it sorts these keys."""
+        for index, known in self._picks.values():
+            if known is order and (found := self._sorting.of(index)) is not None:
+                return index if found.is_now and found.tensor is keys else None
+        return None
 
     # Constants that are alike everywhere
 

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from discreet.train._draws import Draws
 from discreet.train._earlier import References, begin_pass, note_memory, shares_memory
-from discreet.train._indices import IndexFacts, inner_of, memory_of
+from discreet.train._indices import GroupStage, IndexFacts, inner_of, memory_of
 from discreet.train._layouts import ExampleOrder, RowLayout
 from discreet.train._tag import (
     OUTSIDE_BATCH,
@@ -124,6 +124,21 @@ class Tags:
         """Whether an untagged tensor shares memory with one that depends on examples."""
         inner = inner_of(tensor)
         return self.depends(inner) if inner is not tensor else shares_memory(tensor, self._storages)
+
+    def keys_of_groups(self, rows: Tensor, ends: Tensor) -> Tensor | None:
+        """The key of each row, sorted, if rows were sorted by keys of their own and these are the
+        ends of the keys' groups."""
+        tag, groups = self.of(rows), self.indices.groups_of(ends)
+        if groups is None or groups.stage is not GroupStage.ENDS:
+            return None
+        before = tag.layout.order.layout if isinstance(tag, ExampleRows) else None
+        if not isinstance(tag, ExampleRows) or before is None:
+            return None
+        keys, layout = groups.keys.tensor, tag.layout
+        order = self.indices.sorting(layout.order, keys)
+        is_sorted = order is not None and layout.outer == layout.inner == 1
+        is_own = self.of(keys) == ExampleRows(0, before)
+        return keys[order] if is_sorted and is_own else None
 
     def sharing(self, changed: Tensor) -> list[Tensor]:
         """All other tagged tensors that share memory with this one."""

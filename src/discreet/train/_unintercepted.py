@@ -57,8 +57,9 @@ class _Dispatched(TorchDispatchMode):  # type: ignore[no-untyped-call]  # PyTorc
     def _refuse_number(self, tensor: Tensor) -> None:
         """Refuse a tensor of data that PyTorch turns into a number, such as a size or dimension."""
         called, given = self._capture.calling
-        is_index = called in _INDEXED and not _is_in_slice(tensor, given[1])  # rules follow these
-        if not is_index and called not in READS and self._capture.has_values(tensor):
+        is_index = called in _INDEXED and not _is_in_slice(tensor, given[1])
+        is_followed = is_index or called in _GROUPED
+        if not is_followed and called not in READS and self._capture.has_values(tensor):
             name = getattr(called, "__name__", "a function").strip("_")
             raise Refused(
                 f"Python read values of data, by {name}, which takes a tensor as a number, such as "
@@ -83,7 +84,8 @@ class _Dispatched(TorchDispatchMode):  # type: ignore[no-untyped-call]  # PyTorc
 
 
 _READ = torch.ops.aten._local_scalar_dense.default  # noqa: SLF001  has no other name
-_INDEXED = frozenset({Tensor.__getitem__, Tensor.__setitem__})
+_INDEXED = frozenset({Tensor.__getitem__, Tensor.__setitem__})  # rules follow these
+_GROUPED = frozenset({torch._grouped_mm, torch.nn.functional.grouped_mm})  # noqa: SLF001  rules know the ends
 _UNINITIALISED = frozenset({"empty", "empty_strided", "empty_like", "new_empty"})
 
 

@@ -3,8 +3,8 @@
 A rule takes a `Call`: the function's arguments with their tags, and its result. It returns the tag
 of the result, or one tag for each of its tensors if they differ. After a function without a rule,
 rows are untracked. Read `_table` for the functions and their rules, then the files by kind of
-function: `_shapes`, `_dims`, `_products`, `_parts`, `_indexing`, `_picks` and `_layers`. `_counts`
-follows indices 0, 1, 2, ..., which depend on no data.
+function: `_shapes`, `_dims`, `_products`, `_parts`, `_indexing`, `_picks`, `_groups` and `_layers`.
+`_counts` follows indices 0, 1, 2, ..., which depend on no data.
 """
 
 from dataclasses import replace
@@ -22,13 +22,20 @@ from discreet.train._flow._call import (
     name_of,
 )
 from discreet.train._flow._counts import count_on
+from discreet.train._flow._groups import NOTES
 from discreet.train._flow._indexing import getitem
 from discreet.train._flow._parsed_index import MASKS
 from discreet.train._flow._parts import narrowed, parted, selected, unbound
 from discreet.train._flow._picks import mask_selected, masked_places, where
 from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._flow._random import draws, has_own_numbers, is_even, is_random
-from discreet.train._flow._shapes import has_public_shape, interleaved, one_hot, refit
+from discreet.train._flow._shapes import (
+    elementwise,
+    has_public_shape,
+    interleaved,
+    one_hot,
+    refit,
+)
 from discreet.train._flow._table import DIM_SECOND, FLOW, FOR_UNTRACKED, TAKES_DIMS, WITH_DIMS
 from discreet.train._tag import ExampleRows, Tag, UntrackedRows
 from discreet.train._tags import Tags
@@ -74,6 +81,8 @@ def follow(call: Call, tensors: list[Tensor]) -> None:
         several = [lost] * len(results)
     for each, tag in zip(results, several, strict=True):
         call.tags.set(each, lost if tag is None else tag)
+    if (note := NOTES.get(call.function)) is not None:
+        note(call)
 
 
 def _result_tags(call: Call, rule: FlowRule, tensors: list[Tensor]) -> ResultTags:
@@ -112,7 +121,8 @@ def _places(call: Call, rule: FlowRule, lost: UntrackedRows) -> UntrackedRows:
         return replace(lost, has_places=True, is_place=False)
     if rule is unbound and lost.has_places and call.named("input dim").get("dim", 0) == 0:
         return replace(lost, has_places=False, is_place=True)
-    is_one = rule in (refit, unbound) and sum(each.numel() for each in tensors_in((result,))) == 1
+    is_alone = rule in (refit, unbound) or (rule is elementwise and not call.others)
+    is_one = is_alone and sum(each.numel() for each in tensors_in((result,))) == 1
     return lost if lost.is_place and is_one else UntrackedRows(lost.by)
 
 

@@ -155,15 +155,3 @@ def attended(call: Call) -> ResultTags:
         if isinstance(tag, ExampleRows) and tag.dim >= one.dim() - 2:
             return OVER_EXAMPLES
     return of_all(call.tags, (call.args, call.keywords), call.result.dim())
-
-
-def grouped(call: Call) -> ResultTags:
-    """`F.grouped_mm`: each row is multiplied by one of several matrices."""
-    given = call.named("input mat2")
-    data, tag = given["input"], call.tags.of(given["input"])
-    ends = given.get("offs")
-    if isinstance(ends, Tensor) and not call.tags.depends(ends):
-        return BY_PLACE
-    if call.tags.of(given["mat2"]) is not None:
-        return UntrackedRows("grouped_mm of data by data")
-    return OVER_EXAMPLES if isinstance(tag, ExampleRows) and tag.dim == data.dim() - 1 else tag

@@ -21,6 +21,7 @@ from discreet.train._flow._dims import (
     touching,
     unfolded,
 )
+from discreet.train._flow._groups import grouped
 from discreet.train._flow._indexing import getitem
 from discreet.train._flow._layers import (
     attention_forward,
@@ -62,7 +63,6 @@ from discreet.train._flow._products import (
     attended,
     distances,
     einsum,
-    grouped,
     multiplied,
 )
 from discreet.train._flow._shapes import (

@@ -123,5 +123,5 @@ RULES = Rules(
         F.embedding_bag: _in_bags,
         **dict.fromkeys(_RECURRENT, _in_recurrent),
     },
-    always=frozenset({F.batch_norm, F.embedding, F.embedding_bag, F.instance_norm}),
+    always=frozenset({F.batch_norm, F.embedding, F.embedding_bag, F.instance_norm, *_GROUPED}),
 )

@@ -1,8 +1,10 @@
 """Each row is multiplied by one of several matrices, as in mixtures of experts."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
+import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
 from discreet.train._arguments import Args, Function, Keywords, named
@@ -74,20 +76,33 @@ class StackedGradients:
         return StackedGradients(tuple(piece.masked(kept) for piece in self.pieces))
 
 
-def grouped(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Tensor:
+def grouped(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Any:
     """`F.grouped_mm`: rows (row, in), group after group, weight (group, in, out), and the ends of
-    groups."""
+    groups.
+
+    Each row is multiplied by the matrix of its own key. If that is no group's number, its result is
+    0, where PyTorch leaves memory as it is. The tag of other groups is lost.
+    """
     given = named("input mat2 offs", args, keywords)
     data, weight, ends = given["input"], given["mat2"], given.get("offs")
-    if capture.is_weight(data) or weight.dim() != 3 or data.dim() != 2 or ends is None:
-        return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
-    capture.by_example(data, weight, least=2)
-    result = capture.call(function, **given)
+    if weight.dim() != 3 or data.dim() != 2 or ends is None:
+        return capture.otherwise(function, args, keywords)
+    keys = capture.tags.keys_of_groups(data, ends)
+    if keys is None:
+        return capture.call(function, **given)
+    # 1. the ends of groups, counted anew from the rows' own keys
+    first, last = ((keys < least).sum() for least in (0, len(weight)))
+    used = slice(int(first), int(last))
+    counts = torch.bincount(keys[used], minlength=len(weight))
+    ends = counts.cumsum(0, dtype=torch.int32)
+    # 2. the products, and zeros for rows in no group
+    result = capture.call(function, **given | {"input": data[used], "offs": ends})
     saved, shape = capture.saved(data), tuple(weight.shape)
-    stops = tuple(int(end) for end in ends)
+    around = 0, 0, used.start, len(keys) - used.stop
 
     def piece(rows: Tensor) -> GroupedProducts:
-        return GroupedProducts(wide(saved()), wide(rows), stops, shape)
+        outputs = F.pad(wide(rows), around)
+        return GroupedProducts(wide(saved()), outputs, tuple((ends + used.start).tolist()), shape)
 
     capture.note(result, (weight, piece))
-    return result
+    return F.pad(result, around) if any(around) else result
