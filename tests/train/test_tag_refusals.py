@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from discreet.errors import InvalidArgument, Refused
 from discreet.train import Flat, check, clipped_sum
@@ -183,6 +184,22 @@ def test_groups_of_other_rows_are_refused(name: str, is_frozen: bool) -> None:
     model.table.requires_grad_(not is_frozen)
     with pytest.raises(Refused, match="grouped_mm with groups that are not known"):
         clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_packed_sequences_made_by_hand_are_refused(kind: Any, is_packed: bool) -> None:
+    """A frozen layer would take rows of several examples for steps of one sequence."""
+    unit = kind(WIDTH, WIDTH).double().requires_grad_(requires_grad=False)
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        ones = torch.ones(len(x), dtype=torch.long)
+        rows = pack_padded_sequence(x[None], ones, enforce_sorted=False).data if is_packed else x
+        return summed(m.layer(unit(PackedSequence(rows, ones))[0].data))
+
+    model, data = Layers(use).double(), of(5, WIDTH)
+    with pytest.raises(Refused, match="a packed sequence that was made by hand"):
+        clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)
 
 
 def far(x: Tensor) -> Tensor:

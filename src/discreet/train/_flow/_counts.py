@@ -138,7 +138,8 @@ def _note_alike_by_rule(call: Call, rule: FlowRule, several: list[Tensor]) -> No
         results = tensors_in((call.result,))
         found = tag if isinstance(tag, list) else [tag] * len(results)
         for each, own in zip(results, found, strict=False):
-            if isinstance(own, ExampleRows) and own.dim < each.dim():
+            # after a reshape or a join, blocks may be equal where rows are not
+            if isinstance(own, ExampleRows) and own.layout == rows.layout and own.dim < each.dim():
                 tags.indices.note_alike_rows(each, {own.dim})
 
 

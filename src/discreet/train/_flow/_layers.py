@@ -51,9 +51,12 @@ def _recurrent_packed(call: Call) -> ResultTags:
     tag, given = call.tags.of(call.args[0]), tensors_in((call.args[2],))
     if any(isinstance(call.tags.of(one), UntrackedRows) for one in given):
         return UntrackedRows("a recurrent layer with states of other rows")
-    if not isinstance(tag, ExampleRows) or tag.layout.order.layout is None:
+    if not isinstance(tag, ExampleRows):
         return tag
-    states = ExampleRows(1, tag.layout.order.layout)
+    layout = call.tags.indices.put_back(tag.layout.order, call.args[1])
+    if layout is None:
+        return UntrackedRows("a recurrent layer of a packed sequence that was made by hand")
+    states = ExampleRows(1, layout)
     if beside_constants(call.tags, states, given, 3) is BY_PLACE:
         return BY_PLACE
     return [tag, *[states] * (len(call.result) - 1)]
