@@ -51,8 +51,8 @@ def draw_of(mechanism: object) -> Draw:
 
     A mechanism of this library takes a `Bounded` as its dataset. It draws through an insecure door
     that charges no ledger. A function takes the dataset, or the dataset and the number of outputs.
-    An exception of a function of one argument is an output, since an analyst sees it. Arrays of two
-    layouts are refused; so make a function of its own for each pair.
+    If a function of one argument raises, the exception is an output, since an analyst sees it.
+    Arrays of two layouts are refused: use one function for each pair.
     """
     if callable(getattr(mechanism, "privacy_loss", None)) and not isinstance(mechanism, type):
         if not callable(getattr(mechanism, "sample", None)):

@@ -65,16 +65,16 @@ def _read(path: Path) -> dict[str, Any]:  # Any: each setting its own
     try:
         with path.open("rb") as file:
             text = file.read(_LARGEST + 1).decode()
-        found = tomllib.loads(text, parse_float=Decimal)
+        settings = tomllib.loads(text, parse_float=Decimal)
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise DeclarationError(f"{path}: it can't be read ({why})") from None
-    if not set(found) <= _SETTINGS or not {"table", "epsilon", "questions"} <= set(found):
+    if not set(settings) <= _SETTINGS or not {"table", "epsilon", "questions"} <= set(settings):
         raise DeclarationError(f"{path}: a plan has table, epsilon, questions and may have delta")
-    questions = found["questions"]
+    questions = settings["questions"]
     if not isinstance(questions, list) or not all(isinstance(one, str) for one in questions):
         raise DeclarationError(f"{path}: questions is a list of SQL texts")
-    if not isinstance(found["table"], str):
+    if not isinstance(settings["table"], str):
         raise DeclarationError(f"{path}: table is the name of a declared table")
-    epsilon, delta = (str(found.get(name, 0)) for name in ("epsilon", "delta"))
-    return {**found, "epsilon": above_zero(epsilon), "delta": from_zero(delta)}
+    epsilon, delta = (str(settings.get(name, 0)) for name in ("epsilon", "delta"))
+    return {**settings, "epsilon": above_zero(epsilon), "delta": from_zero(delta)}

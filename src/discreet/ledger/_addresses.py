@@ -38,13 +38,13 @@ def open_store(address: Address) -> Store:
 
 
 def is_taken(address: Address) -> bool:
-    """Whether a file is at this address; False for a database, which is asked later."""
+    """Whether a file is at this address. False for a database: only a connection can tell."""
     found = _parsed(address)
     return isinstance(found, Path) and os.path.lexists(found)
 
 
 def is_made(address: Address) -> bool:
-    """Whether there is a ledger at this address, or a file in its way; a database is asked."""
+    """Whether a ledger, or another file, is at this address; connects if it is a database."""
     found = _parsed(address)
     return found.exists() if isinstance(found, Path) else PostgresStore.is_made(*found)
 

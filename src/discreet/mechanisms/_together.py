@@ -25,12 +25,12 @@ class Together:
     def __post_init__(self) -> None:
         """Store an immutable copy, so that it can't change between the privacy loss and the
         draw."""
-        held = dict(self.mechanisms.items()) if isinstance(self.mechanisms, Mapping) else {}
-        if not held:
+        given = dict(self.mechanisms.items()) if isinstance(self.mechanisms, Mapping) else {}
+        if not given:
             raise InvalidArgument("mechanisms: give a mapping from each part's name to a mechanism")
-        for name, mechanism in held.items():
+        for name, mechanism in given.items():
             checked_mechanism(mechanism, f"mechanisms[{_checks.text(mechanisms=name)!r}]")
-        object.__setattr__(self, "mechanisms", FrozenMapping(dict(sorted(held.items()))))
+        object.__setattr__(self, "mechanisms", FrozenMapping(dict(sorted(given.items()))))
 
     def privacy_loss(self, bounded: Bounded[Mapping[str, Any]]) -> PrivacyLoss:
         """The sum over the parts; raises unless each part has exactly one mechanism."""

@@ -49,7 +49,7 @@ LOST = ProblemKind("not_answered", 503, "no answer was made in time: repeat the 
 LOCKED = ProblemKind("ledger_locked", 423, "the table is locked until its owner acts")
 LEDGER = ProblemKind("ledger", 503, "the table's ledger can't be used: ask the owner")
 DECLARATION = ProblemKind(
-    "declaration", 503, "the table's rows or their declaration: ask the owner"
+    "declaration", 503, "the table's rows or their declaration can't be used: ask the owner"
 )
 COMPUTATION = ProblemKind("computation_failed", 500, FAILED)
 UNEXPECTED = ProblemKind("unexpected", 500, "an unexpected failure; what was paid stays paid")

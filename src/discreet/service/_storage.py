@@ -49,19 +49,19 @@ ANSWERS = Table(
 
 
 def hold(path: Path) -> int:
-    """Keep other services from this database until the result, a file's number, is closed.
+    """Keep other services from this database until the returned file descriptor is closed.
 
     Raises `Refused` if another one holds it. The lock has a file of its own, as SQLite has its.
     """
-    held = os.open(path.with_name(f"{path.name}-lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = os.open(path.with_name(f"{path.name}-lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        os.close(held)
+        os.close(descriptor)
         raise Refused(
             f"{path.name} is in use by another service: one service runs for one declaration"
         ) from None
-    return held
+    return descriptor
 
 
 def open_storage(path: Path) -> Engine:

@@ -379,7 +379,7 @@ def _times(way: Counting, count: int) -> Counting:
 
 
 def _most(is_admitted: Callable[[int], bool]) -> int:
-    """The largest number that is admitted, or a useless one far above `_MOST_COUNTED`."""
+    """The largest number that is admitted, or 10^21 if no smaller one is refused."""
     far = _MOST_COUNTED * 10**9
     return smallest_whole(lambda count: count > far or not is_admitted(count), 1) - 1
 

@@ -52,7 +52,7 @@ def log_moment_beyond(epsilon: Fraction, order: Fraction) -> arb:
 
 def _clones(epsilon: Fraction, reports: int) -> Iterator[tuple[int, float]]:
     """Numbers of clones, rounded down, with their probabilities, rounded up: fewer clones hide
-    less. At -1 everything counts as revealed."""
+    less. The number -1 stands for a report that hides nothing."""
     others = reports - 1
     with precision(_BITS):
         rate = (-ball(epsilon)).exp()

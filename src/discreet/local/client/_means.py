@@ -53,8 +53,8 @@ class DuchiMean(Randomizer[Booleans]):
 
 @dataclass(frozen=True, slots=True)
 class PiecewiseMean(Randomizer[Integers]):
-    """Reports one of ``places``; those in the value's window have these odds to 1 against each
-    place outside. The window starts at the value's place on average.
+    """Reports one of ``places``. Each place in the value's window is ``odds`` times as probable as
+    each place outside it. On average the window starts at the value's place.
 
     >>> client = PiecewiseMean(Fraction(3), 10, 3, 0.0, 20.0)
     >>> client.truth, client.worst_ratio()  # else, from all places

@@ -54,9 +54,10 @@ def moment_errors(
     """The error of each moment at this confidence, each by itself, under its column names; ``()``
     is the count.
 
-    Sums and products are of distances from the middle of the column's grid, in the columns' units;
-    from each square half of the largest square is subtracted. These errors are known before data is
-    read. Errors of quotients such as means depend on the data: they have intervals afterwards.
+    Sums and products are of distances from the middle of the column's grid, in the columns' units.
+    Half of the largest square is subtracted from each square. These errors are known before data
+    is read. Errors of quotients, such as means, depend on the data; the released `Moments` have
+    intervals for them.
     """
     layout, error = MomentLayout.of(rows), noise.error(confidence)
     halves = [(grid.upper - grid.lower) / 2 for _, grid in layout.columns]
