@@ -80,9 +80,11 @@ bench: $(TRAINED)  ## time discreet beside those of its peers that are made
 
 # Which mutants run: ONLY=ledger,noise.bits names modules, SAMPLE=8 takes 8 mutants of each module,
 # NEAR=1 runs only the tests that are named after a module, and AGAIN=1 the survivors once more.
+# WORST=3 makes the 3 worst changes of each function instead, and runs the quick tests near them.
 mutants: $(TESTED) .mutants/ready  ## change the code and see that tests notice (hours; ONLY=part)
 	@"$(BIN)/python" -m tools.weakenings
-	@.mutants/bin/python -m tools.mutants $(if $(ONLY),--only "$(ONLY)") \
+	@$(if $(WORST),"$(BIN)/python" -m tools.worst_mutants "$(WORST)",.mutants/bin/python -m tools.mutants) \
+		$(if $(ONLY),--only "$(ONLY)") \
 		$(if $(SAMPLE),--sample "$(SAMPLE)") $(if $(NEAR),--near) $(if $(AGAIN),--again)
 
 # Cosmic Ray has an environment of its own; the tests run in .venv.

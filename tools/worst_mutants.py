@@ -1,0 +1,244 @@
+"""Makes the changes that would most likely weaken privacy, and reports those that no test notices.
+
+Run by ``make mutants WORST=3``: of each function in the scope of `tools.mutants`, three of the
+changes of `tools.mutations`, the worst kinds first and no two in one place. The tests are those
+near the module that run the changed line, the quickest first, within a budget of processor time.
+They run in forks of one process for each part (`tools.patched_tests`), on a copy of the tree.
+
+A change survives only those tests. So each survivor needs a second look: by all tests of its part,
+and by somebody who asks whether it weakens privacy. Results are stored in .mutants/worst, one line
+of JSON for each change of a text, and a later run continues from there.
+"""
+
+import argparse
+import ast
+import hashlib
+import json
+import os
+import pickle
+import random
+import subprocess
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any, cast
+
+from tools.mutants import Module, function, modules
+from tools.mutations import KINDS, Mutation, mutations
+from tools.weakenings import ROOT, copied
+
+RESULTS = ROOT / ".mutants" / "worst"
+
+_NEAR = 4  # test files
+_EACH = 30  # recorded sets of parameters of a test
+_RECORDING = 60.0  # seconds for a test file
+_BUDGET = 1.5  # seconds of the tests that one change meets
+_LEAST_SECONDS = 5
+_PATIENCE = 3  # times the time of the tests without a change
+_OPTIONS = (
+    *("-o", "addopts=", "--import-mode=importlib", "-m", "not long", "-q", "--tb=no"),
+    *("-p", "no:cacheprovider", "--basetemp", "temporary"),
+)
+_OUTCOMES = {0: "survived", 1: "noticed", 4: "outside", None: "timeout"}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A change, and whether a test noticed it."""
+
+    path: str
+    function: str
+    line: str
+    mutation: Mutation
+    outcome: str
+    test: str
+    tests: int
+
+    def __str__(self) -> str:
+        row, new = self.mutation.begin[0], self.mutation.new
+        return f"{self.path}:{row} {self.function}: {self.line}\n    {self.mutation.kind}: {new}"
+
+
+class PatchedForks:
+    """The tests of a part of the package, in a process that forks for each request."""
+
+    def __init__(self, python: str, folder: str, recordings: Path) -> None:
+        self.recordings = recordings
+        self.connection, theirs = Pipe()
+        command = [python, "-m", "pytest", "-p", "tools.patched_tests", *_OPTIONS, folder]
+        environment = {
+            **os.environ,
+            "PYTEST_ADDOPTS": "",
+            "PYTHONPATH": "src",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PATCHED_TESTS": str(theirs.fileno()),
+        }
+        self.process = subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+        )
+        theirs.close()  # so that a process that ends at once is noticed
+        self.files: dict[str, list[str]] = defaultdict(list)
+        for test in cast("list[str]", self.connection.recv()):
+            self.files[test.partition("::")[0]].append(test)
+        self.seconds: dict[str, float] = {}
+        self.running: dict[tuple[str, int], list[str]] = defaultdict(list)  # tests of a line
+        self.known: set[str] = set()
+
+    def close(self) -> None:
+        """End the process."""
+        self.connection.close()
+        self.process.wait()
+
+    def record(self, file: str) -> None:
+        """Learn which lines some tests of this file run, and how long they take."""
+        if file in self.known:
+            return
+        self.known.add(file)
+        digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12]
+        stored = self.recordings / f"{file.replace('/', '.')}.{digest}"
+        if not stored.exists():
+            _, report = self._ask(list(self._some(file)), _RECORDING, None)
+            if report.failed:
+                print(f"left out, since it fails without a change: {report.failed}")
+            tests = {test: it for test, it in report.tests.items() if test not in report.failed}
+            self.recordings.mkdir(parents=True, exist_ok=True)
+            stored.write_bytes(pickle.dumps(tests))
+        for test, (seconds, lines) in pickle.loads(stored.read_bytes()).items():  # noqa: S301  # ours
+            self.seconds[test] = seconds
+            for line in lines:
+                self.running[line].append(test)
+
+    def _some(self, file: str) -> Iterator[str]:
+        generator = random.Random(1)  # noqa: S311  # a public choice
+        by_function: dict[str, list[str]] = defaultdict(list)
+        for test in self.files[file]:
+            by_function[test.partition("[")[0]].append(test)
+        for tests in by_function.values():
+            yield from generator.sample(tests, min(len(tests), _EACH))
+
+    def chosen(self, path: str, mutation: Mutation, lines: range, near: list[str]) -> list[str]:
+        """Tests that run the changed lines or, if there are none, the function: the quickest of
+        the near files first, within the budget."""
+        rows = range(mutation.begin[0], mutation.end[0] + 1)
+        running = {test for row in rows for test in self.running[path, row]} or {
+            test for row in lines for test in self.running[path, row]
+        }
+        order = sorted(
+            running, key=lambda test: self.seconds[test] + (test.partition("::")[0] not in near)
+        )
+        total, found = 0.0, []
+        for test in order:
+            found.append(test)
+            total += self.seconds[test]
+            if total > _BUDGET:
+                break
+        return found
+
+    def outcome(self, tests: list[str], path: Path, old: str, new: str) -> tuple[str, str]:
+        """Whether a test notices this text of a module, and which one is the first."""
+        if not tests:
+            return "no tests", ""
+        limit = _LEAST_SECONDS + _PATIENCE * sum(self.seconds[test] for test in tests)
+        path.write_text(new, encoding="utf-8")  # for tests that start a process of their own
+        try:
+            code, report = self._ask(tests, limit, (str(path), old, new))
+        finally:
+            path.write_text(old, encoding="utf-8")
+        return _OUTCOMES.get(code, "odd"), next(iter(report.failed), "")
+
+    def _ask(self, *request: Any) -> Any:  # Any: what the connection carries has no type
+        self.connection.send(request)
+        return self.connection.recv()
+
+
+def worst(text: str, number: int) -> Iterator[tuple[range, Mutation]]:
+    """This number of changes of each function, with the function's lines: the worst kinds first,
+    and no two that begin in one place if others are left."""
+    functions: dict[range, list[Mutation]] = defaultdict(list)
+    for mutation in mutations(text):
+        if lines := function(text, mutation.begin[0]):
+            functions[lines].append(mutation)
+    for lines, found in functions.items():
+        generator = random.Random(str(lines))  # noqa: S311  # a public choice
+        order = sorted(found, key=lambda each: (KINDS.index(each.kind) // 3, generator.random()))
+        first = {each.begin: each for each in reversed(order)}.values()
+        rest = [each for each in order if each not in first]
+        ranked = [*sorted(first, key=order.index), *rest]
+        yield from ((lines, each) for each in ranked[:number] if each.changes(text))
+
+
+def run(module: Module, tests: PatchedForks, number: int, until: float) -> Iterator[Result]:
+    """The results of the module's worst changes, those of earlier runs included."""
+    text = module.path.read_text(encoding="utf-8")
+    stored = RESULTS / f"{'.'.join(module.parts)}.{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    earlier = [read(line) for line in stored.read_text().splitlines()] if stored.exists() else []
+    known = {each.mutation: each for each in earlier}
+    near = module.tests()[0][:_NEAR]
+    for file in near:
+        tests.record(file)
+    with stored.open("a") as results:
+        for lines, mutation in worst(text, number):
+            if mutation not in known:
+                if time.monotonic() > until:
+                    return
+                chosen = tests.chosen(str(module.path), mutation, lines, near)
+                outcome, test = tests.outcome(chosen, module.path, text, mutation.of(text))
+                row = mutation.begin[0]
+                line = text.splitlines()[row - 1].strip()
+                known[mutation] = Result(
+                    str(module.path), _name(text, lines), line, mutation, outcome, test, len(chosen)
+                )
+                print(json.dumps(asdict(known[mutation])), file=results, flush=True)
+            yield known[mutation]
+
+
+def read(line: str) -> Result:
+    """The result in a line of JSON."""
+    fields = json.loads(line)
+    kind, begin, end, new = fields.pop("mutation").values()
+    return Result(**fields, mutation=Mutation(kind, tuple(begin), tuple(end), new))
+
+
+def _name(text: str, lines: range) -> str:
+    nodes = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef))
+    return next(node.name for node in nodes if node.lineno in lines)
+
+
+def main() -> None:
+    """Run changes, and print those that survive."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("number", type=int, help="changes of each function")
+    parser.add_argument("--only", default="", help="run modules named with one of these words")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
+    parser.add_argument("--python", default=str(ROOT / ".venv" / "bin" / "python"))
+    given = parser.parse_args()
+    until = time.monotonic() + 60 * given.minutes
+    source = b"".join(file.read_bytes() for file in sorted((ROOT / "src").rglob("*.py")))
+    recordings = RESULTS / "recordings" / hashlib.sha256(source).hexdigest()[:12]
+    recordings.mkdir(parents=True, exist_ok=True)
+    total: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        copied(Path(folder))
+        os.chdir(folder)
+        found = sorted(modules(given.only), key=lambda module: module.parts)
+        for part, members in groupby(found, key=lambda module: module.parts[0]):
+            with closing(PatchedForks(given.python, f"tests/{part}", recordings)) as tests:
+                for module in members:
+                    results = list(run(module, tests, given.number, until))
+                    counts = Counter(result.outcome for result in results)
+                    print(f"{'.'.join(module.parts)}: {dict(counts)}", flush=True)
+                    for result in results:
+                        if result.outcome in ("survived", "no tests"):
+                            print(f"{result.outcome}: {result}", flush=True)
+                    total += counts
+    print(f"all: {dict(total)}")
+
+
+if __name__ == "__main__":
+    main()
