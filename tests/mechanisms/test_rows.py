@@ -29,6 +29,20 @@ def test_every_float_has_a_place(grid: Grid, values: list[float]) -> None:
         assert abs(grid.exact(place) - inside) <= grid.step * Fraction(500_001, 1_000_000)
 
 
+def test_no_place_is_beyond_a_grid_of_many_places() -> None:
+    """Such a place would be further away than the sensitivity says."""
+    ends = [-math.inf, math.inf]
+    rounded_up = 0
+    for step in (Fraction(1, 10), Fraction(3, 10), Fraction(7, 100)):
+        for steps in range(2**51, 2**52, 2**44 + 1):
+            grid = Grid(0, steps * step, step=step)
+            low, high = grid.places(np.array(ends)).tolist()
+            assert low == 0
+            assert steps - 1 <= high <= steps
+            rounded_up += float(grid.upper) / float(step) > steps
+    assert rounded_up > 9  # the quotient of floats alone is beyond such a grid
+
+
 def _exact(value: float) -> Fraction:
     return (
         Fraction(value)
