@@ -1,7 +1,9 @@
 """The pages on training show real runs at the price they name, and need PyTorch only for these."""
 
+import math
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -14,7 +16,12 @@ from discreet.errors import InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import ExperimentOutcome
 from discreet.explore.pages import _clusters, _example, _temperature
-from discreet.explore.pages._clusters import SeparatingLine
+from discreet.explore.pages._clusters import (
+    ClusterPoints,
+    ClusterSides,
+    RunSettings,
+    SeparatingLine,
+)
 from discreet.explore.pages._texts import at_most_percent
 from discreet.mechanisms import Bounded, Sensitivity
 from discreet.mechanisms.selection import ExponentialMechanism, Moves
@@ -73,6 +80,68 @@ def test_an_outcome_in_python_lies_on_the_charts_of_its_view() -> None:
         explore.outcome("training", "guess")
 
 
+def test_runs_of_one_plan_are_those_of_their_own_settings() -> None:
+    """With hardly any noise and all examples in a step, each run gives the line of the same steps
+    without noise, from the untrained model on."""
+    data = _clusters.clusters(100, 1)
+    settings = [RunSettings(clip, 0.01, 100, rate) for clip, rate in ((0.1, 1), (2, 5), (0.1, 1))]
+    runs = list(_clusters.private_lines(*data, settings, steps=3))
+    for one, lines in zip(settings, runs, strict=True):
+        [expected] = _clusters.simulated(
+            *data,
+            clip=one.clip,
+            noise=0,
+            batch=100,
+            records=100,
+            rate=one.rate,
+            steps=3,
+            chance=np.random.default_rng(1),
+            runs=1,
+        )
+        found = lines[-1].across, lines[-1].up, lines[-1].offset
+        assert found == pytest.approx(expected, abs=0.01 * one.rate * one.clip)
+        assert len(lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "experiment", "runs"),
+    [("training", "train", 360), ("example", "train", 160 + 32), ("temperature", "fit", 8)],
+)
+def test_recorded_outcomes_at_the_same_values_share_no_run(
+    name: str, experiment: str, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two at each value. Runs that do not depend on a control are shared among its values."""
+    made = list[SeparatingLine]()
+
+    def one_after_another(
+        _: ClusterPoints, __: ClusterSides, settings: Sequence[RunSettings], *, steps: int
+    ) -> Iterator[tuple[SeparatingLine, ...]]:
+        for _ in settings:
+            made.append(SeparatingLine(math.cos(len(made)), math.sin(len(made)), 0))
+            yield (made[-1],) * steps
+
+    monkeypatch.setattr(_clusters, "private_lines", one_after_another)
+    page = pages.page(name)
+    one = page.experiment(experiment)
+    values = [page.values(places) for places in page.own_places(one) for _ in range(2)]
+    drawn = list(one.outcomes(values))
+    assert len(drawn) == len(values)
+    assert len(made) == runs
+    for first, second in zip(drawn[::2], drawn[1::2], strict=True):
+        assert first.overlays[0].series.points != second.overlays[0].series.points
+        assert first.overlays[-1].series.points != second.overlays[-1].series.points or (
+            name == "training"  # a share of right answers
+        )
+
+
+def test_recorded_guesses_at_the_same_values_share_no_run() -> None:
+    page = pages.page("example")
+    places = page.own_places(page.experiment("guess"))
+    keys = _example._run_keys([page.values(each) for each in places for _ in range(3)])
+    assert len(keys) == len({*keys}) == 240
+    assert len({_example._without(key) for key in keys}) == 48
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", PAGES)
 def test_every_run_is_drawn_on_the_axes(name: str) -> None:
@@ -90,7 +159,9 @@ def test_without_pytorch_the_pages_name_what_to_install() -> None:
         "    page = pages.page(name)\n"
         "    assert pages.view(name, page.start).rows\n"
         "    for one in page.experiments:\n"
-        "        print(one.run(page.values(page.start)).says)\n"
+        "        first, second = one.outcomes([page.values(page.start)] * 2)\n"
+        "        print(first.says)\n"
+        "        assert bool(first.overlays) == bool(second.overlays)\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     said = ran.stdout.splitlines()

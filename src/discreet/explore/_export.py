@@ -9,11 +9,11 @@ from pathlib import Path
 from discreet import _checks
 from discreet.errors import InvalidArgument
 from discreet.explore import pages
-from discreet.explore._page import ControlPlaces, Experiment, Page, to_json, written
+from discreet.explore._page import Experiment, Page, to_json, written
 from discreet.explore._rendering import STATIC, index, page_html
 
 OUTCOMES = 8
-_LONG = 100  # views in the time of an outcome that trains
+_LONG = 8  # views in the time of an outcome that trains
 
 
 def export(
@@ -72,17 +72,18 @@ def _data(page: Page, outcomes: int, advance: Callable[[int], object]) -> str:
         at[written(places)] = numbers.setdefault(text, len(numbers))
         advance(1)
 
-    def drawn(one: Experiment, places: ControlPlaces) -> list[object]:
-        found: list[object] = []
-        for _ in range(min(outcomes, one.recorded)):
-            found.append(asdict(one.run(page.values(places))))
+    def drawn(one: Experiment) -> dict[str, list[object]]:
+        asked = [
+            places for places in page.own_places(one) for _ in range(min(outcomes, one.recorded))
+        ]
+        found: dict[str, list[object]] = {written(places): [] for places in asked}
+        drawn_now = one.outcomes([page.values(places) for places in asked])
+        for places, outcome in zip(asked, drawn_now, strict=True):
+            found[written(places)].append(asdict(outcome))
             advance(_work_of(one))
         return found
 
-    recorded = {
-        one.name: {written(places): drawn(one, places) for places in page.own_places(one)}
-        for one in page.experiments
-    }
+    recorded = {one.name: drawn(one) for one in page.experiments}
     views = f"[{','.join(numbers)}]"
     return (
         f"window.discreetRecorded={{at:{_compact(at)},\nviews:{views},\n"

@@ -136,14 +136,19 @@ class ExperimentOutcome:
     guesses: tuple[Guess, ...] = ()
 
 
+RecordOutcomes = Callable[[Sequence[ControlValues]], Iterator[ExperimentOutcome]]
+
+
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """A button that draws a random outcome.
 
     ``controls`` names the controls that the outcome depends on. One that is charged takes the
     view's step first. An immediate experiment runs by itself whenever one of its
-    controls has moved. An export records at most ``recorded`` outcomes. ``unit`` labels the axis of
-    the outcome's numbers; ``busy`` stands in the box while the outcome is computed.
+    controls has moved. An export records at most ``recorded`` outcomes, by ``record`` if many
+    together take less time; outcomes for the same values must be independent of one another.
+    ``unit`` labels the axis of the outcome's numbers; ``busy`` stands in the box while the outcome
+    is computed.
     """
 
     name: str
@@ -156,6 +161,11 @@ class Experiment:
     recorded: int = 8
     unit: str = "value"
     busy: str = ""
+    record: RecordOutcomes | None = None
+
+    def outcomes(self, values: Sequence[ControlValues]) -> Iterator[ExperimentOutcome]:
+        """An outcome for each of these values, in order."""
+        return map(self.run, values) if self.record is None else self.record(values)
 
 
 @dataclass(frozen=True, slots=True)

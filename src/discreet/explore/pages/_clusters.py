@@ -1,7 +1,7 @@
 """Two clusters of made-up points and the lines that separate them, for the pages on training."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.accounting import Gaussian, PoissonSampled, PrivacyLoss
+from discreet.explore._page import ControlValues, ExperimentOutcome, RecordOutcomes
 from discreet.plots import Axis, Chart, Series
 
 ClusterPoints = npt.NDArray[np.float64]
@@ -16,12 +17,25 @@ ClusterSides = npt.NDArray[np.bool_]
 
 DELTA = 1e-5
 LEFT, RIGHT, PLAIN, PRIVATE = 4, 3, 1, 0  # styles
+_TOGETHER = 24  # runs
 _ONE_AT_A_TIME = threading.Lock()  # training sets the process's generators of random numbers
 
 NEEDS = (
     "Private training runs by PyTorch, which is not installed here: "
     "pip install 'discreet[torch]'. The price and the plain model need nothing more."
 )
+
+
+def needing_torch(record: RecordOutcomes) -> RecordOutcomes:
+    """The same outcomes; without PyTorch, words that say how to install it."""
+
+    def found(many: Sequence[ControlValues]) -> Iterator[ExperimentOutcome]:
+        try:
+            yield from record(many)
+        except ImportError:
+            yield from [ExperimentOutcome(NEEDS)] * len(many)
+
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,28 +104,35 @@ def plain_lines(
     return tuple(found)
 
 
-def private_lines(
-    points: ClusterPoints,
-    labels: ClusterSides,
-    *,
-    clip: float,
-    noise: float,
-    batch: int,
-    rate: float,
-    steps: int,
-) -> tuple[SeparatingLine, ...]:
-    """The line after each step of one private run. Raises `ImportError` without PyTorch."""
-    from discreet.train import plan  # they load PyTorch
-    from discreet.train.examples._watched import private_steps
+@dataclass(frozen=True, slots=True)
+class RunSettings:
+    """The settings of a private run: clip norm, noise multiplier, batch and learning rate."""
 
-    made = plan(
-        multiplier=noise, delta=DELTA, records=len(points), batch=batch, steps=steps, clip=clip
-    )
-    with _ONE_AT_A_TIME:
-        return tuple(
-            SeparatingLine(*one.normal, one.offset)
-            for one in private_steps(points, labels, made, rate)
-        )
+    clip: float
+    noise: float
+    batch: int
+    rate: float
+
+
+def private_lines(
+    points: ClusterPoints, labels: ClusterSides, settings: Sequence[RunSettings], *, steps: int
+) -> Iterator[tuple[SeparatingLine, ...]]:
+    """The line after each step of a private run, for each of these settings.
+
+    Runs on the same points are phases of one plan, so that the model is checked once for all.
+    Raises `ImportError` without PyTorch.
+    """
+    from discreet.train import Stage, plan  # they load PyTorch
+    from discreet.train.examples._watched import private_runs
+
+    for first in range(0, len(settings), _TOGETHER):
+        some = settings[first : first + _TOGETHER]
+        stages = [Stage(steps, one.batch, one.clip, one.noise) for one in some]
+        made = plan(multiplier=1, delta=DELTA, records=len(points), stages=stages)
+        with _ONE_AT_A_TIME:
+            runs = list(private_runs(points, labels, made, [one.rate for one in some]))
+        for run in runs:
+            yield tuple(SeparatingLine(*one.normal, one.offset) for one in run)
 
 
 def simulated(  # noqa: PLR0913  # a plan, its data, and how many runs

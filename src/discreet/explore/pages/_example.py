@@ -1,7 +1,10 @@
 """One example, dragged far away: how far it moves a plain model and a private one, and whether a
 model gives away that it was there."""
 
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby
 
 import numpy as np
 
@@ -22,6 +25,7 @@ from discreet.explore.pages._clusters import (
     PRIVATE,
     ClusterPoints,
     ClusterSides,
+    RunSettings,
     SeparatingLine,
 )
 from discreet.explore.pages._texts import at_most, at_most_percent, meaning, program
@@ -148,12 +152,19 @@ def _plain(distance: float | None) -> SeparatingLine:
     return _clusters.plain_lines(*_data(distance), rate=_RATE, steps=_STEPS)[-1]
 
 
-def _private(distance: float | None, clip: float, noise: float) -> SeparatingLine:
-    points, labels = _data(distance)
-    found = _clusters.private_lines(
-        points, labels, clip=clip, noise=noise, batch=_RECORDS, rate=_RATE, steps=_STEPS
-    )
-    return found[-1]
+_RunKey = tuple[float | None, float, float, int]  # distance, clip norm, noise, turn
+
+
+def _private(keys: Iterable[_RunKey]) -> dict[_RunKey, SeparatingLine]:
+    """The line of one private run for each of these keys."""
+    found: dict[_RunKey, SeparatingLine] = {}
+    for _, of_distance in groupby(sorted({*keys}, key=_by_distance), _by_distance):
+        wanted = list(of_distance)
+        settings = [RunSettings(clip, noise, _RECORDS, _RATE) for _, clip, noise, _ in wanted]
+        points, labels = _data(wanted[0][0])
+        runs = _clusters.private_lines(points, labels, settings, steps=_STEPS)
+        found |= {key: lines[-1] for key, lines in zip(wanted, runs, strict=True)}
+    return found
 
 
 @lru_cache(maxsize=16)
@@ -165,38 +176,69 @@ def _price(noise: float) -> tuple[float, float]:
 
 def train(values: ControlValues) -> ExperimentOutcome:
     """A private run without the example, and one with it."""
-    clip, noise = values["clip"], values["noise"]
-    try:
-        without, found = (_private(at, clip, noise) for at in (None, values["distance"]))
-    except ImportError:
-        return ExperimentOutcome(_clusters.NEEDS)
-    drawn = (
-        _clusters.line_series("without it", without, _REACH, _WITHOUT),
-        _clusters.line_series("with it", found, _REACH, PRIVATE),
-    )
-    return ExperimentOutcome(
-        f"The private lines differ by {without.angle(found):.0f}°, by the noise of two runs and by "
-        "the example",
-        overlays=tuple(Overlay(_PRIVATE_MAP, one) for one in drawn if one.points),
-    )
+    return next(train_all([values]))
+
+
+@_clusters.needing_torch
+def train_all(many: Sequence[ControlValues]) -> Iterator[ExperimentOutcome]:
+    """Two private runs for each of these values. A run without the example does not depend on its
+    distance, so other distances share it."""
+    keys = _run_keys(many)
+    lines = _private(key for one in keys for key in (one, _without(one)))
+    for key in keys:
+        without, found = lines[_without(key)], lines[key]
+        drawn = (
+            _clusters.line_series("without it", without, _REACH, _WITHOUT),
+            _clusters.line_series("with it", found, _REACH, PRIVATE),
+        )
+        yield ExperimentOutcome(
+            f"The private lines differ by {without.angle(found):.0f}°, by the noise of two runs "
+            "and by the example",
+            overlays=tuple(Overlay(_PRIVATE_MAP, one) for one in drawn if one.points),
+        )
 
 
 def guess(values: ControlValues) -> ExperimentOutcome:
     """An attacker gets a model trained with or without the example, and guesses which."""
-    distance, clip, noise = values["distance"], values["clip"], values["noise"]
-    is_there = bool(np.random.default_rng().integers(2))
-    try:
-        trained = _private(distance if is_there else None, clip, noise)
-    except ImportError:
-        return ExperimentOutcome(_clusters.NEEDS)
-    is_right = (_pull(trained, distance) > _threshold(distance, clip)) == is_there
-    # a plain model is one of two that the attacker can compute
-    said, truth = ("right" if is_right else "wrong"), ("was" if is_there else "was not")
-    return ExperimentOutcome(
-        f"The example {truth} there. The guess from the plain model is right, the one from the "
-        f"private model is {said}",
-        guesses=_guesses(noise, [is_right]),
-    )
+    return next(guess_all([values]))
+
+
+@_clusters.needing_torch
+def guess_all(many: Sequence[ControlValues]) -> Iterator[ExperimentOutcome]:
+    """A guess for each of these values. Other distances share the runs without the example."""
+    coins = np.random.default_rng().integers(2, size=len(many)).astype(bool).tolist()
+    keys = _run_keys(many)
+    trained_on = [key if coin else _without(key) for key, coin in zip(keys, coins, strict=True)]
+    lines = _private(trained_on)
+    for values, is_there, key in zip(many, coins, trained_on, strict=True):
+        distance, clip, noise = values["distance"], values["clip"], values["noise"]
+        is_right = (_pull(lines[key], distance) > _threshold(distance, clip)) == is_there
+        # a plain model is one of two that the attacker can compute
+        said, truth = ("right" if is_right else "wrong"), ("was" if is_there else "was not")
+        yield ExperimentOutcome(
+            f"The example {truth} there. The guess from the plain model is right, the one from the "
+            f"private model is {said}",
+            guesses=_guesses(noise, [is_right]),
+        )
+
+
+def _run_keys(many: Sequence[ControlValues]) -> list[_RunKey]:
+    """A key for each of these values; equal values get different turns."""
+    names, turns = ("distance", "clip", "noise"), Counter[tuple[float, float, float]]()
+    found: list[_RunKey] = []
+    for values in many:
+        distance, clip, noise = (values[name] for name in names)
+        found.append((distance, clip, noise, turns[distance, clip, noise]))
+        turns[distance, clip, noise] += 1
+    return found
+
+
+def _without(key: _RunKey) -> _RunKey:
+    return None, *key[1:]
+
+
+def _by_distance(key: _RunKey) -> float:
+    return key[0] or 0.0
 
 
 def guess_often(values: ControlValues) -> ExperimentOutcome:
@@ -309,6 +351,7 @@ PAGE = Page(
             is_immediate=True,
             recorded=2,
             busy="Training…",
+            record=train_all,
         ),
         Experiment(
             "guess",
@@ -318,6 +361,7 @@ PAGE = Page(
             guess,
             recorded=3,
             busy="Training…",
+            record=guess_all,
         ),
         Experiment(
             "often",

@@ -1,5 +1,7 @@
 """Temperature: after private training one number is fitted, on public points or on private ones."""
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -17,7 +19,14 @@ from discreet.explore._page import (
     View,
 )
 from discreet.explore.pages import _clusters
-from discreet.explore.pages._clusters import DELTA, PLAIN, PRIVATE, ClusterPoints, SeparatingLine
+from discreet.explore.pages._clusters import (
+    DELTA,
+    PLAIN,
+    PRIVATE,
+    ClusterPoints,
+    RunSettings,
+    SeparatingLine,
+)
 from discreet.explore.pages._texts import about, at_most, meaning, program
 from discreet.mechanisms import Bounded, IntegerArray, Sensitivity, release
 from discreet.mechanisms.selection import ExponentialMechanism, Moves
@@ -142,18 +151,29 @@ def _curve(label: str, line: SeparatingLine, style: int, *, is_public: bool) -> 
 
 def fit(values: ControlValues) -> ExperimentOutcome:
     """A private run, and a temperature for its model."""
+    return next(fit_all([values]))
+
+
+@_clusters.needing_torch
+def fit_all(many: Sequence[ControlValues]) -> Iterator[ExperimentOutcome]:
+    """A private run and a temperature for each of these values. A run depends on the noise alone,
+    so other values of the other controls share it."""
+    turns, keys = Counter[tuple[str, float, float]](), list[tuple[float, int]]()
+    for values in many:
+        own = values["data"], values["choice"], values["noise"]
+        keys.append((values["noise"], turns[own]))
+        turns[own] += 1
+    wanted = list(dict.fromkeys(keys))
+    settings = [RunSettings(_CLIP, noise, _RECORDS, _RATE) for noise, _ in wanted]
+    runs = _clusters.private_lines(*_PRIVATE_POINTS, settings, steps=_STEPS)
+    lines = {key: run[-1] for key, run in zip(wanted, runs, strict=True)}
+    for key, values in zip(keys, many, strict=True):
+        yield _fitted(lines[key], values)
+
+
+def _fitted(line: SeparatingLine, values: ControlValues) -> ExperimentOutcome:
+    """A temperature for this model."""
     is_public = values["data"] == PUBLIC
-    try:
-        line = _clusters.private_lines(
-            *_PRIVATE_POINTS,
-            clip=_CLIP,
-            noise=values["noise"],
-            batch=_RECORDS,
-            rate=_RATE,
-            steps=_STEPS,
-        )[-1]
-    except ImportError:
-        return ExperimentOutcome(_clusters.NEEDS)
     losses = _losses(line, is_public=is_public)
     best = int(losses.mean(axis=0).argmin())
     chosen = best if is_public else _chosen(losses, values["choice"])
@@ -231,6 +251,7 @@ PAGE = Page(
             is_immediate=True,
             recorded=3,
             busy="Training…",
+            record=fit_all,
         ),
     ),
 )

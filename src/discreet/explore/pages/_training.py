@@ -1,5 +1,6 @@
 """Training: logistic regression on two clusters, plain and private, side by side."""
 
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -14,7 +15,13 @@ from discreet.explore._page import (
     View,
 )
 from discreet.explore.pages import _clusters
-from discreet.explore.pages._clusters import DELTA, PLAIN, PRIVATE, SeparatingLine
+from discreet.explore.pages._clusters import (
+    DELTA,
+    PLAIN,
+    PRIVATE,
+    RunSettings,
+    SeparatingLine,
+)
 from discreet.explore.pages._texts import about, at_most, meaning, percent, program
 from discreet.plots import Axis, Chart, Series
 
@@ -170,12 +177,21 @@ def _meaning(noise: float, batch: int) -> str:
 
 def train(values: ControlValues) -> ExperimentOutcome:
     """One private run."""
-    asked = {name: values[name] for name in ("clip", "noise", "batch", "rate")}
-    try:
-        lines = _clusters.private_lines(_POINTS, _LABELS, steps=_STEPS, **asked)
-    except ImportError:
-        return ExperimentOutcome(_clusters.NEEDS)
-    plain = _plain(values["rate"])[-1]
+    return next(train_all([values]))
+
+
+@_clusters.needing_torch
+def train_all(many: Sequence[ControlValues]) -> Iterator[ExperimentOutcome]:
+    """A private run for each of these values."""
+    names = ("clip", "noise", "batch", "rate")
+    settings = [RunSettings(*(values[name] for name in names)) for values in many]
+    for one, lines in zip(
+        settings, _clusters.private_lines(_POINTS, _LABELS, settings, steps=_STEPS), strict=True
+    ):
+        yield _outcome(lines, _plain(one.rate)[-1])
+
+
+def _outcome(lines: tuple[SeparatingLine, ...], plain: SeparatingLine) -> ExperimentOutcome:
     boundary = _clusters.line_series("private", lines[-1], _REACH, PRIVATE)
     return ExperimentOutcome(
         f"The private model is right on {percent(lines[-1].right(_POINTS, _LABELS))} of the "
@@ -231,6 +247,7 @@ PAGE = Page(
             is_immediate=True,
             recorded=2,
             busy="Training…",
+            record=train_all,
         ),
     ),
 )

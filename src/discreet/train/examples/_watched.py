@@ -3,8 +3,9 @@
 Each boundary is the result of private steps, so it may be shown at the price of the whole run.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,7 @@ from discreet.ledger import Ledger
 from discreet.train._collated import Microbatch
 from discreet.train._plan import TrainingPlan, plan
 from discreet.train._run import run
+from discreet.train._step_ticket import StepTicket
 from discreet.train.examples.clusters import (
     Boundary,
     PointArray,
@@ -70,16 +72,30 @@ def main(*, multiplier: Number = 2, clip: Number = 1, batch: int = 50, rate: flo
     made = plan(
         multiplier=multiplier, delta=DELTA, records=RECORDS, batch=batch, steps=STEPS, clip=clip
     )
-    return Watched(made, tuple(private_steps(points, labels, made, rate)), points, labels)
+    return Watched(made, private_steps(points, labels, made, rate), points, labels)
 
 
 def private_steps(
     points: PointArray, labels: npt.NDArray[np.bool_], made: TrainingPlan, rate: float
-) -> Iterator[Boundary]:
-    """The boundary after each private step. The whole plan is charged to a ledger of its own."""
+) -> tuple[Boundary, ...]:
+    """The boundary after each private step. The plan's steps are all alike."""
+    [found] = private_runs(points, labels, made, [rate])
+    return found
+
+
+def private_runs(
+    points: PointArray,
+    labels: npt.NDArray[np.bool_],
+    made: TrainingPlan,
+    rates: Sequence[float],
+) -> Iterator[tuple[Boundary, ...]]:
+    """The boundary after each private step, for each phase of the plan.
+
+    Each phase begins with the untrained model, at a learning rate of its own, as a run by itself
+    would. The whole plan is charged to a ledger of its own, and the model is checked once.
+    """
     model, optimizer = start()
-    for group in optimizer.param_groups:
-        group["lr"] = rate
+    untrained = {name: value.clone() for name, value in model.state_dict().items()}
     limit = Limit(epsilon=max(1.0, 2 * made.epsilon), delta=2 * made.delta)
     data = {
         "x": torch.tensor(points, dtype=torch.float32),
@@ -90,9 +106,16 @@ def private_steps(
         """The losses of the model in training."""
         return losses(model, part)
 
+    def boundary_after(ticket: StepTicket) -> Boundary:
+        training.step(ticket)
+        return boundary(model)
+
     ledger = Ledger.in_memory(unit=Unit.ROW, limit=limit)
     payer = ChargesOnly(ledger.charge, ledger.keep, ledger.lock)
     with run(model, optimizer, data, made, losses=of_part, payer=payer) as training:
-        for ticket in training.batches():
-            training.step(ticket)
-            yield boundary(model)
+        tickets = training.batches()
+        for phase, rate in zip(made.phases, rates, strict=True):
+            model.load_state_dict(untrained)
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            yield tuple(map(boundary_after, islice(tickets, phase.steps)))
