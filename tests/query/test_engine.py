@@ -14,7 +14,7 @@ import pytest
 
 import discreet.query
 from discreet.query._bounding._numbering import in_memory
-from discreet.query._engines import _engine, _postgres_forms
+from discreet.query._engines import _engine, _postgres_compiler, _postgres_forms
 from discreet.query._engines._duckdb import FUNCTIONS, _text
 from discreet.query._engines._engine import as_bytes, md5, moment, quotient
 from discreet.query._engines._engine_statement import EngineStatement
@@ -188,3 +188,21 @@ def test_a_text_that_is_used_again_reads_the_tables_of_its_own_question() -> Non
             own.table(pa.schema([("x", pa.int64())]))
             found = own.run(own.statement(table), pa.table({"x": pa.array([1], pa.int64())}))
         assert found["a"].to_pylist() == [row]
+
+
+def _lowered(source: Any) -> Any:  # Any: Ibis expressions
+    low = source.given.cast("string").lower()
+    return source.select(length=low.length(), twice=low + low)
+
+
+@pytest.mark.parametrize("compiled", [_postgres_compiler.compiled], ids=["postgres"])
+def test_only_a_text_beyond_ascii_needs_the_table_of_letters(
+    compiled: Callable[[Any], str],  # Any: a relation of Ibis
+) -> None:
+    """Also where an earlier step makes it plain. The table has thousands of letters."""
+    plain, other = (
+        compiled(_lowered(ibis.table({"given": kind}, name="source")).op())
+        for kind in ("binary", "string")
+    )
+    assert "translate(" in other
+    assert "translate(" not in plain

@@ -67,7 +67,7 @@ class ClosedForms:
         if isinstance(op, ops.ScalarUDF):
             return self._function(op, list(given.values()))
         if name in self.forms.FORMS:
-            return _form(self.forms.FORMS[name], *given.values())
+            return filled(self.forms.FORMS[name], *given.values())
         if name in _RELATIONS or isinstance(op, ops.Sum | ops.CountStar | ops.Max | ops.Min):
             return super().visit_node(op, **given)  # type: ignore[misc]  # Ibis' compiler
         raise UnsupportedOperationError(f"{name} has no form")
@@ -81,11 +81,11 @@ class ClosedForms:
 
     def form_Literal(self, op: ops.Node, **_: Any) -> Any:  # noqa: N802
         """A constant."""
-        return _form(self.forms.literal(op.value, op.dtype))
+        return filled(self.forms.literal(op.value, op.dtype))
 
     def form_Cast(self, op: ops.Node, *, arg: Any, **_: Any) -> Any:  # noqa: N802
         """A cast."""
-        return _form(self.forms.cast_of(op), arg)
+        return filled(self.forms.cast_of(op), arg)
 
     form_TryCast = form_Cast  # noqa: N815
 
@@ -93,18 +93,18 @@ class ClosedForms:
         """A product."""
         known = _number(op.right)
         constant = _number(op.left) if known is None else known
-        return _form(self.forms.product(op.left.dtype, op.right.dtype, constant), left, right)
+        return filled(self.forms.product(op.left.dtype, op.right.dtype, constant), left, right)
 
     def form_Divide(self, op: ops.Node, *, left: Any, right: Any) -> Any:  # noqa: N802
         """A quotient of floats."""
-        return _form(self.forms.quotient(_number(op.right)), self._float(left), self._float(right))
+        return filled(self.forms.quotient(_number(op.right)), self._float(left), self._float(right))
 
     def _float(self, given: Any) -> Any:
-        return _form(self.forms.AS_FLOAT, given)
+        return filled(self.forms.AS_FLOAT, given)
 
     def form_Modulus(self, op: ops.Node, *, left: Any, right: Any) -> Any:  # noqa: N802
         """A remainder of whole numbers."""
-        return _form(
+        return filled(
             self.forms.remainder(op.left.dtype, op.right.dtype, _number(op.right)), left, right
         )
 
@@ -114,7 +114,7 @@ class ClosedForms:
         if exponent is None:
             raise UnsupportedOperationError("a power that isn't constant")
         del right
-        return _form(self.forms.power(exponent), left)
+        return filled(self.forms.power(exponent), left)
 
     def form_Round(self, op: ops.Node, *, arg: Any, **_: Any) -> Any:  # noqa: N802
         """The nearest whole number, halves away from 0."""
@@ -122,19 +122,19 @@ class ClosedForms:
             raise UnsupportedOperationError("rounding to digits")
         if op.arg.dtype.is_integer():
             return arg
-        return _form(self.forms.FORMS["Round"], arg)
+        return filled(self.forms.FORMS["Round"], arg)
 
     def form_Coalesce(self, _: ops.Node, *, arg: Any) -> Any:  # noqa: N802
         """The first value that isn't NULL."""
-        return _form(_listed("coalesce", arg), *arg)
+        return filled(_listed("coalesce", arg), *arg)
 
     def form_Greatest(self, _: ops.Node, *, arg: Any) -> Any:  # noqa: N802
         """The greatest value."""
-        return _form(_listed("greatest", arg), *arg)
+        return filled(_listed("greatest", arg), *arg)
 
     def form_Least(self, _: ops.Node, *, arg: Any) -> Any:  # noqa: N802
         """The least value."""
-        return _form(_listed("least", arg), *arg)
+        return filled(_listed("least", arg), *arg)
 
     def form_SearchedCase(  # noqa: N802
         self, _: ops.Node, *, cases: Any, results: Any, default: Any
@@ -144,61 +144,70 @@ class ClosedForms:
             ifs=[sge.If(this=one, true=two) for one, two in zip(cases, results, strict=True)],
             default=default,
         )
-        return _form("(@0)", made)
+        return filled("(@0)", made)
 
     def form_InValues(self, _: ops.Node, *, value: Any, options: Any) -> Any:  # noqa: N802
         """Whether a value is one of several."""
-        return _form("(@0)", sge.In(this=value, expressions=list(options)))
+        return filled("(@0)", sge.In(this=value, expressions=list(options)))
 
     def form_StringConcat(self, _: ops.Node, *, arg: Any) -> Any:  # noqa: N802
         """Texts one after the other."""
-        return _form("(" + " || ".join(f"@{place}" for place in range(len(arg))) + ")", *arg)
+        return filled("(" + " || ".join(f"@{place}" for place in range(len(arg))) + ")", *arg)
 
     def form_TimestampTruncate(self, op: ops.Node, *, arg: Any, **_: Any) -> Any:  # noqa: N802
         """The first moment of a year, quarter, month, week or day."""
-        return _form(self.forms.truncated(op.unit.name.lower()), arg)
+        return filled(self.forms.truncated(op.unit.name.lower()), arg)
 
     def form_Lowercase(self, op: ops.Node, *, arg: Any) -> Any:  # noqa: N802
         """The text in lower case; one in plain ASCII by the plain function."""
-        is_plain = isinstance(op.arg, ops.Cast) and op.arg.arg.dtype.is_binary()
+        made = _origin(op.arg)
+        is_plain = isinstance(made, ops.Cast) and made.arg.dtype.is_binary()
         form = self.texts.PLAIN_LOWER if is_plain else self.texts.changed_case(is_lower=True)
-        return _form(form, arg)
+        return filled(form, arg)
 
     def form_Uppercase(self, _: ops.Node, *, arg: Any) -> Any:  # noqa: N802
         """The text in upper case."""
-        return _form(self.texts.changed_case(is_lower=False), arg)
+        return filled(self.texts.changed_case(is_lower=False), arg)
 
     def form_RegexSearch(self, op: ops.Node, *, arg: Any, **_: Any) -> Any:  # noqa: N802
         """Whether a pattern matches."""
-        return _form(self.texts.search(_text(op.pattern)), arg)
+        return filled(self.texts.search(_text(op.pattern)), arg)
 
     def form_RegexExtract(self, op: ops.Node, *, arg: Any, **_: Any) -> Any:  # noqa: N802
         """The first group of a match."""
-        return _form(self.texts.extract(_text(op.pattern)), arg)
+        return filled(self.texts.extract(_text(op.pattern)), arg)
 
     def form_RegexReplace(self, op: ops.Node, *, arg: Any, **_: Any) -> Any:  # noqa: N802
         """All matches replaced."""
-        return _form(self.texts.replaced(_text(op.pattern), _text(op.replacement)), arg)
+        return filled(self.texts.replaced(_text(op.pattern), _text(op.replacement)), arg)
 
     def _function(self, op: Any, given: list[Any]) -> Any:
         """A function that `_engine` declares."""
         name = op.__func_name__
         constants = [constant(argument) for argument in op.args]
         if name == "discreet_moment":
-            return _form(self.texts.moment(str(constants[1])), given[0])
+            return filled(self.texts.moment(str(constants[1])), given[0])
         if name == "discreet_bytes" and isinstance(constants[0], str):
-            return _form(self.forms.literal(constants[0].encode(errors="surrogatepass"), op.dtype))
+            return filled(self.forms.literal(constants[0].encode(errors="surrogatepass"), op.dtype))
         if name not in self.forms.FUNCTIONS:
             raise UnsupportedOperationError(f"{name} has no form")
-        return _form(self.forms.FUNCTIONS[name], *given)
+        return filled(self.forms.FUNCTIONS[name], *given)
 
 
-def _form(text: str, *arguments: Any) -> Any:  # Any: sqlglot's expressions
+def filled(text: str, *arguments: Any) -> Any:  # Any: sqlglot's expressions
+    """A form with its arguments."""
     return _FilledForm(this=text, expressions=list(arguments))
 
 
 def _listed(name: str, given: Any) -> str:  # Any: sqlglot's expressions
     return f"{name}(" + ", ".join(f"@{place}" for place in range(len(given))) + ")"
+
+
+def _origin(node: Any) -> Any:  # Any: a value of Ibis
+    """The expression of a column that a step before has computed; another value itself."""
+    while isinstance(node, ops.Field) and node.name in node.rel.values:
+        node = node.rel.values[node.name]
+    return node
 
 
 def _number(node: Any) -> float | None:  # Any: as above
