@@ -1,6 +1,5 @@
 """PostgreSQL gives the same integers as the embedded engine, for the same groups of each unit."""
 
-import datetime
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -10,45 +9,22 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
-from discreet.query import Table
-from discreet.query._bounding._compiled_plan import prepare
 from discreet.query._engines import _engine
 from discreet.query._rows._source import source_of
 from tests.query import nasty_table, postgres_tables
+from tests.query.nasty_questions import (
+    COLUMNS,
+    CONVERTED,
+    DATES,
+    GROUPS,
+    NUMBER_TERMS,
+    TEXT_TERMS,
+    of_conversions,
+    of_days,
+    parts,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # between Ibis and DuckDB
-
-FIRST = datetime.date(1900, 1, 1)
-COLUMNS = {
-    "yes": dp.Column.boolean(),
-    "whole": dp.Column.integer(-(2**40), 2**40),
-    "small": dp.Column.integer(-50, 50),
-    "real": dp.Column.number(-1000, 1000),
-    "single": dp.Column.number(-10, 10),
-    "money": dp.Column.number(-5, 5, decimals=2),
-    "fine": dp.Column.number(-1, 1),
-    "open": dp.Column.number(0, 10),
-    "text": dp.Column.text(),
-    "wide": dp.Column.text(keys=["a", "A", "é", ""]),
-    "number": dp.Column.number(-100, 2000),
-    "truth": dp.Column.boolean(),
-    "day": dp.Column.date(FIRST, datetime.date(2020, 12, 31)),
-    "time": dp.Column.date(FIRST, datetime.date(2020, 12, 31)),
-    "zoned": dp.Column.date(FIRST, datetime.date(2020, 12, 31), zone="Europe/Berlin"),
-    "spelled": dp.Column.date(FIRST, datetime.date(2020, 12, 31)),
-    "formed": dp.Column.date(FIRST, datetime.date(2020, 12, 31), format="%d/%m/%Y"),
-    "short": dp.Column.date(FIRST, datetime.date(2070, 12, 31), format="%d %b %y"),
-    "dense": dp.Column.date(FIRST, datetime.date(2020, 12, 31), format="%d%m%Y"),
-    "instant": dp.Column.date(FIRST, datetime.date(2020, 12, 31), zone="America/New_York"),
-}
-AS_WHOLE = {
-    name: dp.Column.integer(-100, 100)
-    for name in ("whole", "small", "real", "single", "money", "fine", "open", "number", "yes")
-}
-AS_TRUTH = {
-    name: dp.Column.boolean() for name in ("whole", "real", "money", "fine", "truth", "number")
-}
-AS_NUMBER = {name: dp.Column.number(-1e18, 1e18) for name in ("whole", "real", "money", "number")}
 
 
 @cache
@@ -62,27 +38,6 @@ def sources() -> tuple[Any, str]:  # Any: Arrow's table
     return nasty_table.arrow_table(), url
 
 
-def _parts(
-    source: Any, columns: Mapping[str, dp.Column], unit: str, question: str, caps: Mapping[str, int]
-) -> dict[str, Any]:  # Any: an Arrow table or an address; arrays
-    unit_ = dp.Unit(unit)
-    ledger = dp.Ledger.in_memory(unit=unit_, limit=dp.Limit(epsilon=1))
-    table = Table(source, name="t", unit=unit_, columns=columns, ledger=ledger, **caps)
-    asked = table.question(question)
-    with _engine.opened(table.source) as engine:
-        found = prepare(asked.plan, table.source, engine).compute(None)
-    return {name: _plain(part) for name, part in found.items()}
-
-
-def _plain(part: Any) -> Any:  # Any: arrays, and mappings of them
-    if isinstance(part, Mapping):
-        return {key: _plain(one) for key, one in part.items()}
-    if isinstance(part, np.ndarray):
-        listed = part.tolist()
-        return sorted(listed) if part.ndim == 2 or part.dtype == np.float64 else listed
-    return part
-
-
 def check(
     question: str,
     columns: Mapping[str, dp.Column] = COLUMNS,
@@ -91,64 +46,20 @@ def check(
 ) -> None:
     """The same integers from both engines, and not nothing."""
     here, there = (
-        _parts(source, columns, unit, question, caps or {"rows": 9}) for source in sources()
+        parts(source, columns, unit, question, caps or {"rows": 9}) for source in sources()
     )
     assert there == here
     assert any(np.any(np.asarray(part, dtype=object)) for part in here.values())
 
 
-@pytest.mark.parametrize(
-    "columns", [COLUMNS, AS_WHOLE, AS_TRUTH, AS_NUMBER], ids=["own", "whole", "truth", "number"]
-)
+@pytest.mark.parametrize("columns", CONVERTED.values(), ids=CONVERTED)
 def test_each_column_is_converted_alike(columns: Mapping[str, dp.Column]) -> None:
-    sums = {
-        name: "COUNT({})" if column.type.value == "text" else "SUM({})"
-        for name, column in columns.items()
-        if column.type.is_numeric or column.type.value == "text"
-    }
-    terms = [text.format(name) for name, text in sums.items()]
-    terms += [f"COUNT({name})" for name, column in columns.items() if column.type.value != "text"]
-    truths = [name for name, column in columns.items() if column.type.value == "boolean"]
-    terms += [f"SUM(CASE WHEN {name} THEN 1 ELSE 0 END)" for name in truths]
-    check(f"SELECT {', '.join(terms)} FROM t", columns)
-
-
-DATES = [name for name, column in COLUMNS.items() if column.type.value == "date"]
+    check(of_conversions(columns), columns)
 
 
 @pytest.mark.parametrize("name", DATES)
 def test_each_day_has_the_same_parts(name: str) -> None:
-    parts = ("YEAR", "QUARTER", "MONTH", "DAY", "DAYOFYEAR", "ISODOW")
-    sums = ", ".join(f"SUM({part}({name}))" for part in parts)
-    units = ("year", "quarter", "month", "week", "day")
-    firsts = ", ".join(f"SUM(DAYOFYEAR(DATE_TRUNC('{unit}', {name})))" for unit in units)
-    check(f"SELECT {sums}, {firsts}, SUM({name} - DATE '2000-01-01') FROM t")
-
-
-TEXT_TERMS = (
-    "SUM(LENGTH(text)), COUNT(UPPER(text)), SUM(LENGTH(TRIM(text)) + LENGTH(SUBSTR(text, 2, 3)))",
-    "SUM(CASE WHEN text LIKE 'a%' THEN 1 WHEN text LIKE '_' THEN 3 ELSE 0 END)",
-    "SUM(CASE WHEN text LIKE '%\n%' THEN 1 WHEN text LIKE '%\\%' THEN 2 ELSE 0 END)",
-    "SUM(CASE WHEN LOWER(text) = 'á' THEN 1 WHEN UPPER(text) = 'SS' THEN 2 ELSE 0 END)",
-    "SUM(CASE WHEN LOWER(text) IN ('i', '\u0131', 'σ', 'ǆ') THEN 1 ELSE 0 END)",
-    "SUM(CASE WHEN UPPER(text) IN ('I', 'Σ', 'Ǆ', 'Ⅷ') THEN 1 ELSE 0 END)",
-    "SUM(CASE WHEN text < 'a' THEN 1 WHEN text > 'á' THEN 4 ELSE 0 END)",
-    "SUM(LENGTH(text || wide)), SUM(CASE WHEN text = wide THEN 1 ELSE 0 END)",
-    "SUM(LENGTH(CAST(small AS VARCHAR))), SUM(LENGTH(CAST(day AS VARCHAR)))",
-    "SUM(CASE WHEN CAST(text AS BOOLEAN) THEN 1 ELSE 0 END), COUNT(CAST(spelled AS VARCHAR))",
-)
-NUMBER_TERMS = (
-    "SUM(ABS(real)), SUM(CEIL(real)), SUM(FLOOR(real)), SUM(ROUND(real)), SUM(SIGN(real))",
-    "SUM(ROUND(real, 1)), SUM(ROUND(real, -2)), SUM(ROUND(small, -1)), SUM(small % 7)",
-    "SUM(SQRT(real)), SUM(LN(GREATEST(real, 0.001))), SUM(EXP(single)), SUM(POWER(single, 3))",
-    "SUM(POWER(ABS(single) + 1, -0.5)), SUM(real * real), SUM(real * single), SUM(real / 3)",
-    "SUM(real * 0.0000000001 * 0.0000000001), SUM((real + 10000) - 9999.5)",
-    "SUM(single * single * single)",
-    "SUM(LEAST(real, single)), SUM(GREATEST(small, whole, 3)), SUM(COALESCE(real, single, 1))",
-    "SUM(WIDTH_BUCKET(real, 0, 100, 7)), SUM(small * whole), SUM(small + whole - 3), SUM(-small)",
-    "SUM(CAST(real AS INTEGER)), SUM(CAST(yes AS INTEGER)), SUM(CAST(small AS DOUBLE) / 7)",
-    "VARIANCE(real), AVG(money), COVAR_POP(small, real)",
-)
+    check(of_days(name))
 
 
 @pytest.mark.parametrize("terms", TEXT_TERMS)
@@ -188,17 +99,6 @@ def test_the_same_groups_of_each_unit_are_chosen(unit: str) -> None:
     check("SELECT wide, yes, COUNT(*), SUM(small) FROM t GROUP BY wide, yes", unit=unit, caps=caps)
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "SELECT wide, MEDIAN(real), MAX(small) FROM t GROUP BY wide",
-        "SELECT wide, COUNT(DISTINCT text), COUNT(DISTINCT small) FROM t GROUP BY wide",
-        "SELECT text, COUNT(*), SUM(small) FROM t GROUP BY text",
-        "SELECT text, wide, COUNT(*) FROM t WHERE NOT yes OR real > 0 GROUP BY text, wide",
-        "SELECT wide, COUNT(*) FROM t WHERE text IS NULL OR real BETWEEN 0 AND 3 GROUP BY wide",
-        "SELECT wide, COUNT(*) FROM t WHERE whole < 0.5 AND small IN (1, 30, 2.5) GROUP BY wide",
-        "SELECT year(day), COUNT(*) FROM t WHERE day > DATE '2012-02-29' GROUP BY year(day)",
-    ],
-)
+@pytest.mark.parametrize("question", GROUPS)
 def test_rows_values_and_private_keys_are_the_same(question: str) -> None:
     check(question, caps={"rows": 60, "groups": 40, "rows_per_group": 2})
