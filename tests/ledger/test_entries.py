@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
 from discreet._unit import Change, Unit
 from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure, Spent, Zcdp
-from discreet.accounting.filter._sums import FAILURE_UNIT, UNIT
+from discreet.accounting.filter._sums import FAILURE_UNIT, UNIT, Counting
 from discreet.errors import LedgerDamaged
 from discreet.ledger._canonical import sha256
 from discreet.ledger._entries import ROOT, read, write
@@ -24,6 +24,7 @@ from discreet.ledger._facts import (
     LedgerState,
     Lock,
     Opening,
+    Reserve,
     Revoke,
     ShareCharge,
     ShareState,
@@ -56,7 +57,8 @@ LIMITS: st.SearchStrategy[AnyLimit] = st.one_of(
 )
 FILTERS = LIMITS.map(Filter.for_limit)
 SPENT = st.builds(Spent, WHOLE, st.lists(WHOLE, min_size=1).map(tuple), st.none() | WHOLE)
-SHARES = st.builds(ShareState, TEXT, FILTERS, SPENT)
+AMOUNTS = st.none() | st.builds(Counting, WHOLE, st.lists(WHOLE, min_size=1).map(tuple))
+SHARES = st.builds(ShareState, TEXT, FILTERS, SPENT, AMOUNTS)
 FACTS: st.SearchStrategy[Fact] = st.one_of(
     st.builds(Opening, UNITS, FILTERS),
     st.builds(
@@ -66,24 +68,31 @@ FACTS: st.SearchStrategy[Fact] = st.one_of(
         TEXT,
         st.none() | st.builds(Request, st.text(min_size=1, max_size=200), TEXT),
         st.booleans(),
-        share=st.none() | st.builds(ShareCharge, TEXT, SPENT),
+        share=st.none() | st.builds(ShareCharge, TEXT, SPENT, AMOUNTS),
     ),
     st.builds(StoredAnswer, WHOLE, TEXT),
     st.builds(Lock, WHOLE),
     st.builds(Unlock, TEXT, TEXT),
     st.builds(Grant, TEXT, FILTERS, TEXT),
-    st.builds(Revoke, TEXT, TEXT),
+    st.builds(Grant, TEXT, FILTERS, TEXT, st.builds(Reserve, LOSSES, AMOUNTS.filter(bool))),
+    st.builds(Revoke, TEXT, TEXT, AMOUNTS),
     st.builds(Subtotal, LOSSES, st.lists(SHARES, max_size=2).map(tuple)),
     st.builds(StepReservation, WHOLE, WHOLE, WHOLE, WHOLE, WHOLE, TEXT),
 )
 STATES = st.builds(
-    lambda spent, charges, is_locked, opening: LedgerState(
-        spent, charges, is_locked=is_locked, opening=opening, opening_digest=ROOT
+    lambda spent, charges, is_locked, opening, reserved: LedgerState(
+        spent,
+        charges,
+        is_locked=is_locked,
+        opening=opening,
+        opening_digest=ROOT,
+        reserved=reserved,
     ),
     SPENT,
     WHOLE,
     st.booleans(),
     WHOLE,
+    AMOUNTS,
 )
 
 

@@ -18,7 +18,8 @@ from discreet.accounting._events import from_dp_event, to_dp_event
 from discreet.accounting._expression import Expression, parse
 from discreet.accounting._interval import Interval
 from discreet.accounting._loss import PrivacyLoss, Term
-from discreet.accounting.filter._filter import Filter, Spent
+from discreet.accounting.filter._filter import Filter
+from discreet.accounting.filter._spent import Spent
 from discreet.accounting.terms import *  # noqa: F403  # each name stands in terms.__all__
 
 __all__ = [

@@ -5,11 +5,18 @@ from dataclasses import replace
 
 from discreet import _checks
 from discreet._budget import Receipt
-from discreet.accounting import PrivacyLoss, Spent
-from discreet.errors import InvalidArgument, LedgerDiffers, LedgerError, SessionEnded
+from discreet.accounting import PrivacyLoss
+from discreet.errors import (
+    BudgetExceeded,
+    InvalidArgument,
+    LedgerDiffers,
+    LedgerError,
+    SessionEnded,
+)
 from discreet.ledger import _chain
 from discreet.ledger._decisions import (
     CountedCharge,
+    Track,
     check_open,
     failures,
     last_reservation,
@@ -22,9 +29,11 @@ from discreet.ledger._facts import (
     Charge,
     Fact,
     Grant,
+    LedgerState,
     Link,
     Lock,
     Opening,
+    Reserve,
     Revoke,
     ShareCharge,
     ShareState,
@@ -32,8 +41,9 @@ from discreet.ledger._facts import (
     StoredAnswer,
     Unlock,
 )
+from discreet.ledger._reserves import drawn, without
 from discreet.ledger._store import Transaction
-from discreet.ledger._views import Entry, FilterUse
+from discreet.ledger._views import Entry
 
 _QUICK = 0.005  # seconds; a cost that takes longer is not computed inside a transaction
 
@@ -54,56 +64,94 @@ def pay(
 
     ``costs`` are those of `tracks`, as they were before the transaction. ``to`` names a share, and
     has those that are open."""
-    opening, spent = rows.opening(head), head.state.spent
+    opening = rows.opening(head)
     if fact.request is not None:
         first = rows.under(request_key(fact.by, fact.request))
         if first is not None:
-            use = FilterUse(opening.filter, spent)
-            return repeated(rows, first, fact.request, use, statement=statement)
+            (whole,) = tracks(opening, head.state, None)
+            return repeated(rows, first, fact.request, whole.use, statement=statement)
     check_open(rows, head, fact.purpose)
     share = None if to is None else open_share(to[1], to[0])
-    if len(costs) < len(tracks(opening, spent, share)):
+    now = tracks(opening, head.state, share)
+    if len(costs) < len(now):
         return None  # it was opened meanwhile
-    found: list[Spent] = []
-    for cost, (terms, before) in zip(costs, tracks(opening, spent, share), strict=True):
-        if not cost.fits(terms, before):
+    found: list[Track] = []
+    for cost, track in zip(costs, now, strict=True):
+        if not cost.fits(track):
             if cost.seconds > _QUICK and may_wait:
                 return None
-            loss = cost.loss if cost.opening.unit == terms.unit else fact.loss
-            cost = CountedCharge.of(terms, before, loss, cost.share)  # noqa: PLW2901
+            loss = cost.loss if cost.track.opening.unit == track.opening.unit else fact.loss
+            cost = CountedCharge.of(track, loss)  # noqa: PLW2901
         if cost.sums is None:
             return cost
-        found.append(cost.sums)
-    charged = None if share is None else ShareCharge(share.name, found[1])
+        found.append(replace(track, spent=cost.sums))
+    charged = None if share is None else _share_charge(now[0], found[0], found[1], share)
     recorded = replace(fact, loss=fact.loss.for_unit(opening.unit), share=charged)
-    link = rows.append(head, recorded, _chain.charged(head.state, found[0]))
-    return receipt_of(link, recorded, FilterUse(opening.filter, found[0]), statement=statement)
+    after = _chain.charged(head.state, found[0].spent, charged)
+    link = rows.append(head, recorded, after)
+    (whole,) = tracks(opening, after, None)
+    return receipt_of(link, recorded, whole.use, statement=statement)
 
 
-def tracks(
-    opening: Opening, spent: Spent, share: ShareState | None
-) -> tuple[tuple[Opening, Spent], ...]:
-    """The filters that must admit a charge, with their sums: the ledger's, and the share's."""
-    whole = opening, spent
+def _share_charge(before: Track, after: Track, own: Track, share: ShareState) -> ShareCharge:
+    chosen, others = before.opening.filter, before.reserved
+    amount = drawn(chosen, share.reserved, before.spent, after.spent, others=others)
+    return ShareCharge(share.name, own.spent, amount)
+
+
+def tracks(opening: Opening, state: LedgerState, share: ShareState | None) -> tuple[Track, ...]:
+    """The tracks of a charge: the ledger's, and that of the share. On the ledger's, everything is
+    reserved but the reserve of this share."""
     if share is None:
-        return (whole,)
-    return whole, (replace(opening, filter=share.filter), share.spent)
+        return (Track(opening, state.spent, state.reserved),)
+    whole = Track(opening, state.spent, without(state.reserved, share.reserved))
+    return whole, Track(replace(opening, filter=share.filter), share.spent, share=share.name)
 
 
-def grant(rows: Transaction, head: Link, fact: Grant, opened: Container[str]) -> None:
-    """Open a share."""
+def grant(
+    rows: Transaction,
+    head: Link,
+    fact: Grant,
+    opened: Container[str],
+    *,
+    reserve: PrivacyLoss | None,
+) -> None:
+    """Open a share, and reserve this loss for it."""
     if fact.share in opened:
         raise InvalidArgument(
             f"share = {fact.share!r}: this share is open already: revoke it first, or take "
             "another name"
         )
+    if reserve is not None:
+        fact = replace(fact, reserve=_reserve(rows, head, fact, reserve))
     _append(rows, head, fact)
+
+
+def _reserve(rows: Transaction, head: Link, fact: Grant, loss: PrivacyLoss) -> Reserve:
+    """The reserve of a share, which both filters must admit."""
+    opening, state, chosen = rows.opening(head), head.state, fact.filter
+    loss = loss.for_unit(opening.unit)
+    (whole,) = tracks(opening, state, None)
+    own = Track(replace(opening, filter=chosen), chosen.start, share=fact.share)
+    for cost in (CountedCharge.of(whole, loss), CountedCharge.of(own, loss)):
+        if cost.sums is None:
+            raise BudgetExceeded(f"this reserve does not fit: {cost.refusal}")
+        is_alone = whole.spent.alone is None and cost.sums.alone is not None
+        if cost.track is whole and is_alone:
+            raise BudgetExceeded(
+                "this reserve does not fit: by itself it takes the whole delta, as only a first "
+                "charge can: charge it at once, or reserve less"
+            )
+    way = opening.filter.counting(state.spent.beside(state.reserved), opening.filter.cost(loss))
+    if not (way.failures or any(way.sums)):
+        raise InvalidArgument(f"reserve = {loss}: it costs nothing: give a privacy loss")
+    return Reserve(loss, way)
 
 
 def revoke(rows: Transaction, head: Link, fact: Revoke, opened: Mapping[str, ShareState]) -> None:
-    """End a share."""
-    open_share(opened, fact.share)
-    _append(rows, head, fact)
+    """End a share, and release what is left of its reserve."""
+    released = open_share(opened, fact.share).reserved
+    _append(rows, head, replace(fact, released=released))
 
 
 def open_share(opened: Mapping[str, ShareState], name: str) -> ShareState:

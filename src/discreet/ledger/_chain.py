@@ -1,10 +1,11 @@
 """The state after each fact, and the rules that a whole chain obeys."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from discreet.accounting import Filter, PrivacyLoss, Spent
+from discreet.accounting.filter._sums import Counting
 from discreet.errors import LedgerDamaged
 from discreet.ledger._entries import opening_digest
 from discreet.ledger._facts import (
@@ -16,6 +17,7 @@ from discreet.ledger._facts import (
     Link,
     Lock,
     Opening,
+    Reserve,
     Revoke,
     ShareCharge,
     StepReservation,
@@ -23,6 +25,7 @@ from discreet.ledger._facts import (
     Subtotal,
     Unlock,
 )
+from discreet.ledger._reserves import drawn, together, without
 from discreet.ledger._totals import ChainTotals
 
 _FLOAT_TOLERANCE = 1 + Fraction(1, 10**6)  # costs of another machine may differ by this factor
@@ -41,8 +44,12 @@ def next_state(head: Link, opening: Opening, fact: Fact) -> LedgerState:
     match fact:
         case Opening():
             return replace(state, opening=head.number + 1, opening_digest=opening_digest(fact))
-        case Charge(loss):
-            return charged(state, opening.filter.add(state.spent, loss))
+        case Charge(loss, share=share):
+            return charged(state, opening.filter.add(state.spent, loss), share)
+        case Grant(reserve=Reserve() as reserve):
+            return replace(state, reserved=together(state.reserved, reserve.amount))
+        case Revoke(released=released):
+            return replace(state, reserved=without(state.reserved, released))
         case Lock(charge):
             is_new = charge not in state.failed
             return replace(state, is_locked=True, failed=state.failed + (charge,) * is_new)
@@ -52,13 +59,14 @@ def next_state(head: Link, opening: Opening, fact: Fact) -> LedgerState:
             return replace(state, is_locked=True)
         case Subtotal():
             return replace(state, subtotal=head.number + 1)
-        case StoredAnswer() | StepReservation() | Grant() | Revoke():
+        case StoredAnswer() | StepReservation() | Grant():
             return state
 
 
-def charged(state: LedgerState, spent: Spent) -> LedgerState:
-    """The state after a charge that leads to these sums."""
-    return replace(state, spent=spent, charges=state.charges + 1)
+def charged(state: LedgerState, spent: Spent, share: ShareCharge | None) -> LedgerState:
+    """The state after a charge that leads to these sums, and to those of a share."""
+    reserved = without(state.reserved, None if share is None else share.drawn)
+    return replace(state, spent=spent, charges=state.charges + 1, reserved=reserved)
 
 
 def verify(links: Iterable[Link]) -> None:
@@ -91,9 +99,15 @@ def without_text(link: Link) -> Link:
     return replace(link, fact=replace(fact, text="")) if isinstance(fact, StoredAnswer) else link
 
 
-def check_sums(spent: Spent, chosen: Filter) -> None:
+def check_sums(spent: Spent, chosen: Filter, reserved: Counting | None = None) -> None:
     """Raise `LedgerDamaged` unless there is one sum for each track of the filter."""
-    if len(spent.sums) != len(chosen.sums):
+    _check_length(spent.sums, chosen)
+    if reserved is not None:
+        _check_length(reserved.sums, chosen)
+
+
+def _check_length(sums: Sequence[int], chosen: Filter) -> None:
+    if len(sums) != len(chosen.sums):
         raise LedgerDamaged("its sums don't belong to its filter")
 
 
@@ -124,14 +138,14 @@ class _ChainHistory:
 
 
 def _follows(link: Link, head: Link, opening: Opening, past: _ChainHistory) -> None:
-    check_sums(link.state.spent, opening.filter)
+    check_sums(link.state.spent, opening.filter, link.state.reserved)
     if not _is_allowed(link, head, opening, past):
         raise LedgerDamaged(f"entry {link.number} was not allowed where it stands")
     are_right = True
     if not isinstance(link.fact, Charge):
         expected = next_state(head, opening, link.fact)
     else:
-        expected = charged(head.state, link.state.spent)
+        expected = charged(head.state, link.state.spent, link.fact.share)
         tracks = [(opening.filter, head.state.spent, link.state.spent)]
         if (share := link.fact.share) is not None:
             before = past.totals.shares[share.name]
@@ -165,8 +179,8 @@ def _is_allowed(link: Link, head: Link, opening: Opening, past: _ChainHistory) -
             return head.state.is_locked or (allow_repeat and bool(head.state.failed))
         case Backup():
             return True
-        case Grant(name) | Revoke(name):
-            return (name in past.totals.shares) == isinstance(link.fact, Revoke)
+        case Grant() | Revoke():
+            return _is_share_allowed(link, opening, past)
         case Subtotal():
             return past.totals.agree_with(link.fact)
         case StepReservation(number):
@@ -176,10 +190,47 @@ def _is_allowed(link: Link, head: Link, opening: Opening, past: _ChainHistory) -
 def _is_admitted(link: Link, head: Link, opening: Opening, past: _ChainHistory) -> bool:
     fact = link.fact
     assert isinstance(fact, Charge)
-    is_within = opening.filter.admits(link.state.spent) and _is_in_share(fact.share, past)
+    is_within = _is_in_limit(link, opening) and _is_in_share(fact.share, past)
+    is_within = is_within and _is_drawn(link, head, opening, past)
     purposes = {past.purposes[number] for number in head.state.failed}
     is_free = not head.state.is_locked and fact.purpose not in purposes
     return is_within and fact.loss.unit == opening.unit and is_free
+
+
+def _is_in_limit(link: Link, opening: Opening) -> bool:
+    """Whether the limit admits the sums, with all that is reserved and without."""
+    spent = link.state.spent
+    return all(opening.filter.admits(one) for one in (spent, spent.beside(link.state.reserved)))
+
+
+def _is_reserved(link: Link, opening: Opening) -> bool:
+    """Whether the reserve of a grant, if it has one, has its loss's amount and fits the limit."""
+    assert isinstance(link.fact, Grant)
+    reserve, start = link.fact.reserve, opening.filter.start
+    if reserve is None:
+        return True
+    _check_length(reserve.amount.sums, opening.filter)
+    is_whole = _follow(reserve.loss, opening.filter, start, start.plus(reserve.amount))
+    return is_whole and reserve.loss.unit == opening.unit and _is_in_limit(link, opening)
+
+
+def _is_share_allowed(link: Link, opening: Opening, past: _ChainHistory) -> bool:
+    """Whether a share is granted or revoked once. Its end releases the rest of its reserve."""
+    assert isinstance(link.fact, Grant | Revoke)
+    state = past.totals.shares.get(link.fact.share)
+    if isinstance(link.fact, Grant):
+        return state is None and _is_reserved(link, opening)
+    return state is not None and state.reserved == link.fact.released
+
+
+def _is_drawn(link: Link, head: Link, opening: Opening, past: _ChainHistory) -> bool:
+    """Whether a charge draws on the reserve of its share by the rules."""
+    assert isinstance(link.fact, Charge)
+    if (share := link.fact.share) is None:
+        return True
+    own = past.totals.shares[share.name].reserved
+    others, sums = without(head.state.reserved, own), (head.state.spent, link.state.spent)
+    return share.drawn == drawn(opening.filter, own, *sums, others=others)
 
 
 def _is_in_share(share: ShareCharge | None, past: _ChainHistory) -> bool:

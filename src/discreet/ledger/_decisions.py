@@ -10,6 +10,7 @@ from discreet._budget import AnyLimit, Receipt, Request
 from discreet._unit import Unit
 from discreet.accounting import Filter, PrivacyLoss, Spent, Term
 from discreet.accounting.filter._shares import Squares
+from discreet.accounting.filter._sums import Counting
 from discreet.errors import (
     BudgetExceeded,
     DiscreetError,
@@ -95,7 +96,7 @@ def charge_for(
             f"request = {_checks.quoted(request)}: give a Request with a text as body"
         )
     asked = request and Request(str.__str__(request.id), str.__str__(request.body))
-    exact, why, who = _storable(whole), _checks.text(purpose=purpose), _checks.text(by=by)
+    exact, why, who = storable(whole), _checks.text(purpose=purpose), _checks.text(by=by)
     digest = None if statement is None else text_digest(statement)
     return Charge(exact, why, who, asked, bool(is_insecure), digest, secrets.token_hex(16))
 
@@ -108,7 +109,7 @@ def loss_of(loss: PrivacyLoss | Term) -> PrivacyLoss:
     return whole
 
 
-def _storable(loss: PrivacyLoss) -> PrivacyLoss:
+def storable(loss: PrivacyLoss) -> PrivacyLoss:
     """The loss as it is read from storage, which must equal the given one."""
     if any(count > _MOST_TIMES for _, count in loss.terms):
         raise InvalidArgument("this privacy loss has a count above 10^900: give a smaller one")
@@ -163,35 +164,48 @@ def _charge(rows: Transaction, number: int) -> Charge:
 
 
 @dataclass(frozen=True, slots=True)
-class CountedCharge:
-    """A charge with its cost under an opening: the sums before and after it, or an error."""
+class Track:
+    """A filter that must admit a charge, its sums so far, and the amount that is reserved for
+    others. ``share`` is the name of the share whose filter it is; None for the ledger's."""
 
     opening: Opening
-    before: Spent
+    spent: Spent
+    reserved: Counting | None = None
+    share: str | None = None
+
+    @property
+    def use(self) -> FilterUse:
+        """The spent and the remaining part of the filter's limit."""
+        return FilterUse(self.opening.filter, self.spent, self.reserved)
+
+
+@dataclass(frozen=True, slots=True)
+class CountedCharge:
+    """A charge with its cost on one track: the sums after it, or an error."""
+
+    track: Track
     loss: PrivacyLoss
     after: Spent | DiscreetError
     seconds: float
-    share: str | None = None  # the name, if this is the cost under a share's filter
 
     @staticmethod
-    def of(
-        opening: Opening, before: Spent, loss: PrivacyLoss, share: str | None = None
-    ) -> "CountedCharge":
+    def of(track: Track, loss: PrivacyLoss) -> "CountedCharge":
         """Compute the cost. This may take long, so it belongs before the transaction."""
-        begin = time.thread_time()
+        begin, opening = time.thread_time(), track.opening
         try:
             loss = loss.for_unit(opening.unit)
-            after: Spent | DiscreetError = opening.filter.add(before, loss)
+            after: Spent | DiscreetError = opening.filter.add(track.spent, loss, track.reserved)
         except DiscreetError as mistake:
             after = mistake
         except (ArithmeticError, ValueError, RuntimeWarning):
             after = NoBound("the numbers of this privacy loss are too extreme for a cost")
-        return CountedCharge(opening, before, loss, after, time.thread_time() - begin, share)
+        return CountedCharge(track, loss, after, time.thread_time() - begin)
 
-    def fits(self, opening: Opening, before: Spent) -> bool:
-        """Whether the cost holds for these sums. An error does not depend on the sums."""
-        is_same = self.before == before or isinstance(self.after, DiscreetError)
-        return self.opening == opening and is_same
+    def fits(self, track: Track) -> bool:
+        """Whether the cost holds for this track. An error does not depend on the sums."""
+        if isinstance(self.after, DiscreetError):
+            return self.track.opening == track.opening
+        return self.track == track
 
     @property
     def sums(self) -> Spent | None:
@@ -199,15 +213,19 @@ class CountedCharge:
         if there is one."""
         if isinstance(self.after, DiscreetError):
             raise self.after
-        return self.after if self.opening.filter.admits(self.after) else None
+        total = self.after.beside(self.track.reserved)
+        return self.after if self.track.opening.filter.admits(total) else None
 
     @property
     def refusal(self) -> BudgetExceeded:
         """The error that says why the filter does not admit the sums."""
         assert not isinstance(self.after, DiscreetError)
-        loss = self.loss.for_unit(self.opening.unit)
-        named = "" if self.share is None else f"share {self.share!r}: "
-        return BudgetExceeded(named + refusal(self.opening.filter, self.before, self.after, loss))
+        loss, track = self.loss.for_unit(self.track.opening.unit), self.track
+        named = "" if track.share is None else f"share {track.share!r}: "
+        before, after = (sums.beside(track.reserved) for sums in (track.spent, self.after))
+        why = refusal(track.opening.filter, before, after, loss)
+        reserved = "; a part of the limit is reserved for shares" * (track.reserved is not None)
+        return BudgetExceeded(f"{named}{why}{reserved}")
 
 
 def repeated(

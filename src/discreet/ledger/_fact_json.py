@@ -11,6 +11,7 @@ from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoL
 from discreet._unit import Change, Unit
 from discreet.accounting import Filter, PrivacyLoss, Spent
 from discreet.accounting.filter._shares import Squares
+from discreet.accounting.filter._sums import Counting
 from discreet.ledger._canonical import canonical
 from discreet.ledger._facts import (
     Backup,
@@ -22,6 +23,7 @@ from discreet.ledger._facts import (
     Lock,
     Opening,
     PlainFact,
+    Reserve,
     Revoke,
     ShareCharge,
     ShareState,
@@ -59,8 +61,11 @@ def fact_to_json(fact: Fact) -> dict[str, object]:
                 "total": _loss_to_json(total),
                 "open": [_share_to_json(share) for share in shares],
             }
-        case Grant(share, chosen, by):
-            return {"share": share, "by": by, **_filter_to_json(chosen)}
+        case Grant(share, chosen, by, reserve):
+            reserved = {} if reserve is None else {"reserve": _reserve_to_json(reserve)}
+            return {"share": share, "by": by, **_filter_to_json(chosen), **reserved}
+        case Revoke(share, by, released):
+            return {"share": share, "by": by, **_amount_to_json("released", released)}
     return asdict(fact)
 
 
@@ -101,8 +106,10 @@ def _share_fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any
             return Subtotal(total, tuple(_share_from_json(each) for each in opened))
         case Kind.GRANT:
             chosen = _filter_from_json(canonical(values))
-            return Grant(_text(values["share"]), chosen, _text(values["by"]))
-    return _plain_fact(Revoke, values)
+            reserve = _reserve_from_json(values["reserve"]) if "reserve" in values else None
+            return Grant(_text(values["share"]), chosen, _text(values["by"]), reserve)
+    released = _amount_from_json(values, "released")
+    return Revoke(_text(values["share"]), _text(values["by"]), released)
 
 
 def _plain_fact(kind: type[P], values: Mapping[str, Any]) -> P:  # Any: JSON
@@ -113,21 +120,47 @@ def _plain_fact(kind: type[P], values: Mapping[str, Any]) -> P:  # Any: JSON
 
 
 def _share_charge_to_json(share: ShareCharge) -> dict[str, object]:
-    return {"name": share.name, "spent": _spent_to_json(share.spent)}
+    spent = _spent_to_json(share.spent)
+    return {"name": share.name, "spent": spent, **_amount_to_json("drawn", share.drawn)}
 
 
 def _share_charge_from_json(values: Mapping[str, Any]) -> ShareCharge:  # Any: JSON
-    return ShareCharge(_text(values["name"]), _spent_from_json(values["spent"]))
+    spent, drawn = _spent_from_json(values["spent"]), _amount_from_json(values, "drawn")
+    return ShareCharge(_text(values["name"]), spent, drawn)
 
 
 def _share_to_json(share: ShareState) -> dict[str, object]:
     spent = _spent_to_json(share.spent)
-    return {"name": share.name, "filter": _filter_to_json(share.filter), "spent": spent}
+    reserved = _amount_to_json("reserved", share.reserved)
+    return {"name": share.name, "filter": _filter_to_json(share.filter), "spent": spent, **reserved}
 
 
 def _share_from_json(values: Mapping[str, Any]) -> ShareState:  # Any: JSON
     chosen = _filter_from_json(canonical(values["filter"]))
-    return ShareState(_text(values["name"]), chosen, _spent_from_json(values["spent"]))
+    spent, reserved = _spent_from_json(values["spent"]), _amount_from_json(values, "reserved")
+    return ShareState(_text(values["name"]), chosen, spent, reserved)
+
+
+def _reserve_to_json(reserve: Reserve) -> dict[str, object]:
+    return {"loss": _loss_to_json(reserve.loss), **_amount_to_json("amount", reserve.amount)}
+
+
+def _reserve_from_json(values: Mapping[str, Any]) -> Reserve:  # Any: JSON
+    amount = _amount_from_json(values, "amount")
+    if amount is None:
+        raise ValueError("a reserve has an amount")
+    return Reserve(_loss_from_json(canonical(values["loss"])), amount)
+
+
+def _amount_to_json(name: str, amount: Counting | None) -> dict[str, object]:
+    return {} if amount is None else {name: {"leak": amount.failures, "sums": list(amount.sums)}}
+
+
+def _amount_from_json(values: Mapping[str, Any], name: str) -> Counting | None:  # Any: JSON
+    if name not in values:
+        return None
+    given = values[name]
+    return Counting(_whole(given["leak"]), tuple(_whole(each) for each in given["sums"]))
 
 
 def _filter_to_json(chosen: Filter) -> dict[str, object]:
@@ -208,6 +241,7 @@ def state_to_json(state: LedgerState) -> dict[str, object]:
         "terms": state.opening_digest,
         **({"failed": list(state.failed)} if state.failed else {}),
         **({"subtotal": state.subtotal} if state.subtotal else {}),
+        **_amount_to_json("reserved", state.reserved),
     }
 
 
@@ -221,6 +255,7 @@ def state_from_json(values: Mapping[str, Any]) -> LedgerState:  # Any: JSON
         opening_digest=_text(values["terms"]),
         failed=tuple(_whole(charge) for charge in values.get("failed", ())),
         subtotal=_whole(values.get("subtotal", 0)),
+        reserved=_amount_from_json(values, "reserved"),
     )
 
 

@@ -7,6 +7,7 @@ from enum import Enum
 from discreet._budget import Request
 from discreet._unit import Unit
 from discreet.accounting import Filter, PrivacyLoss, Spent
+from discreet.accounting.filter._sums import Counting
 
 
 class Kind(Enum):
@@ -34,10 +35,14 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class ShareCharge:
-    """The share that a charge was made to, and the sums of its filter after the charge."""
+    """The share that a charge was made to, and the sums of its filter after the charge.
+
+    ``drawn`` is the amount by which the charge reduces the share's reserve; None without one.
+    """
 
     name: str
     spent: Spent
+    drawn: Counting | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,29 +116,45 @@ class Backup:
 
 
 @dataclass(frozen=True, slots=True)
+class Reserve:
+    """A privacy loss that is reserved for a share, and the amount in the ledger's own sums that is
+    set aside for it."""
+
+    loss: PrivacyLoss
+    amount: Counting
+
+
+@dataclass(frozen=True, slots=True)
 class Grant:
-    """A share below the ledger's limit: a filter of its own for the charges that are made to it."""
+    """A share below the ledger's limit: a filter of its own for the charges that are made to it.
+
+    With a ``reserve``, a part of the ledger's limit is set aside for these charges.
+    """
 
     share: str
     filter: Filter
     by: str
+    reserve: Reserve | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Revoke:
-    """The end of a share: it takes no further charge."""
+    """The end of a share: it takes no further charge. ``released`` is the rest of its reserve."""
 
     share: str
     by: str
+    released: Counting | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ShareState:
-    """A share that is open: its filter, and the filter's sums."""
+    """A share that is open: its filter, the filter's sums, and the rest of its reserve in the
+    ledger's sums; None if nothing is reserved."""
 
     name: str
     filter: Filter
     spent: Spent
+    reserved: Counting | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +166,8 @@ class Subtotal:
     shares: tuple[ShareState, ...] = ()
 
 
-PlainFact = StoredAnswer | Lock | Unlock | StepReservation | Backup | Revoke  # of plain values
-Fact = Opening | Charge | Subtotal | Grant | PlainFact
+PlainFact = StoredAnswer | Lock | Unlock | StepReservation | Backup  # of plain values
+Fact = Opening | Charge | Subtotal | Grant | Revoke | PlainFact
 
 KINDS: dict[type[Fact], Kind] = {
     Opening: Kind.OPEN,
@@ -168,7 +189,8 @@ class LedgerState:
 
     ``opening`` is the number of the opening in force, and ``opening_digest`` its digest.
     ``failed`` lists the charges whose questions failed and may not be asked again. ``subtotal`` is
-    the number of the last subtotal, or 0.
+    the number of the last subtotal, or 0. ``reserved`` is the sum of what is left of all reserves,
+    in the ledger's own sums; None if nothing is reserved.
     """
 
     spent: Spent
@@ -178,6 +200,7 @@ class LedgerState:
     opening_digest: str
     failed: tuple[int, ...] = ()
     subtotal: int = 0
+    reserved: Counting | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from discreet.ledger._addresses import is_made, is_taken, make_store, named, ope
 from discreet.ledger._anchor import Anchor, AnchorMark
 from discreet.ledger._decisions import (
     CountedCharge,
+    Track,
     charge_for,
     check_receipt_type,
     failures,
@@ -28,12 +29,14 @@ from discreet.ledger._decisions import (
     opening_for,
     paid,
     receipt_of,
+    storable,
     verified_head,
 )
 from discreet.ledger._entries import request_key
 from discreet.ledger._facts import (
     Charge,
     Grant,
+    LedgerState,
     Link,
     Opening,
     Revoke,
@@ -94,7 +97,7 @@ the owner
         self._store = store
         self._anchor = anchor
         self._writer = Writer(store, anchor)
-        self._last: tuple[Opening, Spent] | None = None
+        self._last: tuple[Opening, LedgerState] | None = None
 
     @staticmethod
     def create(
@@ -188,21 +191,23 @@ the owner
     @property
     def sums(self) -> Spent:
         """The filter's running sums of all charges so far."""
-        return self._look()[1]
+        return self._look()[1].spent
 
     @property
     def filters(self) -> tuple[tuple[Filter, Spent], ...]:
-        """The filters that must each admit a charge, with their running sums: one, its own."""
+        """The filters that must each admit a charge, with their running sums: one, its own. A
+        reserved amount counts as spent."""
         return self.filters_of(None)
 
     def filters_of(self, share: str | None) -> tuple[tuple[Filter, Spent], ...]:
-        """The same for a charge to this share: the ledger's filter, then the share's."""
+        """The same for a charge to this share: the ledger's filter, then the share's. The
+        reserves of other shares count as spent."""
         with self._reading() as (rows, head):
             state = (
                 None if share is None else _appending.open_share(self._shares_at(rows, head), share)
             )
-            both = _appending.tracks(rows.opening(head), head.state.spent, state)
-        return tuple((terms.filter, spent) for terms, spent in both)
+            both = _appending.tracks(rows.opening(head), head.state, state)
+        return tuple((one.opening.filter, one.spent.beside(one.reserved)) for one in both)
 
     @property
     def path(self) -> Path | None:
@@ -240,11 +245,7 @@ the owner
         fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure, statement=statement)
         for tries in reversed(range(_TRIES)):
             # outside the transaction, since pricing may take long
-            names = (None, share)
-            costs = [
-                CountedCharge.of(terms, before, fact.loss, name)
-                for name, (terms, before) in zip(names, self._tracks(share), strict=False)
-            ]
+            costs = [CountedCharge.of(track, fact.loss) for track in self._tracks(share)]
             outcome = self._writer.write(
                 self._payment(fact, costs, share, statement=statement, may_wait=bool(tries))
             )
@@ -264,7 +265,7 @@ the owner
         may_wait: bool,
     ) -> Decision[Receipt | CountedCharge | None]:
         def decide(rows: Transaction, head: Link) -> Receipt | CountedCharge | None:
-            self._last = rows.opening(head), head.state.spent
+            self._last = rows.opening(head), head.state
             to = None if share is None else (share, self._shares_at(rows, head))
             return _appending.pay(
                 rows, head, fact, costs, to=to, statement=statement, may_wait=may_wait
@@ -272,32 +273,53 @@ the owner
 
         return decide
 
-    def _tracks(self, share: str | None) -> tuple[tuple[Opening, Spent], ...]:
+    def _tracks(self, share: str | None) -> tuple[Track, ...]:
         if share is None:
-            return _appending.tracks(*self._last_sums(), None)
+            return _appending.tracks(*(self._last or self._look()), None)
         with self._reading() as (rows, head):
             state = self._shares_at(rows, head).get(share)
-            return _appending.tracks(rows.opening(head), head.state.spent, state)
+            return _appending.tracks(rows.opening(head), head.state, state)
 
-    def grant(self, share: str, *, limit: AnyLimit, by: str) -> None:
+    def grant(
+        self,
+        share: str,
+        *,
+        limit: AnyLimit,
+        by: str,
+        reserve: PrivacyLoss | Term | None = None,
+    ) -> None:
         """Open a share with a limit of its own, recorded as an entry; `share` charges it.
 
         Shares may add up to more than the ledger's limit, which holds over all of them together.
         A name has at most 200 characters. A share that is open already is refused
         (`InvalidArgument`); one that was revoked may be granted again, with nothing spent.
+
+        ``reserve`` is a privacy loss, such as that of a training run, for which a part of the
+        ledger's limit is set aside. Nobody else can spend it; a charge of this loss to the share
+        fits, whatever others spend. A smaller charge draws on the reserve and leaves the rest.
+        `revoke` releases it. A reserve that does not fit the share's limit, or what the ledger has
+        left beside other reserves, is refused (`BudgetExceeded`).
         """
-        chosen = opening_for(self.unit, limit, None).filter
+        opening = self._opening()
+        chosen = opening_for(opening.unit, limit, None).filter
         if len(name := _checks.text(share=share)) > _LONGEST_NAME:
             raise InvalidArgument(
                 f"share = {_checks.quoted(share)}: give at most {_LONGEST_NAME} characters"
             )
         fact = Grant(name, chosen, _checks.text(by=by))
+        whole = None if reserve is None else storable(loss_of(reserve))
+        if whole is not None:
+            for each in (opening.filter, chosen):
+                each.cost(whole.for_unit(opening.unit))  # may take long, and is remembered
         self._writer.write(
-            lambda rows, head: _appending.grant(rows, head, fact, self._shares_at(rows, head))
+            lambda rows, head: _appending.grant(
+                rows, head, fact, self._shares_at(rows, head), reserve=whole
+            )
         )
 
     def revoke(self, share: str, *, by: str) -> None:
-        """End a share: it takes no further charge. Its entries stay as they are."""
+        """End a share: it takes no further charge. Its entries stay as they are, and the rest of
+        its reserve is free for others."""
         fact = Revoke(_checks.text(share=share), _checks.text(by=by))
         self._writer.write(
             lambda rows, head: _appending.revoke(rows, head, fact, self._shares_at(rows, head))
@@ -310,9 +332,8 @@ the owner
     def shares(self) -> tuple[ShareBalance, ...]:
         """The balance of each open share, by name."""
         with self._reading() as (rows, head):
-            whole = FilterUse(rows.opening(head).filter, head.state.spent)
-            opened = tuple(self._shares_at(rows, head).values())
-        return balances(whole, opened)
+            terms, opened = rows.opening(head), self._shares_at(rows, head)
+            return balances(terms, head.state, opened.values())
 
     def _shares_at(self, rows: Transaction, head: Link) -> Mapping[str, ShareState]:
         return self._writer.totals.at(rows, head).shares
@@ -404,18 +425,22 @@ the owner
         """
         with self._reading() as (rows, head):
             terms, total = rows.opening(head), self._writer.totals.at(rows, head).sum
-        use = FilterUse(terms.filter, head.state.spent)
+        use, charges = (
+            FilterUse(terms.filter, head.state.spent, head.state.reserved),
+            head.state.charges,
+        )
         try:
-            reached = use.reached
+            reached, with_reserved = use.reached, use.reached_with_reserved
         except LedgerDamaged as damage:
             raise LedgerDamaged(f"{self._store.name} is damaged: {damage}") from None
-        return Balance(use.limit, reached, use.left, head.state.charges, total.for_unit(terms.unit))
+        total = total.for_unit(terms.unit)
+        return Balance(use.limit, reached, use.left, charges, total, with_reserved)
 
     def count_left(self, loss: PrivacyLoss | Term) -> int:
         """The number of further charges of this privacy loss that the filter admits."""
         whole = loss_of(loss)
         with self._reading() as (rows, head):
-            opening, spent = rows.opening(head), head.state.spent
+            opening, spent = rows.opening(head), head.state.spent.beside(head.state.reserved)
         return opening.filter.count_left(spent, whole.for_unit(opening.unit))
 
     def has_request(self, request: str, by: str) -> bool:
@@ -470,13 +495,10 @@ the owner
         """The anchor's mark, read before the entries: the chain may grow in between."""
         return None if self._anchor is None else self._anchor.read()
 
-    def _last_sums(self) -> tuple[Opening, Spent]:
-        """The opening in force and the sums, as this object last read them."""
-        return self._last or self._look()
-
-    def _look(self) -> tuple[Opening, Spent]:
+    def _look(self) -> tuple[Opening, LedgerState]:
+        """The opening in force and the state, which this object remembers."""
         with self._reading() as (rows, head):
-            self._last = rows.opening(head), head.state.spent
+            self._last = rows.opening(head), head.state
         return self._last
 
     def _opening(self) -> Opening:

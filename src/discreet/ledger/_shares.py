@@ -8,7 +8,8 @@ from typing import Protocol
 from discreet._budget import AnyLimit, CountsSteps, Payer, Receipt, Request
 from discreet._unit import Unit
 from discreet.accounting import Filter, PrivacyLoss, Spent, Term
-from discreet.ledger._facts import ShareState
+from discreet.ledger._appending import tracks
+from discreet.ledger._facts import LedgerState, Opening, ShareState
 from discreet.ledger._views import FilterUse
 
 
@@ -17,21 +18,29 @@ class ShareBalance:
     """The spent and the remaining part of a share.
 
     ``reached`` is in the measure of the share's limit, as in `Balance`. ``left`` is the largest
-    single pure epsilon that both the share and the ledger would still admit.
+    single pure epsilon that both the share and the ledger would still admit. ``reserved`` is the
+    part of the ledger's limit that is set aside for the share now, in the measure of that limit:
+    the revocation of the share releases it.
     """
 
     share: str
     limit: AnyLimit
     reached: Fraction
     left: Fraction
+    reserved: Fraction
 
 
-def balances(whole: FilterUse, opened: Iterable[ShareState]) -> tuple[ShareBalance, ...]:
+def balances(
+    opening: Opening, state: LedgerState, opened: Iterable[ShareState]
+) -> tuple[ShareBalance, ...]:
     """The balances of these shares by name, below the whole ledger's."""
     found = []
-    for state in sorted(opened, key=lambda state: state.name):
-        use = FilterUse(state.filter, state.spent)
-        found.append(ShareBalance(state.name, use.limit, use.reached, min(use.left, whole.left)))
+    whole = FilterUse(opening.filter, state.spent, state.reserved).reached_with_reserved
+    for share in sorted(opened, key=lambda share: share.name):
+        use, (above, _) = FilterUse(share.filter, share.spent), tracks(opening, state, share)
+        reserved = whole - above.use.reached_with_reserved
+        left = min(use.left, above.use.left)
+        found.append(ShareBalance(share.name, use.limit, use.reached, left, reserved))
     return tuple(found)
 
 

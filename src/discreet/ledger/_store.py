@@ -112,7 +112,7 @@ class Transaction:
                 raise LedgerDamaged("the limit or unit in it is not the one it was charged under")
             self._opening = named, fact
         opening = self._opening[1]
-        _chain.check_sums(head.state.spent, opening.filter)
+        _chain.check_sums(head.state.spent, opening.filter, head.state.reserved)
         return opening
 
     def links(self, after: AnchorMark | None = None) -> Iterator[Link]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from discreet.accounting import PrivacyLoss, Term
 from discreet.errors import LedgerDamaged
 from discreet.ledger._facts import Charge, Grant, Link, Revoke, ShareState, Subtotal
+from discreet.ledger._reserves import without
 
 
 class ChainTotals:
@@ -37,10 +38,12 @@ class ChainTotals:
                     self._counts[term] += count
                 self._sum = None
                 if share is not None:
-                    state = replace(self._share(share.name), spent=share.spent)
-                    self.shares[share.name] = state
-            case Grant(name, chosen):
-                self.shares[name] = ShareState(name, chosen, chosen.start)
+                    state = self._share(share.name)
+                    left = without(state.reserved, share.drawn)
+                    self.shares[share.name] = replace(state, spent=share.spent, reserved=left)
+            case Grant(name, chosen, reserve=reserve):
+                amount = None if reserve is None else reserve.amount
+                self.shares[name] = ShareState(name, chosen, chosen.start, amount)
             case Revoke(name):
                 self.shares.pop(self._share(name).name)
 

@@ -9,7 +9,7 @@ from discreet._budget import AnyLimit, Limit, RenyiLimit
 from discreet._exact import decimal_down, decimal_up, fraction, shown
 from discreet.accounting import Filter, PrivacyLoss, Spent, _bounds
 from discreet.accounting._bounds import Unknown
-from discreet.accounting.filter._sums import FAILURE_UNIT, UNIT
+from discreet.accounting.filter._sums import FAILURE_UNIT, UNIT, Counting
 from discreet.errors import LedgerDamaged, NoBound
 from discreet.ledger._facts import (
     Backup,
@@ -35,7 +35,8 @@ class Entry:
 
     ``purpose`` of a `Kind.UNLOCK` entry is its reason. ``about`` is the number of the charge that
     an answer, a lock or steps belong to. ``request`` is the request id of a charge, and ``share``
-    the share that a charge, a grant or its end belongs to.
+    the share that a charge, a grant or its end belongs to. ``reserve`` is the privacy loss that a
+    grant reserves for its share.
     """
 
     number: int
@@ -49,6 +50,7 @@ class Entry:
     digest: str
     request: str | None = None
     share: str | None = None
+    reserve: PrivacyLoss | None = None
 
     @staticmethod
     def of(link: Link) -> "Entry":
@@ -59,7 +61,10 @@ class Entry:
                 paid = replace(blank, purpose=purpose, by=by, loss=loss, is_insecure=is_insecure)
                 share = None if link.fact.share is None else link.fact.share.name
                 return replace(paid, request=None if request is None else request.id, share=share)
-            case Grant(share, _, by) | Revoke(share, by):
+            case Grant(share, _, by, reserve):
+                reserved = None if reserve is None else reserve.loss
+                return replace(blank, by=by, share=share, reserve=reserved)
+            case Revoke(share, by):
                 return replace(blank, by=by, share=share)
             case Unlock(reason, by):
                 return replace(blank, purpose=reason, by=by)
@@ -71,10 +76,12 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class FilterUse:
-    """The spent and the remaining part of a filter's limit; computed when it is read."""
+    """The spent and the remaining part of a filter's limit, beside the amount that is reserved for
+    others; computed when it is read."""
 
     filter: Filter
     sums: Spent
+    reserved: Counting | None = None
 
     @property
     def limit(self) -> AnyLimit:
@@ -84,15 +91,23 @@ class FilterUse:
     @property
     def reached(self) -> Fraction:
         """The spent amount in the limit's own measure, as in `Balance`."""
-        found = self.filter.reached(self.sums)
-        if found is None:
-            raise LedgerDamaged("its sums are beyond every bound")
-        return found
+        return self._reached(self.sums)
+
+    @property
+    def reached_with_reserved(self) -> Fraction:
+        """The same as if the reserved amount were spent, too."""
+        return self._reached(self.sums.beside(self.reserved))
 
     @property
     def left(self) -> Fraction:
         """The largest single pure epsilon that would still be admitted."""
-        return self.filter.pure_left(self.sums)
+        return self.filter.pure_left(self.sums.beside(self.reserved))
+
+    def _reached(self, sums: Spent) -> Fraction:
+        found = self.filter.reached(sums)
+        if found is None:
+            raise LedgerDamaged("its sums are beyond every bound")
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +117,8 @@ class Balance:
     ``reached`` bounds all charges together, however adaptively they were chosen, in the limit's own
     measure: epsilon at the limit's delta, rho, or mu. For a Renyi limit it is the largest share of
     a bound that is spent, over all orders. ``left`` is the largest single pure epsilon that would
-    still be admitted, and ``total`` the sum of all charges.
+    still be admitted, and ``total`` the sum of all charges. ``reached_with_reserved`` is the same
+    as ``reached`` if all that is reserved for shares were spent, too.
     """
 
     limit: AnyLimit
@@ -110,6 +126,7 @@ class Balance:
     left: Fraction
     charges: int
     total: PrivacyLoss
+    reached_with_reserved: Fraction
 
     @property
     def epsilon(self) -> Fraction:
@@ -126,7 +143,7 @@ class Balance:
 
     def __str__(self) -> str:
         said = (
-            f"{summary(self.limit, self.reached, self.charges)}; "
+            f"{summary(self.limit, self.reached, self.charges)}{self._reserved}; "
             f"one more charge without a delta may cost at most ε = {down(self.left)}"
         )
         if not isinstance(self.limit, Limit):
@@ -135,11 +152,18 @@ class Balance:
         figure = up(fraction(fixed)) if fixed < float("inf") else "unbounded"
         return f"{said}\n(ε = {figure} if all charges had been fixed beforehand)"
 
+    @property
+    def _reserved(self) -> str:
+        if self.reached_with_reserved <= self.reached:
+            return ""
+        amount = f"{self.limit.symbol} = {up(self.reached_with_reserved)}"
+        return f", and {amount} with what is reserved for shares"
+
     def _repr_html_(self) -> str:
         """The balance as a table in notebooks."""
         rows = [
             ("limit", str(self.limit)),
-            ("spent", f"{self.limit.symbol} = {up(self.reached)}"),
+            ("spent", f"{self.limit.symbol} = {up(self.reached)}{self._reserved}"),
             ("charges", f"{self.charges:,}"),
             ("one more charge without a delta may cost at most", f"ε = {down(self.left)}"),
         ]

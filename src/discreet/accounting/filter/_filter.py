@@ -39,6 +39,7 @@ from discreet.accounting.filter._shares import (
     room,
     usual,
 )
+from discreet.accounting.filter._spent import Spent, pure
 from discreet.accounting.filter._sums import (
     EXHAUSTED,
     FAILURE_UNIT,
@@ -62,20 +63,6 @@ _BITS = 256
 _COSTS = 1024  # that are remembered
 _MOST_COUNTED = 10**12
 _DIGITS = 6
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """The failures and the running sums of a filter, in whole units.
-
-    ``alone`` is set if the first charge was beyond all sums: its cost by itself with all of delta,
-    plus the pure epsilons since then. A sum that reaches ``EXHAUSTED`` stays there, beyond every
-    bound.
-    """
-
-    failures: int
-    sums: tuple[int, ...]
-    alone: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,27 +136,33 @@ class Filter:
             # may be needed for others like it, and then the way decides of which more copies fit.
             is_first = not plain.failures or self._is_better(counted, plain)
             ways.insert(0 if is_first else 1, counted)
-        fits = any(self._is_within(_plus(self.start, way)) for way in ways)
+        fits = any(self._is_within(self.start.plus(way)) for way in ways)
         is_alone = not fits and plain.failures <= self.failure_bound
         return FilterCost(tuple(ways), self.alone(loss) if is_alone else None)
 
-    def charged(self, spent: Spent, cost: FilterCost) -> Spent:
-        """The sums after a charge of this cost, whether admitted or not. It is counted in the
-        first way that fits, or in the plain way if none does."""
+    def counting(self, spent: Spent, cost: FilterCost) -> Counting:
+        """The way in which a charge of this cost is counted after these sums: the first way that
+        fits, or the plain way if none does."""
         if spent.alone is not None:
-            pure = EXHAUSTED if cost.plain.failures else cost.plain.sums[0]
-            after = _plus(spent, cost.plain)
-            return replace(after, alone=min(spent.alone + pure, EXHAUSTED))
-        ways = (way for way in cost.ways if self._takes(_plus(spent, way), way, cost))
-        after = _plus(spent, next(ways, cost.plain))
-        if spent == self.start and not self._is_within(after):
+            return cost.plain
+        ways = (way for way in cost.ways if self._takes(spent.plus(way), way, cost))
+        return next(ways, cost.plain)
+
+    def charged(self, spent: Spent, cost: FilterCost, reserved: Counting | None = None) -> Spent:
+        """The sums after a charge of this cost, whether admitted or not. It is counted in the
+        first way that fits beside the reserved amount, which stays outside the sums."""
+        way = self.counting(spent.beside(reserved), cost)
+        after = spent.plus(way)
+        if spent.alone is not None:
+            return replace(after, alone=min(spent.alone + pure(way), EXHAUSTED))
+        if reserved is None and spent == self.start and not self._is_within(after):
             return replace(after, alone=cost.alone)
         return after
 
-    def add(self, spent: Spent, loss: PrivacyLoss) -> Spent:
+    def add(self, spent: Spent, loss: PrivacyLoss, reserved: Counting | None = None) -> Spent:
         """The sums after this charge, whether admitted or not; raises `NoBound` if no bound is
         known."""
-        return self.charged(spent, self.cost(loss))
+        return self.charged(spent, self.cost(loss), reserved)
 
     def recounted(self, spent: Spent, recorded: Spent, loss: PrivacyLoss) -> Spent:
         """Lower bounds on the sums after this charge, counted in the way that the recorded sums
@@ -178,7 +171,7 @@ class Filter:
         failure = (recorded.failures - spent.failures - cost.plain.failures) * FAILURE_UNIT
         counted = self._with_failure(loss, cost.plain, failure) if failure > 0 else None
         if counted is not None and recorded.alone is None:
-            return _plus(spent, counted)
+            return spent.plus(counted)
         return self.charged(spent, FilterCost((cost.plain,), cost.alone))
 
     def admits(self, spent: Spent) -> bool:
@@ -238,7 +231,7 @@ class Filter:
         beside = [way for way in cost.ways if way != cost.plain]
         if after.alone is not None or not beside:
             return self.reached(after)
-        after = _plus(spent, beside[0])
+        after = spent.plus(beside[0])
         reached = self.reached(replace(after, failures=min(after.failures, self.failure_bound)))
         return None if reached is not None and reached <= self.limit.most else reached
 
@@ -279,12 +272,12 @@ class Filter:
             return count + _most(is_admitted)
         for way in cost.ways:  # a way that no longer fits never fits again
             more = self._copies(spent, way, cost)
-            spent, count = _plus(spent, _times(way, more)), count + more
+            spent, count = spent.plus(_times(way, more)), count + more
         return min(count, _MOST_COUNTED)
 
     def _copies(self, spent: Spent, way: Counting, cost: FilterCost) -> int:
         def is_admitted(count: int) -> bool:
-            return self._takes(_plus(spent, _times(way, count)), way, cost)
+            return self._takes(spent.plus(_times(way, count)), way, cost)
 
         return _most(is_admitted)
 
@@ -366,12 +359,6 @@ def _sums(chosen: Filter) -> tuple[FilterSum, ...]:
     with precision(_BITS):
         sums += (RenyiSum(a, limit.epsilon + room(a, share)) for a, share in chosen.shares)
     return tuple(sums)
-
-
-def _plus(spent: Spent, way: Counting) -> Spent:
-    pairs = zip(spent.sums, way.sums, strict=True)
-    sums = tuple(min(total + more, EXHAUSTED) for total, more in pairs)
-    return Spent(spent.failures + way.failures, sums)
 
 
 def _times(way: Counting, count: int) -> Counting:
