@@ -116,7 +116,7 @@ def test_recorded_outcomes_at_the_same_values_share_no_run(
     def one_after_another(
         _: ClusterPoints, __: ClusterSides, settings: Sequence[RunSettings], *, steps: int
     ) -> Iterator[tuple[SeparatingLine, ...]]:
-        for _ in settings:
+        for _each in settings:
             made.append(SeparatingLine(math.cos(len(made)), math.sin(len(made)), 0))
             yield (made[-1],) * steps
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from discreet.errors import Refused
 from discreet.train import Flat, clipped_sum
 from discreet.train._capture import Capture
-from discreet.train._engine import RULES
+from discreet.train._rules import RULES
 from tests.train.layers import WIDTH, Layers, of, summed
 
 N = 6
@@ -35,7 +35,7 @@ STEPS: dict[str, Make] = {
     "reshape": lambda c: c.reshape(c.shape[-1], -1),
     "view back": lambda c: c.reshape(-1, 4),
     "halves": lambda c: c.reshape(2, -1),
-    "unflatten": lambda c: c.unflatten(-1, (2, -1)),
+    "unflatten": lambda c: c.unflatten(-1, (2, -1)),  # type: ignore[no-untyped-call]  # PyTorch has no type
     "transpose": lambda c: c.mT if c.dim() > 1 else c,
     "reversed": lambda c: c.permute(*reversed(range(c.dim()))),
     "cat": lambda c: torch.cat([c, c + 1]),

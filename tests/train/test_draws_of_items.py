@@ -44,10 +44,10 @@ class Items:
         return self.rows["x"][place], self.rows["y"][place]
 
 
-def trained(given: Wrong, payer: FakePayer, **facts: Wrong) -> None:
+def trained(given: Wrong, payer: FakePayer, **changes: Wrong) -> None:
     """Make one step with all items; ``begin`` is called before it."""
-    model, begin = linear(), facts.pop("begin", lambda: None)
-    facts = {"like": pairs(), "losses": pair_losses(model)} | facts
+    model, begin = linear(), changes.pop("begin", lambda: None)
+    facts: Wrong = {"like": pairs(), "losses": pair_losses(model)} | changes
     with run(model, sgd(model), given, short(**EVERYBODY), payer=payer, **facts) as training:
         begin()
         training.step(next(training.batches()))
@@ -117,7 +117,7 @@ GENERATORS: dict[str, Callable[[], object]] = {
 }
 HOLDERS: dict[str, Callable[[Any], Any]] = {
     "an attribute": _with,
-    "a data set within": lambda own: torch.utils.data.Subset(_with(own), [0, 1]),
+    "a data set within": lambda own: _with(Within(_with(own))),
     "a list of transforms": lambda own: _with([Within(None), Within(own)]),
     "a mapping": lambda own: _with({"flip": own}),
     "a collate function": lambda own: Collated(pairs(), _closed_over(own)),
