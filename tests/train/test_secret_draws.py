@@ -199,6 +199,20 @@ def test_all_of_pytorchs_state_is_secret() -> None:
     assert torch.default_generator.initial_seed() != found[0][0]
 
 
+def test_all_of_numpys_state_is_secret() -> None:
+    """Not the 128 bits of a seed of its own: of two states hardly any number is the same."""
+    found = []
+    with secret_draws(SecureBits()) as draws:
+        for _ in range(2):
+            draws.renew()
+            found.append(mtrand.get_bit_generator().state["state"]["key"])
+            uniform = np.random.random(20_000)
+        assert (found[0][1:] == found[1][1:]).sum() <= 3  # a chance of (623 choose 4) 2^-128
+        torch_s = torch.get_rng_state().view(torch.int64)[3:627]
+        assert (torch_s[1:] == torch.from_numpy(found[1][1:].astype(np.int64))).sum() <= 3
+    assert abs(uniform.mean() - 0.5) < 6.2 * (12 * 20_000) ** -0.5  # a chance below 1e-9
+
+
 class Calls(TorchFunctionMode):
     """Counts calls of PyTorch's functions."""
 

@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from discreet.errors import Refused
 from discreet.train._arguments import Args, Keywords
 from discreet.train._held_draws import HELD, MIDDLE, numbers_states, seed_numbers, set_numbers
-from discreet.train._initializers import as_method
+from discreet.train._initializers import INITIALIZERS, as_method
 from discreet.train._values import READS
 
 T = TypeVar("T")
@@ -35,6 +35,8 @@ class DeterministicMode(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:  # Any: PyTorch's functions and what they take
+        if func not in _WATCHED:  # nearly every call, and much of a check's time
+            return func(*args, **(kwargs or {}))
         func, args, keywords = as_method(func, args, kwargs or {})
         if func in _DROPOUTS:
             return _copy_unless_in_place(args, keywords)
@@ -139,3 +141,4 @@ _INSTEAD: dict[Any, Callable[[Args, Keywords], Any]] = {  # Any: functions, and 
 _UNEVEN = frozenset(
     {torch.poisson, torch.binomial, torch._standard_gamma, torch._sample_dirichlet}  # noqa: SLF001
 )
+_WATCHED = frozenset({*_DROPOUTS, *_INSTEAD, *HELD, *READS, *INITIALIZERS})

@@ -6,10 +6,8 @@ With several microbatches, one more record would move others from one to the nex
 much more than its own contribution (docs/proofs/training.md).
 """
 
-import random
 from collections.abc import Callable
 
-from numpy.random import mtrand
 from torch import Tensor, nn
 
 from discreet.errors import Refused
@@ -18,6 +16,7 @@ from discreet.train._clipping import Clipping
 from discreet.train._collated import Microbatch
 from discreet.train._drawn_unrecorded import WatchfulCapture
 from discreet.train._engine import captured_sum
+from discreet.train._held_draws import numbers_states
 from discreet.train._rules import RULES
 from discreet.train._secret_draws import SecretDraws, secret_draws
 
@@ -52,21 +51,21 @@ def draw_in_common(  # noqa: PLR0917  # called in one place
 
         def watched(_: None) -> Tensor:
             capture.refuse_set_states()
-            before = _states()
+            before = numbers_states()
             found = losses()
             capture.refuse_set_states()
-            others.append(_states() != before)
+            others.append(numbers_states() != before)
             return found
 
         secret = draws.secret(watched)  # as a step has it
 
         def seeded() -> Tensor:
             found = secret(None)
-            after.append(_states())
+            after.append(numbers_states())
             return found
 
         captured_sum(model, capture, seeded, clipping)
-        others[-1] |= _states() != after[-1]  # in the backward pass
+        others[-1] |= numbers_states() != after[-1]  # in the backward pass
         return capture
 
     others = list[bool]()  # whether Python or NumPy drew numbers, in each pass
@@ -81,7 +80,3 @@ def draw_in_common(  # noqa: PLR0917  # called in one place
             except Exception:  # noqa: BLE001, S112  numbers that contradict the answer
                 continue
     return others[0] or capture.has_unrecorded or capture.tags.draws.are_in_common
-
-
-def _states() -> tuple[object, str]:
-    return random.getstate(), str(mtrand.get_bit_generator().state)

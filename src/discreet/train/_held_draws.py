@@ -6,6 +6,7 @@ high quantile, such a comparison has both results.
 
 import random
 from collections.abc import Callable
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Any
 
@@ -261,16 +262,21 @@ def _state_word(output: int) -> int:
 def seed_numbers(seed: int) -> None:
     """Seed the global generators of Python and NumPy."""
     random.seed(seed)
-    _set_numpy(np.random.MT19937(seed).state["state"])
+    _set_numpy(_numpy_state(seed))
 
 
-def numbers_states() -> tuple[object, str]:
+@lru_cache(maxsize=8)  # a few seeds come again and again
+def _numpy_state(seed: int) -> Any:  # Any: NumPy's dictionary
+    return np.random.MT19937(seed).state["state"]
+
+
+def numbers_states() -> tuple[object, object]:
     """The states of the global generators of Python and NumPy."""
     found = np.random.get_state(legacy=False)
     parts = found["state"].items()
-    # to print hundreds of words one by one takes longer than a step of a small model
+    # arrays have no equality of their own
     held = {name: bytes(part) if isinstance(part, np.ndarray) else part for name, part in parts}
-    return random.getstate(), repr({**found, "state": held})
+    return random.getstate(), {**found, "state": held}
 
 
 def _set_numpy(state: object) -> None:

@@ -9,6 +9,7 @@ _METHODS: dict[Function, tuple[Function, str]] = {  # and the names of its argum
     nn.init.uniform_: (Tensor.uniform_, "a b"),
     nn.init.constant_: (Tensor.fill_, "val"),
 }
+INITIALIZERS = frozenset(_METHODS)
 
 
 def as_method(
