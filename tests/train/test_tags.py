@@ -313,3 +313,27 @@ def test_all_and_no_rows_picked_are_the_same_to_the_engine() -> None:
         found = clipped_sum(model, lambda: model(data), 4, Flat(1.0), batch=data)  # noqa: B023
         wanted = one_by_one(model, lambda n: model(data[n : n + 1]), 4, Flat(1.0))  # noqa: B023
         same(found, wanted)
+
+
+OFFSETS: dict[str, Callable[[Tensor], Tensor]] = {
+    "by lengths": lambda lengths: lengths.cumsum(0) - lengths,
+    "moved": lambda lengths: (lengths.cumsum(0) - lengths + (lengths.max() > 1)).clamp(max=2),
+}
+
+
+@pytest.mark.parametrize("is_frozen", [True, False])
+@pytest.mark.parametrize("name", OFFSETS)
+def test_bags_hold_the_rows_of_their_own_example(name: str, is_frozen: bool) -> None:
+    """Whatever offsets of data say: no value of one example moves another's rows."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        mask = x > 0
+        offsets = OFFSETS[name](mask.sum(1)) * (torch.arange(len(x)) > 0)
+        picked = torch.arange(WIDTH).expand_as(x)[mask]
+        return summed(m.layer(F.embedding_bag(picked, m.experts[0].weight, offsets)))
+
+    model, data = Layers(use).double(), of(6, WIDTH)
+    model.experts[0].weight.requires_grad_(not is_frozen)
+    wanted = one_by_one(model, lambda n: model(data[n : n + 1]), 6, Flat(1.0))
+    found = clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)
+    same(found, wanted)

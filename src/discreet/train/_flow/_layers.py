@@ -158,16 +158,25 @@ def bagged(call: Call) -> ResultTags:
             return UntrackedRows("embedding_bag with weights that depend on other examples")
         if weights is not None and differs(call.tags, weights, 0, tag.layout):
             return BY_PLACE
-        examples = tag.layout.example_of_row(call.result.device)
-        number = call.tags.every.size
-        starts = given["offsets"][:number]
-        ends = torch.cat([starts[1:], torch.full_like(starts[:1], len(examples))])
-        bags = torch.arange(len(ends), device=ends.device)
-        is_own = len(call.result) == len(ends) == number and torch.equal(
-            bags.repeat_interleave((ends - starts).clamp(min=0)), examples
-        )
-        return ExampleRows(0, call.tags.plain) if is_own else OVER_EXAMPLES
+        return _in_bags(call, tag, given["offsets"])
     if any(call.tags.of(one) is not None for one in call.others if one is not weights):
         return UntrackedRows("a function of data by data")
     found = of_all(call.tags, (given["input"], weights), 2)
     return OVER_EXAMPLES if isinstance(found, ExampleRows) and found.dim else found
+
+
+def _in_bags(call: Call, rows: ExampleRows, starts: Tensor) -> Tag:
+    """The tag of bags of rows; if their starts depend on data, the layer's rule makes its own."""
+    number, layout = call.tags.every.size, rows.layout
+    if len(call.result) != number:
+        return OVER_EXAMPLES
+    if call.tags.depends(starts):
+        return ExampleRows(0, call.tags.plain)
+    if layout.order.places is None:
+        return UntrackedRows("embedding_bag with the same offsets whatever rows data picked")
+    examples = layout.example_of_row(call.result.device)
+    ends = torch.cat([starts[1:number], torch.full_like(starts[:1], len(examples))])
+    bags = torch.arange(number, device=ends.device)
+    sizes = (ends - starts[:number]).clamp(min=0)
+    is_own = torch.equal(bags.repeat_interleave(sizes), examples)
+    return ExampleRows(0, call.tags.plain) if is_own else OVER_EXAMPLES

@@ -83,18 +83,40 @@ def embedding_bag(capture: Capture, function: Function, args: Args, keywords: Ke
     )
     places, weight = given["input"], given["weight"]
     _refuse_what_mixes(capture, given)
-    shares = given.get("per_sample_weights")
-    if not any(map(capture.is_weight, (weight, shares))):
-        return function(*args, **keywords)  # type: ignore[no-any-return]
+    has_own = places.dim() == 1 and capture.tags.depends(given["offsets"])
+    if has_own:
+        given = _by_own_bags(capture, given)
+    if not any(map(capture.is_weight, (weight, given.get("per_sample_weights")))):
+        return function(**given)  # type: ignore[no-any-return]
     is_in = torch.ones_like(places, dtype=torch.bool)
     if places.dim() == 1:
-        row, is_in = _bags(capture, given)
-        places = F.pad(places, (0, 1))[row]
-        shares = None if shares is None else F.pad(shares, (0, 1))[row]
+        row, is_in = _bags(capture, given, is_known=has_own)
+        places, shares = (
+            None if each is None else F.pad(each, (0, 1))[row]
+            for each in (given["input"], given.get("per_sample_weights"))
+        )
         given = given | {"input": places, "per_sample_weights": shares, "offsets": None}
         with having(capture, ExampleRows(0, capture.tags.plain)):
             return _summed_up(capture, given, is_in)
     return _summed_up(capture, given, is_in)
+
+
+def _by_own_bags(capture: Capture, given: Keywords) -> Keywords:
+    """The same call with a bag for each example, of its own rows.
+
+    Offsets of data could put rows in another example's bag.
+    """
+    tag = capture.tags.of(given["input"])
+    if not isinstance(tag, ExampleRows):
+        return given
+    whose = tag.layout.example_of_row(given["input"].device)
+    order = whose.argsort(stable=True)
+    counts = torch.bincount(whose, minlength=capture.examples)
+    starts = F.pad(counts.cumsum(0), (1, 0))
+    own = {name: given.get(name) for name in ("input", "per_sample_weights")}
+    rows = {name: each[order] for name, each in own.items() if each is not None}
+    offsets = starts if given.get("include_last_offset", False) else starts[:-1]
+    return given | rows | {"offsets": offsets.to(given["offsets"].dtype)}
 
 
 def _summed_up(capture: Capture, given: Keywords, is_in: Tensor) -> Tensor:
@@ -120,7 +142,7 @@ def _summed_up(capture: Capture, given: Keywords, is_in: Tensor) -> Tensor:
     return (parts[:, None] @ found).squeeze(1)  # (example, 1, time) @ (example, time, feature)
 
 
-def _bags(capture: Capture, given: Keywords) -> tuple[Tensor, Tensor]:
+def _bags(capture: Capture, given: Keywords, *, is_known: bool) -> tuple[Tensor, Tensor]:
     """For each bag, positions in the list of row numbers, and which are the bag's own.
 
     (example, time) each. Positions that no bag has point behind the end of the list.
@@ -131,7 +153,8 @@ def _bags(capture: Capture, given: Keywords) -> tuple[Tensor, Tensor]:
         starts, ends = starts[:-1], starts[1:]
     sizes = ends - starts
     whose = torch.arange(len(sizes), device=sizes.device).repeat_interleave(sizes)
-    if len(sizes) != capture.examples or not _matches(capture, whose, length):
+    is_own = is_known or _matches(capture, whose, length)
+    if len(sizes) != capture.examples or not is_own:
         raise capture.refused(
             given["weight"],
             why="gets bags whose examples are not known",
