@@ -13,7 +13,7 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
 from discreet.errors import Refused
-from discreet.train import Flat, check, clipped_sum
+from discreet.train import Flat, check, clipped_sum, one_by_one
 from tests.train.kit import same
 from tests.train.layers import WIDTH, Layers, Use, of, put_back, summed
 
@@ -243,3 +243,88 @@ def test_a_batch_without_its_first_example_has_the_sum_of_the_others() -> None:
     sums = tuple(a + b for a, b in zip(first.sums, rest.sums, strict=True))
     squares = torch.cat([first.squared_norms, rest.squared_norms], 1)
     same(every, type(every)(sums, squares))
+
+
+ROWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "a column": lambda mask: mask.nonzero()[:, 0],
+    "squeezed": lambda mask: mask.nonzero().squeeze(1),
+    "unbound": lambda mask: mask.nonzero().unbind(1)[0],
+    "where": lambda mask: torch.where(mask)[0],
+    "a tuple": lambda mask: mask.nonzero(as_tuple=True)[0],
+    "a table": lambda mask: mask.nonzero(),
+    "cloned": lambda mask: torch.where(mask)[0].clone()[:],
+    "halved": lambda mask: torch.where(mask)[0] // 2,
+}
+USED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # with the picked rows
+    "parity": lambda rows, x: x * (rows % 2).view(-1, 1),
+    "comparison": lambda rows, x: x * (rows < 2).view(-1, 1),
+    "sum": lambda rows, x: x + rows.view(-1, 1),
+    "floats": lambda rows, x: x * rows.double().view(-1, 1),
+    "look-up": lambda rows, x: x * torch.arange(9.0).double()[rows].view(-1, 1),
+    "embedding": lambda rows, x: x * F.embedding(rows.flatten(), torch.eye(9)[:, :1].double()),
+    "one hot": lambda rows, x: x * F.one_hot(rows.flatten(), 9)[:, :1],
+    "columns": lambda rows, x: x[torch.arange(len(x)), rows.flatten() % WIDTH, None] * x,
+    "gathered": lambda rows, x: x.gather(1, rows.view(-1, 1) % WIDTH) * x,
+    "choice": lambda rows, x: torch.where(rows.view(-1, 1) > 2, x, -x),
+    "written": lambda rows, x: torch.zeros_like(x).index_copy(
+        1, torch.tensor([0]), rows.view(-1, 1).double()
+    ),
+    "filled": lambda rows, x: x.masked_fill(rows.view(-1, 1) == 1, 0),
+    "filled by": lambda rows, x: torch.full_like(x, 2.0).mul_(rows.view(-1, 1)) * x,
+}
+
+
+def by_row_number(rows_of: Callable[[Tensor], Tensor], used: Callable[..., Tensor]) -> Use:
+    def use(m: Layers, x: Tensor) -> Tensor:
+        mask = x[:, 0] > -2
+        (places,) = torch.where(mask)
+        found: Tensor = used(rows_of(mask), m.layer(x[places]))
+        return summed(torch.zeros_like(x).index_add(0, places, found))
+
+    return use
+
+
+@pytest.mark.parametrize("name", USED)
+@pytest.mark.parametrize("form", ROWS)
+def test_numbers_of_rows_are_no_values(form: str, name: str) -> None:
+    """The number of row i, as `nonzero` gives it, is its place."""
+    model = Layers(by_row_number(ROWS[form], USED[name])).double()
+    data = of(6, WIDTH)
+    with pytest.raises(Refused, match=r"by place|depends on (other|all) examples|not known which"):
+        clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)
+
+
+def test_steps_within_examples_are_values_of_their_own() -> None:
+    """A remainder by the number of steps is the step."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        flat = x.reshape(-1)
+        (places,) = torch.where(flat > 0)
+        rows = flat[places] * (places % WIDTH)
+        found = torch.zeros_like(flat).index_add(0, places, rows)
+        return summed(m.layer(found.view(x.shape)))
+
+    model, data = Layers(use).double(), of(6, WIDTH)
+    wanted = one_by_one(model, lambda n: model(data[n : n + 1]), 6, Flat(1.0))
+    same(clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data), wanted)
+
+
+WRITTEN: dict[str, Callable[[int], Tensor]] = {
+    "counted": lambda n: torch.arange(n).double(),
+    "picked": lambda n: torch.arange(n).double()[torch.arange(n) >= 0],
+    "levels": lambda n: torch.linspace(0, 1, n, dtype=torch.float64),
+    "columns": lambda n: torch.arange(2 * n).view(n, 2).double(),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_constants_by_place_are_not_written_where_masks_point(name: str) -> None:
+    def use(m: Layers, x: Tensor) -> Tensor:
+        values = WRITTEN[name](len(x))
+        found = torch.zeros_like(values)
+        found[x[:, 0] > -2] = values
+        return summed(m.layer(x) * found.view(len(x), -1)[:, :1])
+
+    model, data = Layers(use).double(), of(6, WIDTH)
+    with pytest.raises(Refused, match="by place"):
+        clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)

@@ -103,6 +103,8 @@ class IndexFacts:
         self._permutations = _Facts[_Version]()  # the permutation itself
         self._inverses = _Facts[_Version]()  # the permutation that the index undoes
         self._divided = _Facts[tuple[_Version, int]]()  # the finer index, and the parts of its rows
+        self._row_numbers = _Facts[None]()
+        self._others = _Facts[None]()  # columns of tables of places that hold no numbers of rows
         self._groups = _Facts[GroupsOf]()
         self._sorting = _Facts[_Version]()  # the keys that a permutation sorts
 
@@ -159,12 +161,24 @@ class IndexFacts:
     def note_places(self, table: Tensor, dim: int, layout: RowLayout, order: ExampleOrder) -> None:
         """Record a table of places, (place, dimension): column ``dim`` picks rows of a layout."""
         self._places.set(table, (dim, layout, order))
+        self.note_row_numbers(table)
+
+    def note_row_numbers(self, tensor: Tensor) -> None:
+        """Record that a tensor holds numbers of rows, which are places in the batch."""
+        if not self._others.has(tensor):
+            self._row_numbers.set(tensor, None)
+
+    def has_row_numbers(self, tensor: Tensor) -> bool:
+        return self._row_numbers.has(tensor)
 
     def note_column(self, table: Tensor, number: int, column: Tensor) -> None:
         """Record the column of a table of places as an index, if it picks rows of examples."""
         known = self._places.of(table)
         if known is not None and number % table.shape[1] == known[0]:
             self.note_picked(known[1], column, known[2])
+            self.note_row_numbers(column)
+        elif known is not None:
+            self._others.set(column, None)
 
     def put_back(self, order: ExampleOrder, index: Tensor, *, within: int = 0) -> RowLayout | None:
         """The layout from which this index picked the rows of an order, or None."""

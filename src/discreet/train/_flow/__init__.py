@@ -29,6 +29,7 @@ from discreet.train._flow._parts import narrowed, parted, selected, unbound
 from discreet.train._flow._picks import mask_selected, masked_places, where
 from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._flow._random import draws, has_own_numbers, is_even, is_random
+from discreet.train._flow._row_numbers import keep_row_numbers, uses_as_values
 from discreet.train._flow._shapes import (
     elementwise,
     has_public_shape,
@@ -92,7 +93,10 @@ def _result_tags(call: Call, rule: FlowRule, tensors: list[Tensor]) -> ResultTag
         return _places(call, rule, lost)
     if (call.keywords or rule in TAKES_DIMS) and _has_tensor_as_dim(call, rule):
         return UntrackedRows("a dimension that is a tensor")
+    if uses_as_values(call, rule, tensors):
+        return BY_PLACE
     found = rule(call)
+    keep_row_numbers(call, rule)
     if found is OVER_EXAMPLES:
         return UntrackedRows(f"{name_of(call.function)} over examples")
     return found

@@ -29,6 +29,7 @@ def masked_places(call: Call) -> ResultTags:
     rows = call.result[tag.dim]
     order = call.tags.indices.picked(tag.layout, mask, rows, within=tag.dim)
     call.tags.indices.note_picked(tag.layout, rows, order)
+    call.tags.indices.note_row_numbers(rows)
     return ExampleRows(0, RowLayout(order))
 
 

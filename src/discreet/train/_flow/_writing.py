@@ -10,6 +10,7 @@ from discreet.train._flow._call import Call
 from discreet.train._flow._indexing import depends, read_at, refused_index
 from discreet.train._flow._parsed_index import ParsedIndex
 from discreet.train._flow._places import BY_PLACE, beside_constants, differs
+from discreet.train._layouts import RowLayout
 from discreet.train._tag import ExampleRows, OneExample, Tag, UntrackedRows
 from discreet.train._tags import Tags
 
@@ -42,7 +43,7 @@ def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  
     if not isinstance(own, ExampleRows):
         if isinstance(tag, ExampleRows):
             return _overwritten(tags, data, parsed, value)
-        return _by_mask(tags, data, parsed) or tag
+        return _by_mask(tags, data, parsed, value) or tag
     if not isinstance(tag, ExampleRows):
         return _filled(tags, data, parsed, own, value=value)
     expected = read_at(tags, data, parsed)
@@ -78,7 +79,9 @@ def _of_one(tags: Tags, tag: OneExample, parsed: ParsedIndex, own: Tag | None) -
     return UntrackedRows("rows of examples written to one example's")
 
 
-def _by_mask(tags: Tags, data: Tensor, parsed: ParsedIndex) -> Tag | None:
+def _by_mask(
+    tags: Tags, data: Tensor, parsed: ParsedIndex, value: Any
+) -> Tag | None:  # Any: as given
     """The tag after values were written where a mask or indices of examples point."""
     if any(depends(tags.of(one)) for one in parsed.single()):
         return UntrackedRows("an index that depends on examples")
@@ -87,6 +90,13 @@ def _by_mask(tags: Tags, data: Tensor, parsed: ParsedIndex) -> Tag | None:
         tag = tags.of(one)
         if isinstance(tag, ExampleRows):
             if len(parsed.tensors) == 1 and one.dtype == torch.bool:
+                order = tags.indices.picked(
+                    tag.layout, one, one.nonzero()[:, tag.dim], within=tag.dim
+                )
+                picked = ExampleRows(parsed.start, RowLayout(order))
+                given = tensors_in((value,))
+                if beside_constants(tags, picked, given, parsed.rank_after) is BY_PLACE:
+                    return BY_PLACE
                 return _tag_of_rows(tags, data, tag.at(tag.dim + next(iter(parsed.tensors))))
             return UntrackedRows("an index that depends on examples")
         found = tag if depends(tag) else found or tag
