@@ -2,6 +2,7 @@
 
 from dataclasses import KW_ONLY
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -98,10 +99,7 @@ class ApproximateBounds:
     @property
     def threshold(self) -> int:
         """The noisy number of rows at which a bin counts."""
-        law, bins = self.law, self._bins.size
-        return least_missing(
-            lambda count: failure_probability(law, count, bins), false_bin=self.false_bin
-        )
+        return _threshold(self.law, self._bins.size, self.false_bin)
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
         """One `accounting.DiscreteLaplace` term of this scale and the histogram's sensitivity."""
@@ -164,3 +162,10 @@ class ApproximateBounds:
         steps = (1 << size) - 1 if size >= 0 else -(1 << -size - 1)
         place = min(max(self._origin + sign * steps, 0), self.grid.size - 1)
         return self.grid.value(place)
+
+
+@lru_cache(maxsize=64)  # each draw compares with it
+def _threshold(law: DiscreteLaplaceLaw, bins: int, false_bin: Fraction) -> int:
+    """The smallest number that noise reaches in any of these empty bins with this probability or
+    less."""
+    return least_missing(lambda count: failure_probability(law, count, bins), false_bin=false_bin)
