@@ -43,7 +43,7 @@ def cost(loss: PrivacyLoss | Term, delta: float) -> float:
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(epsilon=epsilons, delta=deltas)
 def test_a_number_just_fits(name: str, epsilon: float, delta: float) -> None:
     family, is_least = FAMILIES[name]
@@ -60,7 +60,7 @@ def test_a_number_just_fits(name: str, epsilon: float, delta: float) -> None:
     "family",
     [lambda n: n * Gaussian(8), lambda n: n * Gaussian(10_000), lambda n: n * Pure(0.001)],
 )
-@settings(max_examples=10)
+@settings(max_examples=6)
 @given(epsilon=st.sampled_from([1.0, 3.0, 17.0]), delta=deltas)
 def test_one_more_does_not_fit(
     family: Callable[[int], PrivacyLoss], epsilon: float, delta: float

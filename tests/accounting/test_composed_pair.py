@@ -47,7 +47,7 @@ def test_no_mass_is_lost_and_delta_is_that_of_the_sum(loss: PrivacyLoss) -> None
         atoms = composed_pair(order, Side.UPPER).atoms
         assert 1 <= atoms.p.sum() < 1 + 1e-6
         assert 1 - 1e-9 <= atoms.q.sum() < 1 + 1e-3
-        for epsilon in (0.0, 0.2, 1.0, 2.0):
+        for epsilon in (0.0, 1.0):
             far = atoms.loss > epsilon
             claimed = float((atoms.p[far] * -np.expm1(epsilon - atoms.loss[far])).sum())
             assert claimed >= _distribution.delta(order, epsilon, 1e-3, Side.LOWER)

@@ -207,7 +207,7 @@ def assert_contains(found: Masses, cells: Sequence[Two]) -> None:
 
 class TestMasses:
     @given(st.data())
-    @settings(max_examples=250)
+    @settings(max_examples=100)
     def test_no_radius_is_too_small(self, data: st.DataObject) -> None:
         smooth = data.draw(smooths(), label="smooth")
         edges = data.draw(edges_for(smooth.piece), label="edges")
@@ -215,7 +215,7 @@ class TestMasses:
         assert_honest(smooth, edges, nowhere, nowhere)
 
     @given(st.data())
-    @settings(max_examples=150)
+    @settings(max_examples=60)
     def test_nor_of_edges_that_are_off(self, data: st.DataObject) -> None:
         smooth = data.draw(smooths(wrappings=2), label="smooth")
         edges = data.draw(edges_for(smooth.piece), label="edges")

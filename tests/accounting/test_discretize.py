@@ -253,13 +253,13 @@ def check_lowered(worst: Worst, grid: Grid, tilt: float) -> None:
 
 class TestDomination:
     @given(st.data())
-    @settings(max_examples=150)
+    @settings(max_examples=60)
     def test_raised_points_lie_above(self, data: st.DataObject) -> None:
         worst = data.draw(worsts(), label="worst")
         check_raised(worst, data.draw(grids(worst), label="grid"))
 
     @given(st.data(), st.sampled_from([1e-3, 0.1, 1.0, 10.0]))
-    @settings(max_examples=150)
+    @settings(max_examples=60)
     def test_lowered_points_lie_below(self, data: st.DataObject, tilt: float) -> None:
         worst = data.draw(worsts(), label="worst")
         grid = data.draw(grids(worst), label="grid")

@@ -185,7 +185,7 @@ class TestSums:
                 assert 0 <= two.failures - one.failures <= 1
 
     @given(st.lists(some_loss(), max_size=4))
-    @settings(max_examples=50)
+    @settings(max_examples=25)
     def test_failures_and_squares_are_those_of_one_way_each(
         self, charges: list[PrivacyLoss]
     ) -> None:
@@ -202,7 +202,7 @@ class TestSums:
         assert (spent.failures, spent.sums[SQUARES]) in reachable
 
     @given(some_loss(), some_loss())
-    @settings(max_examples=50)
+    @settings(max_examples=25)
     def test_sums_never_fall(self, a: PrivacyLoss, b: PrivacyLoss) -> None:
         filter_ = made(USUAL)
         before = filter_.add(filter_.start, a)

@@ -150,7 +150,7 @@ class TestEpsilon:
         assert filter_.admits(spent) == (epsilon is not None and epsilon <= limit.epsilon)
 
     @given(st.sampled_from(LIMITS), st.lists(some_loss(), max_size=4))
-    @settings(max_examples=50)
+    @settings(max_examples=20)
     def test_holds_on_the_way_too(self, limit: Limit, charges: list[PrivacyLoss]) -> None:
         filter_ = made(limit)
         spent, last = filter_.start, Fraction(0)

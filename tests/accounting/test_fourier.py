@@ -187,7 +187,7 @@ class TestLawsSideBySide:
     """Those with one and the same array of numbers, which are taken together."""
 
     @pytest.mark.parametrize("size", [1, 25, 64, 81])
-    @pytest.mark.parametrize("seed", range(6))
+    @pytest.mark.parametrize("seed", range(2))
     def test_small_laws(self, size: int, seed: int) -> None:
         random = np.random.default_rng(seed)
         index = random.integers(-20, 20, random.integers(1, 6))
@@ -286,7 +286,7 @@ class TestTilted:
 
 class TestSumRadius:
     @pytest.mark.parametrize("kind", KINDS)
-    @pytest.mark.parametrize("length", [1, 3, 100, 3000])
+    @pytest.mark.parametrize("length", [1, 3, 100, 1000])
     def test_by_balls(self, kind: str, length: int) -> None:
         random = np.random.default_rng(length)
         size, shares = 2**15 - 7, np.array([numbers(kind, length)])

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 from flint import arb
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet._exact import ball, fraction, precision
@@ -40,6 +40,7 @@ class TestGroups:
         assert loss.for_unit(Unit("person")).for_group(2).unit == Unit("person")
 
     @given(some_loss(), st.integers(1, 4), st.integers(1, 4))
+    @settings(max_examples=40)
     def test_groups_of_groups(self, loss: PrivacyLoss, one: int, other: int) -> None:
         try:
             twice, once = loss.for_group(one).for_group(other), loss.for_group(one * other)

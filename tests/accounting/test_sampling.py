@@ -53,6 +53,7 @@ from tests.accounting.holding import (
     renyi,
     shown,
 )
+from tests.tables import one_in
 
 NOISES: list[tuple[Term, Noise]] = [
     (Gaussian(1), gaussian(1.0)),
@@ -65,7 +66,9 @@ GONE = [(1.0, ABSENT), (-1.0, ABSENT)]
 
 @pytest.mark.parametrize(("inner", "noise"), NOISES, ids=shown)
 class TestSampledWithoutReplacement:
-    @pytest.mark.parametrize(("sample", "units"), [(1, 2), (1, 4), (2, 4), (3, 4), (3, 3), (2, 5)])
+    @pytest.mark.parametrize(
+        ("sample", "units"), one_in(2, [(1, 2), (1, 4), (2, 4), (3, 4), (3, 3), (2, 5)])
+    )
     def test_every_sample(self, inner: Term, noise: Noise, sample: int, units: int) -> None:
         term = SampledWithoutReplacement(inner, sample, units)
         tables = neighbours(units, (0.0, 1.0), REPLACED)
@@ -78,7 +81,9 @@ class TestSampledWithoutReplacement:
 
 @pytest.mark.parametrize(("inner", "noise"), NOISES, ids=shown)
 class TestSampledWithReplacement:
-    @pytest.mark.parametrize(("sample", "units"), [(1, 1), (2, 1), (1, 3), (2, 2), (3, 3), (4, 3)])
+    @pytest.mark.parametrize(
+        ("sample", "units"), one_in(2, [(2, 1), (1, 1), (1, 3), (2, 2), (4, 3), (3, 3)])
+    )
     def test_every_sample(self, inner: Term, noise: Noise, sample: int, units: int) -> None:
         term = SampledWithReplacement(inner, sample, units)
         tables = neighbours(units, (0.0, 1.0), REPLACED)
@@ -101,7 +106,9 @@ def test_a_unit_that_is_drawn_more_often_than_a_grid_can_hold() -> None:
 
 @pytest.mark.parametrize(("inner", "noise"), NOISES, ids=shown)
 class TestTruncatedPoisson:
-    @pytest.mark.parametrize(("most", "units"), [(1, 1), (1, 2), (1, 3), (2, 3), (3, 3), (2, 4)])
+    @pytest.mark.parametrize(
+        ("most", "units"), one_in(2, [(1, 1), (1, 2), (1, 3), (3, 3), (2, 4), (2, 3)])
+    )
     @pytest.mark.parametrize("rate", [0.3, 0.8])
     def test_every_sample(
         self, inner: Term, noise: Noise, rate: float, most: int, units: int

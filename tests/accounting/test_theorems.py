@@ -158,17 +158,17 @@ class TestMixtures:
         if math.isfinite(epsilon) and reference.is_quick(loss):
             assert true_delta(loss, fraction(epsilon)) <= fraction(delta)
 
-    @settings(max_examples=40)
+    @settings(max_examples=20)
     @given(some_loss(), deltas)
     def test_falls_in_delta(self, loss: PrivacyLoss, delta: float) -> None:
         assert loss.epsilon(min(0.99, delta * 2)) <= loss.epsilon(delta) * (1 + 3e-3) + 1e-9
 
-    @settings(max_examples=40)
+    @settings(max_examples=20)
     @given(some_loss(), epsilons)
     def test_falls_in_epsilon(self, loss: PrivacyLoss, epsilon: float) -> None:
         assert loss.delta(epsilon + 0.1) <= loss.delta(epsilon) * (1 + 3e-3) + 1e-9
 
-    @settings(max_examples=40)
+    @settings(max_examples=20)
     @given(some_loss(), some_term, deltas, epsilons)
     def test_more_never_costs_less(
         self, loss: PrivacyLoss, term: Term, delta: float, epsilon: float
@@ -176,7 +176,7 @@ class TestMixtures:
         assert loss.epsilon(delta) <= (loss + term).epsilon(delta) * (1 + 3e-3) + 1e-9
         assert loss.delta(epsilon) <= (loss + term).delta(epsilon) * (1 + 3e-3) + 1e-9
 
-    @settings(max_examples=40)
+    @settings(max_examples=20)
     @given(some_loss(), epsilons)
     def test_epsilon_of_delta_comes_back(self, loss: PrivacyLoss, epsilon: float) -> None:
         delta = loss.delta(epsilon)
@@ -185,7 +185,7 @@ class TestMixtures:
         ):  # near a failure, epsilon leaps
             assert loss.epsilon(delta) <= epsilon * (1 + 3e-3) + 1e-5
 
-    @settings(max_examples=40)
+    @settings(max_examples=20)
     @given(some_loss(), deltas)
     def test_delta_of_epsilon_comes_back(self, loss: PrivacyLoss, delta: float) -> None:
         epsilon = loss.epsilon(delta)
@@ -440,7 +440,7 @@ class TestCalibration:
         smaller = least * (1 - Fraction(1, 10**6))
         assert true_delta(1 * Gaussian(smaller), target) > most
 
-    @settings(max_examples=50)
+    @settings(max_examples=20)
     @given(st.floats(1e-4, 100), st.floats(1e-30, 0.5))
     def test_never_above_the_target(self, epsilon: float, delta: float) -> None:
         least = _analytic.gaussian_multiplier(fraction(epsilon), fraction(delta))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet._arrays import FloatArray
@@ -43,6 +43,7 @@ from discreet.accounting.pld._dominating_pairs import Side
 from discreet.accounting.terms import _best_run, _run_counts
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from tests.accounting.enumerated import Law
+from tests.tables import one_in
 
 Wrong = Any  # of a type or value that nobody may give there, on purpose
 
@@ -174,11 +175,11 @@ SLOW = 1 * BoundedRange(0.5)  # each of its deltas is a search over orders
 @pytest.mark.parametrize(
     ("case", "loss", "base"),
     [
-        pytest.param(
-            case, *base, marks=[pytest.mark.long] if base[0] == SLOW and number % 5 else []
+        param
+        for start, base in enumerate(BASES)
+        for param in one_in(
+            8 if base[0] == SLOW else 2, [(case, *base) for case in CASES[start:] + CASES[:start]]
         )
-        for base in BASES
-        for number, case in enumerate(CASES)
     ],
     ids=lambda value: value.name if isinstance(value, Case) else repr(value)[:40],
 )
@@ -267,6 +268,7 @@ class TestLeaks:
 class TestPapers:
     """Figures of the papers, computed a second time."""
 
+    @settings(max_examples=40)
     @given(
         st.fractions(0, 3, max_denominator=20).filter(bool),
         st.fractions(0, 4, max_denominator=20),

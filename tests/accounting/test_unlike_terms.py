@@ -39,7 +39,7 @@ class TestUnlikeDiscreteTerms:
         ),
         st.floats(-23, -4),
     )
-    @settings(max_examples=150)
+    @settings(max_examples=60)
     @example([(RandomizedResponse(1.15), 1), (DiscreteLaplace(4.05, 3), 3)], math.log(1e-5))
     @example([(Pure(1.4), 1), (PoissonSampled(Pure(1.4), 0.108), 4)], math.log(1e-8))
     @example([(Pure(0.155), 5), (DiscreteLaplace(3.76, 2), 3)], math.log(9.448e-9))
