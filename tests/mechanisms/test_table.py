@@ -11,6 +11,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import NoBound
 from tests.mechanisms.computations import UNITS
 from tests.mechanisms.registry import CASES, price
+from tests.tables import one_in
 
 PRICES: dict[str, Callable[[Unit], PrivacyLoss]] = {
     **{name: case.price for name, case in CASES.items()},
@@ -42,7 +43,7 @@ def is_answered(name: str, question: str) -> bool:
     return asked not in CASES[kind].unanswered
 
 
-@pytest.mark.parametrize("change", Change, ids=lambda change: change.value)
+@pytest.mark.parametrize("change", one_in(2, Change), ids=lambda change: change.value)
 @pytest.mark.parametrize("name", PRICES)
 def test_every_question_has_an_answer(name: str, change: Change) -> None:
     loss = PRICES[name](UNITS[change])

@@ -24,6 +24,7 @@ from discreet.mechanisms._staircase import Staircase
 from discreet.noise import SecureBits
 from tests.mechanisms.kit import PERSON, Wrong, least_delta, number
 from tests.noise.walk import discrete_gaussian_law
+from tests.tables import one_in
 
 BITS = 256
 NOT_POSITIVE = [0, -1, float("nan"), float("inf"), True, "1", None]
@@ -196,7 +197,7 @@ def test_a_wanted_epsilon_is_reached_and_not_overdone(norms: dict[str, int]) -> 
     assert Staircase.for_epsilon(0.5, bounded).privacy_loss(bounded).epsilon() == 0.5
 
 
-@pytest.mark.parametrize("error", [0, 1, 7.5, 100, 10**6])
+@pytest.mark.parametrize("error", one_in(2, [0, 1, 7.5, 100, 10**6]))
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
 def test_a_wanted_error_is_met_and_more_noise_misses_it(error: float, confidence: float) -> None:
     wide, bounded = number(sensitivity=20), array(Sensitivity(linf=1, length=4))
