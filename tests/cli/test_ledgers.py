@@ -29,7 +29,15 @@ def test_a_ledger_is_looked_after(run: Run, at: str) -> None:
     Ledger.open(at).share("ana").charge(Pure(0.2), purpose="wages", by="ana")
     assert "spent ε = 0.3 of 1 (δ = 0), in 2 charges" in run("ledger", "spent", at).out
     assert json.loads(run("ledger", "shares", at, "--json").out) == {
-        "shares": [{"share": "ana", "limit": "ε = 0.5", "spent": "ε = 0.2", "left": "ε = 0.3"}]
+        "shares": [
+            {
+                "share": "ana",
+                "limit": "ε = 0.5",
+                "spent": "ε = 0.2",
+                "left": "ε = 0.3",
+                "reserved": "",
+            }
+        ]
     }
     assert run("ledger", "verify", at).code == 0
     assert run("ledger", "revoke", at, "ana", "--by", "owner").code == 0
@@ -43,9 +51,24 @@ def test_a_ledger_is_looked_after(run: Run, at: str) -> None:
     assert Ledger.open("copy.ledger").is_locked
 
 
+def test_a_reserve_is_set_aside(run: Run, at: str) -> None:
+    words = ("grant", at, "run", "--epsilon", "0.5", "--reserve", "4 * Pure(0.1)", "--by", "owner")
+    assert "is reserved for it" in run("ledger", *words).message
+    assert "and ε = 0.5 with what is reserved for shares" in run("ledger", "spent", at).out
+    (share,) = json.loads(run("ledger", "shares", at, "--json").out)["shares"]
+    assert (share["reserved"], share["left"]) == ("ε = 0.4", "ε = 0.5")
+    entry = json.loads(run("ledger", "history", at, "--json").out)["entries"][-1]
+    assert (entry["kind"], entry["reserve"]) == ("grant", "4 * accounting.Pure(epsilon=0.1)")
+    assert "reserves 4 *" in run("ledger", "history", at).out
+    assert run("ledger", "revoke", at, "run").code == 0
+    assert "reserved" not in run("ledger", "spent", at).out
+
+
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
+        (("grant", "x.ledger", "a", "--epsilon", "1", "--reserve", "Pure(2)"), 4, "does not fit"),
+        (("grant", "x.ledger", "a", "--epsilon", "1", "--reserve", "Pure("), 2, "Pure("),
         (("grant", "x.ledger", "ana", "--epsilon", "0"), 2, "above 0"),
         (("grant", "x.ledger", " ", "--epsilon", "1"), 2, "1 to 200 characters"),
         (("revoke", "x.ledger", "ana"), 2, "no such share is open"),

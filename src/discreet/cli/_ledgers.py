@@ -80,7 +80,7 @@ def history(
             entry.kind.value,
             entry.by or "",
             entry.share or "",
-            entry.purpose or "",
+            entry.purpose or ("" if entry.reserve is None else f"reserves {entry.reserve}"),
             "" if entry.loss is None else _format.charged(entry.loss, opened.limit),
         ]
         for entry in entries
@@ -119,18 +119,33 @@ def grant(
         Decimal,
         typer.Option("--delta", metavar="NUMBER", parser=from_zero, help="The limit's delta."),
     ] = Decimal(0),
+    reserve: Annotated[
+        str | None,
+        typer.Option(
+            "--reserve",
+            metavar="EXPRESSION",
+            help="Accesses, such as '1000 * Gaussian(40)', for which a part of the ledger's limit "
+            "is set aside.",
+            show_default=False,
+        ),
+    ] = None,
     by: ByOption = None,
     anchor: AnchorOption = None,
 ) -> None:
     """Open a share below the ledger's limit, for an analyst or a project.
 
-    Example:
+    Examples:
 
     discreet ledger grant wages.ledger ana --epsilon 0.5
+
+    discreet ledger grant wages.ledger training --epsilon 3 --delta 1e-6 --reserve "Gaussian(8)"
     """
-    limit = Limit(epsilon, delta)
-    _opened(ledger, anchor).grant(share, limit=limit, by=by or login())
-    say(f"{share} may spend {limit}", "green")
+    from discreet.accounting import parse
+
+    limit, loss = Limit(epsilon, delta), None if reserve is None else parse(reserve)
+    _opened(ledger, anchor).grant(share, limit=limit, by=by or login(), reserve=loss)
+    reserved = "" if loss is None else f", and {loss} is reserved for it"
+    say(f"{share} may spend {limit}{reserved}", "green")
 
 
 @ledgers.command()
@@ -141,7 +156,7 @@ def revoke(
     by: ByOption = None,
     anchor: AnchorOption = None,
 ) -> None:
-    """End a share; what it spent stays spent.
+    """End a share; what it spent stays spent, and the rest of its reserve is free for others.
 
     Example:
 
@@ -161,21 +176,23 @@ def shares(
 
     discreet ledger shares wages.ledger
     """
-    found = _opened(ledger, anchor).shares()
+    opened = _opened(ledger, anchor)
+    found, symbol = opened.shares(), opened.limit.symbol
     rows = [
         [
             each.share,
             str(each.limit),
             f"{each.limit.symbol} = {shown(decimal_up(each.reached, _DIGITS))}",
             f"ε = {shown(decimal_down(each.left, _DIGITS))}",
+            f"{symbol} = {shown(decimal_up(each.reserved, _DIGITS))}" if each.reserved else "",
         ]
         for each in found
     ]
     if as_json:
-        names = ("share", "limit", "spent", "left")
+        names = ("share", "limit", "spent", "left", "reserved")
         write_json({"shares": [dict(zip(names, row, strict=True)) for row in rows]})
         return
-    show(table(["share", "limit", "spent", "one more may cost"], rows))
+    show(table(["share", "limit", "spent", "one more may cost", "reserved"], rows))
 
 
 @ledgers.command()
@@ -213,5 +230,6 @@ def _plain(entry: "Entry") -> dict[str, object]:
         "about": entry.about,
         "is_insecure": entry.is_insecure,
         "privacy_loss": None if entry.loss is None else str(entry.loss),
+        "reserve": None if entry.reserve is None else str(entry.reserve),
         "digest": entry.digest,
     }
