@@ -49,6 +49,15 @@ def test_a_ledger_is_looked_after(run: Run, at: str) -> None:
     assert "ages " not in last.replace("wages", "")
     assert run("ledger", "backup", at, "copy.ledger").code == 0
     assert Ledger.open("copy.ledger").is_locked
+    assert run("ledger", "export", at, "x.jsonl").code == 0
+    checked = run("ledger", "verify", "x.jsonl", "--export")
+    assert (checked.code, Ledger.open(at).history()[-1].digest in checked.out) == (0, True)
+    assert (
+        "5 entries of a ledger for all rows of one 'person', added or removed, limit ε = 1"
+        in checked.out
+    )
+    assert run("ledger", "verify", "copy.ledger", "--export").code == 5
+    assert run("ledger", "export", at, "x.jsonl").code == 2
 
 
 def test_a_reserve_is_set_aside(run: Run, at: str) -> None:

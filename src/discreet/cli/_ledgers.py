@@ -89,14 +89,30 @@ def history(
 
 
 @ledgers.command()
-def verify(ledger: LedgerArgument, *, anchor: AnchorOption = None) -> None:
-    """Verify every entry of a ledger, from the first to the last.
+def verify(
+    ledger: LedgerArgument,
+    *,
+    is_export: Annotated[
+        bool, typer.Option("--export", help="LEDGER is a file that `ledger export` wrote.")
+    ] = False,
+    anchor: AnchorOption = None,
+) -> None:
+    """Verify every entry of a ledger or of its export, from the first to the last.
 
-    Example:
+    Examples:
 
     discreet ledger verify wages.ledger
+
+    discreet ledger verify wages.jsonl --export
     """
-    _opened(ledger, anchor).verify()
+    if is_export:
+        from discreet.ledger import check_export
+
+        found = check_export(ledger, anchor=anchor)
+        show(f"{found.entries} entries of a ledger for {found.unit}, limit {found.limit}")
+        show(f"the last digest is {found.digest}")
+    else:
+        _opened(ledger, anchor).verify()
     say("each entry follows from those before it, and the sums follow from the charges", "green")
 
 
@@ -210,6 +226,23 @@ def backup(
     """
     _opened(ledger, anchor).backup(to)
     say(f"{to} holds the ledger as it is now", "green")
+
+
+@ledgers.command()
+def export(
+    ledger: LedgerArgument,
+    to: Annotated[Path, typer.Argument(help="The new file.", show_default=False)],
+    *,
+    anchor: AnchorOption = None,
+) -> None:
+    """Write all entries to a file of JSON lines, which `ledger verify --export` checks.
+
+    Example:
+
+    discreet ledger export wages.ledger wages.jsonl
+    """
+    _opened(ledger, anchor).export(to)
+    say(f"{to} has all entries up to now", "green")
 
 
 def _opened(address: str, anchor: Path | None) -> "Ledger":

@@ -15,9 +15,10 @@ chain of entries, so that no crash, race or restart takes it over its limit. Rea
    over a database; `_sqlite_store`, `_sqlite` and `_database`: one SQLite file; `_turns`: locks on
    that file; `_postgres_store` and `_postgres`: a schema in PostgreSQL; `_anchor`: the head of the
    chain, stored elsewhere
-5. `_receipts`: checks a receipt against its entry
+5. `_receipts`: checks a receipt against its entry; `_export`: the chain as a text file
 """
 
+from discreet.ledger._export import ExportCheck, check_export
 from discreet.ledger._facts import Kind
 from discreet.ledger._ledger import Ledger
 from discreet.ledger._receipts import ReceiptCheck, check_receipt
@@ -27,10 +28,12 @@ from discreet.ledger._views import Balance, Entry
 __all__ = [
     "Balance",
     "Entry",
+    "ExportCheck",
     "Kind",
     "Ledger",
     "ReceiptCheck",
     "Share",
     "ShareBalance",
+    "check_export",
     "check_receipt",
 ]

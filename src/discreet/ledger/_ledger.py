@@ -33,6 +33,7 @@ from discreet.ledger._decisions import (
     verified_head,
 )
 from discreet.ledger._entries import request_key
+from discreet.ledger._export import write_export
 from discreet.ledger._facts import (
     Charge,
     Grant,
@@ -416,6 +417,18 @@ the owner
         if not self._store.copy_file(place):
             raise InvalidArgument(f"path = {str(place)!r} exists already: give a new path")
         log.info("%s: copied to %s", self._store.name, place)
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write every entry to a new text file that `check_export` verifies without the ledger.
+
+        Each line is an entry as canonical JSON, with the stored answers; the last line names the
+        last entry. Others charge meanwhile; their later entries are missing. An export takes no
+        charge. An existing file is refused (`InvalidArgument`).
+        """
+        place = as_path(path)
+        if not write_export(place, links_in_chunks(self._reading)):
+            raise InvalidArgument(f"path = {str(place)!r} exists already: give a new path")
+        log.info("%s: exported to %s", self._store.name, place)
 
     def spent(self) -> Balance:
         """The balance: the spent and the remaining part of the limit, by the filter that decides.
