@@ -3,6 +3,7 @@
 The same on both databases.
 """
 
+import copy
 import random
 import signal
 import time
@@ -15,7 +16,7 @@ from discreet.accounting import Pure
 from discreet.errors import BudgetExceeded
 from discreet.ledger import Kind, Ledger
 from tests.ledger import postgres
-from tests.ledger.kit import PERSON, begun, charges, pay
+from tests.ledger.kit import PERSON, begun, charges, killed, pay
 
 THREADS = 4
 PLACES = ["file", "postgres"]
@@ -43,31 +44,72 @@ time.sleep(60)
 """
 
 
-def killed_after(seconds: float) -> dict[int, str]:
+# The process kills itself the n-th time that it comes here, before or after the call.
+POINTS = {
+    "before an entry is written": ("_store.Transaction", "append", False),
+    "before the commit": ("_store.Connection", "commit", False),
+    "after the commit": ("_store.Connection", "commit", True),
+    "before the rows are sent": ("_store.Transaction", "flush", False),
+}
+DIE = """
+left = [int(arguments[0])]
+def counted(*given, act={place}.{name}, **named):
+    left[0] -= 1
+    if left[0] <= 0 and not {is_late}:
+        die()
+    found = act(*given, **named)
+    if left[0] <= 0:
+        die()
+    return found
+{place}.{name} = counted
+"""
+
+
+def killed_after(seconds: float, *, crash: bool = False) -> dict[int, str]:
     """The numbers and digests that a process received until it was killed, that long after its
-    first receipt."""
+    first receipt. With ``crash``, the server crashes and runs again in between."""
     with begun(SPEND, Path()) as process:
         assert process.stdout is not None
         lines = [process.stdout.readline()]
         time.sleep(seconds)
+        if crash:
+            postgres.crash()
         process.send_signal(signal.SIGKILL)
         lines += process.stdout.read().splitlines()
+    return received(lines)
+
+
+def killed_at(point: str, count: int) -> dict[int, str]:
+    """The same for a process that kills itself there at that time."""
+    place, name, is_late = POINTS[point]
+    code = DIE.format(place=place, name=name, is_late=is_late) + SPEND
+    return received(killed(code, Path(), count).splitlines())
+
+
+def received(lines: list[str]) -> dict[int, str]:
     whole = [line.split() for line in lines if len(line.strip().split(" ", 1)[-1]) == 64]
     return {int(number): digest for number, digest in whole}
 
 
 def check_rounds(ledger: Ledger, rounds: int) -> None:
+    """Each third process kills itself at a named point, and PostgreSQL crashes in every tenth
+    round. Each round verifies the new entries, the end all of them."""
     chance = random.Random(0)
-    received: dict[int, str] = {}
+    recorded = ledger.spent().charges
     for number in range(1, rounds + 1):
-        new = killed_after(chance.random() * 0.05)
-        assert not received.keys() & new.keys()
-        received |= new
-        paid = [entry for entry in ledger.history() if entry.kind is Kind.CHARGE]
-        recorded = {entry.number: entry.digest for entry in paid}
-        assert received.items() <= recorded.items()
-        assert len(recorded) <= len(received) + number * THREADS  # those on their way out
-    assert charges(ledger) == len(recorded)
+        if number % 3 == 0:
+            new = killed_at(chance.choice(sorted(POINTS)), chance.randrange(1, 20))
+        else:
+            is_crash = number % 10 == 4 and ledger.path is None
+            new = killed_after(chance.random() * 0.05, crash=is_crash)
+        ledger = copy.copy(ledger)  # with a new connection
+        count = ledger.spent().charges - recorded
+        assert len(new) <= count <= len(new) + THREADS  # those on their way out
+        entries = ledger.history(2 * count + 1)  # subtotals are entries, too
+        paid = [entry for entry in entries if entry.kind is Kind.CHARGE][-count:] if count else []
+        assert new.items() <= {entry.number: entry.digest for entry in paid}.items()
+        recorded += count
+    assert charges(ledger) == recorded
 
 
 def test_killed_at_any_moment(ledger: Ledger) -> None:
