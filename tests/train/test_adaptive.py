@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -40,6 +40,7 @@ from tests.train.steps import (
 )
 from tests.train.test_white_box import FAR, Finding, Told, compare, made
 
+STEPS = 400  # that an attacker sees
 REPLACED = Unit.ROW.with_change(Change.REPLACE)
 PERSON = Unit("person")
 SURE = Adaptive(quantile=0.6, start=0.4, rate=0.3, stddev=1e-9)  # with hardly any noise
@@ -274,18 +275,18 @@ class Setting:
 
     def __init__(self, multiplier: float, count: float, example: float) -> None:
         clip = Adaptive(rate=1e-6, stddev=count / 8)  # of batches of 4
-        self.plan, self.example = made(multiplier, clip=clip, steps=400), example
+        self.plan, self.example = made(multiplier, clip=clip, steps=STEPS), example
         self.spread = multiplier, count
         self.claim = PrivacyLoss.of(self.plan.loss_after(1).terms[0][0]).trade_off()
 
-    def observed(self, *, is_in: bool) -> FloatArray:
-        """Each step's likelihood ratio: how much more it looks as if the example were in it."""
+    def observed(self, *, is_in: bool, steps: int = STEPS) -> FloatArray:
+        """The first steps' likelihood ratios: larger if it looks as if the example were in it."""
         rows = torch.zeros(1 + is_in, 8)
         rows[:, 0] = torch.tensor([0.5, self.example][: 1 + is_in])
         model, found = Told(), []
         own = lambda part: model(part[0])  # noqa: E731
         with known(model, (rows,), self.plan, seed=2 + is_in, losses=own) as training:
-            for ticket in training.batches():
+            for ticket in islice(training.batches(), steps):
                 training.step(ticket)
                 last = training.report().norms[-1]
                 assert model.layer.weight.grad is not None
@@ -298,8 +299,9 @@ class Setting:
         by_sum, by_count = (spread**-2 for spread in self.spread)
         return along * direction * by_sum + signs * sign * by_count
 
-    def attacked(self) -> Finding:
-        without, with_it, worst = self.observed(is_in=False), self.observed(is_in=True), Finding()
+    def attacked(self, steps: int = STEPS) -> Finding:
+        without, with_it = (self.observed(is_in=is_in, steps=steps) for is_in in (False, True))
+        worst = Finding()
         for threshold in np.quantile(np.concatenate([without, with_it]), np.linspace(0.02, 0.98)):
             compare(self.claim, without >= threshold, with_it >= threshold, "both", worst)
             compare(self.claim, with_it < threshold, without < threshold, "both", worst)
@@ -336,15 +338,18 @@ def count_without_noise(patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mistake", "name"),
+    ("mistake", "name", "steps"),  # as many as show it
     [
-        (noise_of_the_count_halved, "a long one"),
-        (count_without_noise, "a long one"),
-        (bits_not_centred, "a short one"),
+        (noise_of_the_count_halved, "a long one", 200),
+        (count_without_noise, "a long one", 160),
+        (bits_not_centred, "a short one", 300),
     ],
 )
 def test_each_mistake_is_caught(
-    mistake: Callable[[pytest.MonkeyPatch], None], name: str, monkeypatch: pytest.MonkeyPatch
+    mistake: Callable[[pytest.MonkeyPatch], None],
+    name: str,
+    steps: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     mistake(monkeypatch)
-    assert SETTINGS[name].attacked().excess > 0
+    assert SETTINGS[name].attacked(steps).excess > 0
