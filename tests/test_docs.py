@@ -124,7 +124,15 @@ def is_there(dotted: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=relative)
+@pytest.mark.parametrize(
+    "example",
+    [
+        # its two lines print what tests/train/test_examples.py computes on fewer records
+        pytest.param(path, marks=pytest.mark.long if path.stem == "train_finetuning" else ())
+        for path in EXAMPLES
+    ],
+    ids=relative,
+)
 def test_examples_run(example: Path, tmp_path: Path) -> None:
     if NOT_RUN in example.read_text(encoding="utf-8"):
         pytest.skip("the example says so")
