@@ -308,25 +308,28 @@ def test_what_was_left_goes_on_from_its_checkpoint(
     assert (second.report().done, second.report().taken) == (1, 4)
     assert second.lr_scheduler.last_epoch == 3  # as many as the model has
     assert [entry.kind for entry in ledger.history()].count(Kind.CHARGE) == 1
-    again = trainer(tmp_path, gpt(), payer=ledger, **changes)
+
+
+def test_no_step_of_a_finished_run_is_made_again(path: Path, tmp_path: Path) -> None:
+    """A resumed model is the one that was saved; another plan, or no plan, resumes nothing."""
+    changes: Wrong = {"save_strategy": "steps", "save_steps": 2, "payer": Ledger.open(path)}
+    first = trainer(tmp_path, gpt(), **changes)
+    first.train()
+    model = gpt()
+    second = trainer(tmp_path, model, **changes)
+    second.train(resume_from_checkpoint=True)  # the last one
+    assert second.report().done == 0
+    assert torch.equal(weights(model), weights(first.model))
+    kept = tmp_path / "checkpoint-2"
+    again = trainer(tmp_path, gpt(), **changes)
     again.train(resume_from_checkpoint=str(kept))
     assert again.report().done == 0
-    other = trainer(tmp_path, gpt(), payer=ledger, plan=plan(multiplier=1), **changes)
+    other = trainer(tmp_path, gpt(), plan=plan(multiplier=1), **changes)
     with pytest.raises(InvalidArgument, match="another plan"):
         other.train(resume_from_checkpoint=str(kept))
     (kept / SAVED).unlink()
     with pytest.raises(InvalidArgument, match=f"checkpoint-2 has no {SAVED}"):
         second.train(resume_from_checkpoint=str(kept))
-
-
-def test_a_resumed_model_is_the_one_that_was_saved(path: Path, tmp_path: Path) -> None:
-    changes: Wrong = {"save_strategy": "steps", "save_steps": 4}
-    first = trainer(tmp_path, gpt(), payer=Ledger.open(path), **changes)
-    first.train()
-    model = gpt()
-    second = trainer(tmp_path, model, payer=Ledger.open(path), **changes)
-    second.train(resume_from_checkpoint=True)  # no step is left
-    assert torch.equal(weights(model), weights(first.model))
 
 
 def test_public_data_are_evaluated_and_decide(tmp_path: Path) -> None:
