@@ -114,7 +114,7 @@ def test_recorded_outcomes_at_the_same_values_share_no_run(
     made = list[SeparatingLine]()
 
     def one_after_another(
-        _: ClusterPoints, __: ClusterSides, settings: Sequence[RunSettings], *, steps: int
+        points: ClusterPoints, labels: ClusterSides, settings: Sequence[RunSettings], *, steps: int
     ) -> Iterator[tuple[SeparatingLine, ...]]:
         for _each in settings:
             made.append(SeparatingLine(math.cos(len(made)), math.sin(len(made)), 0))
