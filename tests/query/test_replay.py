@@ -104,9 +104,10 @@ def _replay_many(part: int, questions: int) -> None:
     replayed()
 
 
-def test_no_unit_shows() -> None:
-    """128 pairs of a question and neighbouring tables."""
-    _replay_many(0, 16)
+@pytest.mark.parametrize("part", range(4))
+def test_no_unit_shows(part: int) -> None:
+    """512 pairs of a question and neighbouring tables, in four parts."""
+    _replay_many(part, 16)
 
 
 @pytest.mark.long
