@@ -19,6 +19,7 @@ from discreet.mechanisms import Bounded, FloatArray, Grid, Rows
 from discreet.mechanisms.selection import DensestInterval
 from tests.mechanisms.kit import Wrong, lost, number
 from tests.noise.walk import assert_exact, assert_refuted, softmax, walk
+from tests.tables import one_in
 
 GRID = Grid(0, 5)
 HALF = Fraction(1, 2)
@@ -42,7 +43,7 @@ def law(places: tuple[int, ...], width: int, rate: float) -> FloatArray:
 
 
 @pytest.mark.parametrize("places", [(), (2,), (0, 0, 5, 4), (5, 5, 5)], ids=str)
-@pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize("width", one_in(2, [1, 2, 5]))
 def test_each_place_has_its_probability(places: tuple[int, ...], width: int) -> None:
     bounded = rows(places)
     value, chance = bounded.checked(bounded.compute()), softmax(scores(places, width), HALF)
