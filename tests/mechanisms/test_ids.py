@@ -47,6 +47,14 @@ def test_an_integer_is_one_id_in_every_kind_of_column(number: int) -> None:
     assert plain(f"{number % 1000}.5") != plain(number % 1000)
 
 
+@pytest.mark.parametrize("value", [True, False])
+def test_a_truth_value_is_one_id_in_every_kind_of_column(value: bool) -> None:
+    """A missing id turns a column of truth values into floats or objects, a text into texts."""
+    forms = [value, np.bool_(value), float(value), int(value), str(value), str(value).lower()]
+    assert {plain(form) for form in forms} == {int(value)}
+    assert {plain(str(form).encode()) for form in forms} == {int(value)}
+
+
 @pytest.mark.parametrize("mark", MARKS)
 def test_rows_without_an_id_share_a_block(mark: str) -> None:
     marks = np.array([MARKS[mark], None, 5], object)

@@ -1,8 +1,9 @@
 """Ids of units, independent of the type of the column that they come from.
 
 One missing id turns a column of integers into floats, and one text turns it into texts. This must
-not change the other ids. Above 2^53 float64 holds only every second, fourth, ... integer, so ids
-that float64 does not distinguish are one id here.
+not change the other ids. Truth values are integers, in a column of floats as in one of texts. Above
+2^53 float64 holds only every second, fourth, ... integer, so ids that float64 does not distinguish
+are one id here.
 """
 
 from contextlib import suppress
@@ -10,6 +11,7 @@ from contextlib import suppress
 from discreet.mechanisms._attempts import attempt
 
 _NONE: int | str = ""
+_TRUTH = {"True": 1, "true": 1, "False": 0, "false": 0}
 _MISSING = frozenset({"None", "nan", "NaN", "NaT", "<NA>"})
 
 
@@ -36,7 +38,7 @@ def _plain(own: object) -> int | str:
     with suppress(ValueError, OverflowError):
         if (number := float(text)).is_integer():
             return int(number)
-    return _NONE if text in _MISSING else text
+    return _NONE if text in _MISSING else _TRUTH.get(text, text)
 
 
 def _as_float64(whole: int) -> int:
