@@ -9,8 +9,11 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
+from discreet._arrays import FloatArray
+from discreet._exact import precision, upper_fraction
 from discreet._unit import Change
 from discreet.accounting import (
     Approximate,
@@ -33,6 +36,7 @@ from discreet.accounting import (
 from discreet.accounting._bounds import known
 from discreet.accounting.pld._dominating_pairs import Pair, Side
 from discreet.accounting.terms._around_loss import binomial_tail
+from discreet.accounting.terms._fixed_samples import _drawn
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from tests.accounting.enumerated import (
     ABSENT,
@@ -77,6 +81,39 @@ class TestSampledWithoutReplacement:
         assert_attained(term, laws, slack=2e-3)  # cells are wide
         if units == 4:
             assert is_caught(SampledWithoutReplacement(inner, sample, 2 * units), laws)
+
+
+@pytest.mark.parametrize("multiplier", [0.7, 1.0, 1.5, 2.0])
+@pytest.mark.parametrize("population", [100, 10_000])
+def test_a_rare_draw_among_three_laws_as_far_from_each_other(
+    multiplier: float, population: int
+) -> None:
+    """The one who is drawn instead may be as far from both neighbours as they are from each other:
+    the chi-square is larger than from rate^2 (e^epsilon(2) - 1), which two laws would have."""
+    axis = np.arange(-12 * multiplier - 1, 12 * multiplier + 2, multiplier / 8)
+    x, y = np.meshgrid(axis, axis)
+
+    def density(at: float, beside: float) -> FloatArray:
+        return np.exp(-((x - at) ** 2 + (y - beside) ** 2) / (2 * multiplier**2))
+
+    first, second, others = density(0, 0), density(1, 0), density(0.5, math.sqrt(0.75))
+    cell = 1 / first.sum()
+    mixed = others + (second - others) / population
+    apart = float(((first - second) ** 2 / mixed).sum() * cell) / population**2
+    term = SampledWithoutReplacement(Gaussian(multiplier), 1, population)
+    with precision(256):
+        stated = float(upper_fraction(known(term.renyi(Fraction(2)))))
+    assert math.log1p(math.expm1(multiplier**-2) / population**2) < math.log1p(apart) <= stated
+
+
+@pytest.mark.parametrize("inner", [Gaussian(1), Approximate(3, 0.01), Pure(300)], ids=shown)
+@pytest.mark.parametrize(("sample", "population"), [(10, 10), (1, 1000), (300, 100_000)])
+def test_all_numbers_of_draws_are_counted(inner: Term, sample: int, population: int) -> None:
+    """Also those for which a group's loss has no bound: they count as revealed."""
+    drawn = _drawn(SampledWithReplacement(inner, sample, population))
+    with precision(256):
+        counted = upper_fraction(sum((ways for _, ways in drawn.groups), drawn.rest))
+    assert counted >= 1 - (1 - Fraction(1, population)) ** sample
 
 
 @pytest.mark.parametrize(("inner", "noise"), NOISES, ids=shown)

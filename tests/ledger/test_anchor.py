@@ -1,5 +1,6 @@
 """An older copy of a ledger is refused by its anchor."""
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -102,10 +103,16 @@ def test_writers_of_an_anchor_take_turns(anchor: Path) -> None:
 def test_an_anchor_is_durable_before_it_is_moved(
     anchor: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    synced: list[bool] = []
-    monkeypatch.setattr("os.fsync", lambda _: synced.append(anchor.exists()))
+    synced: list[tuple[bool, bool]] = []
+
+    def fsync(file: int) -> None:
+        is_written = os.fstat(file).st_size > 64
+        synced.append((anchor.exists(), is_written))
+
+    monkeypatch.setattr("os.fsync", fsync)
     Anchor(anchor).advance(AnchorMark(1, "x" * 64))
-    assert synced == [False, True]  # the draft, then the folder
+    assert synced[0] == (False, True)  # the whole draft
+    assert [moved for moved, _ in synced] == [False, True]  # then the folder
 
 
 def test_an_anchor_that_went_away_is_not_made_again(path: Path, anchor: Path) -> None:

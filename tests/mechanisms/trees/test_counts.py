@@ -73,6 +73,16 @@ def test_sums_beyond_int64_stay_at_its_ends_and_nothing_else_shows() -> None:
         assert {level.dtype for level in levels_of(values, 2)} == {np.dtype(np.int64)}
 
 
+@pytest.mark.parametrize("end", [INT64.min, INT64.max], ids=["min", "max"])
+@pytest.mark.parametrize("share", [1, 2, 3])
+def test_no_sum_wraps_round(end: int, share: int) -> None:
+    """A sum that wraps round would jump by 2^64 when one unit moves it by 1."""
+    counts = np.full(9, int(end) // share)
+    for level, parts in zip(levels_of(counts, 3), (9, 3, 1), strict=True):
+        exact = parts * (int(end) // share)
+        assert set(level.tolist()) == {max(int(INT64.min), min(exact, int(INT64.max)))}
+
+
 # Price
 
 
