@@ -96,6 +96,13 @@ EDITED = "UPDATE {} SET body = replace(body, 'ana', 'bob') WHERE number = 2"
 OLDER = "DELETE FROM {} WHERE number = 2"
 # How it begins on either database, and the words of the refusal; None if charges go on.
 Trouble = Callable[[str], AbstractContextManager[None]]
+
+
+def alike(begin: Trouble, refusal: str | None) -> tuple[Trouble, Trouble, str | None]:
+    """Trouble that begins in the same way on both databases."""
+    return begin, begin, refusal
+
+
 TROUBLES: dict[str, tuple[Trouble, Trouble, str | None]] = {
     "full disk": (no_room, lambda at: server_error(at, "53100"), "disk"),
     "failing disk": (no_room, lambda at: server_error(at, "58030"), "disk .*failed"),
@@ -104,10 +111,10 @@ TROUBLES: dict[str, tuple[Trouble, Trouble, str | None]] = {
         lambda at: server_error(at, "25006"),
         "can't be opened: Permission denied|server only reads",
     ),
-    "damaged": (*[lambda at: lasting(at, EDITED)] * 2, "damaged: entry 2 doesn't fit its digest"),
-    "rolled back": (*[lambda at: lasting(at, OLDER)] * 2, "damaged: it is older than its anchor"),
-    "clock set back": (*[lambda _: clock(1970)] * 2, None),
-    "clock set forward": (*[lambda _: clock(9999)] * 2, None),
+    "damaged": alike(lambda at: lasting(at, EDITED), "damaged: entry 2 doesn't fit its digest"),
+    "rolled back": alike(lambda at: lasting(at, OLDER), "damaged: it is older than its anchor"),
+    "clock set back": alike(lambda _: clock(1970), None),
+    "clock set forward": alike(lambda _: clock(9999), None),
 }
 LASTS = {"damaged", "rolled back"}
 

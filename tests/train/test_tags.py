@@ -330,7 +330,8 @@ def test_bags_hold_the_rows_of_their_own_example(name: str, is_frozen: bool) -> 
         mask = x > 0
         offsets = OFFSETS[name](mask.sum(1)) * (torch.arange(len(x)) > 0)
         picked = torch.arange(WIDTH).expand_as(x)[mask]
-        return summed(m.layer(F.embedding_bag(picked, m.experts[0].weight, offsets)))
+        table = m.experts[0].get_parameter("weight")
+        return summed(m.layer(F.embedding_bag(picked, table, offsets)))
 
     model, data = Layers(use).double(), of(6, WIDTH)
     model.experts[0].weight.requires_grad_(not is_frozen)
