@@ -21,6 +21,7 @@ from discreet.mechanisms import Bounded, DiscreteLaplace, Door, release, release
 from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, RunsLaw, Scored, Tuning
 from discreet.noise import BernoulliLaw, Bits
 from tests.noise.walk import BITS, Real, refutation, walk
+from tests.tables import one_in
 
 Wrong = Any  # of a type or value that nobody may give there, on purpose
 
@@ -82,7 +83,7 @@ RUNS: list[RunsLaw] = [
 
 
 @pytest.mark.parametrize("runs", RUNS, ids=repr)
-@pytest.mark.parametrize("value", [0, 1])
+@pytest.mark.parametrize("value", one_in(2, [0, 1]))
 def test_every_script(runs: RunsLaw, value: int) -> None:
     """Each score is given with exactly its probability."""
     tuning = Tuning({"only": Told()}, runs)
@@ -109,7 +110,7 @@ UNLIMITED: list[RunsLaw] = [
 ]
 
 
-@pytest.mark.parametrize("runs", UNLIMITED, ids=repr)
+@pytest.mark.parametrize("runs", one_in(2, UNLIMITED), ids=repr)
 def test_many_draws(runs: RunsLaw) -> None:
     """Frequencies lie within 6.1 standard errors of the exact chances: a false alarm is rarer
     than 1e-8 for all three. A fixed number of runs, 8, would raise one."""
