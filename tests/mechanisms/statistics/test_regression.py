@@ -23,6 +23,7 @@ from discreet.mechanisms.statistics import (
 from discreet.mechanisms.statistics._regression import _EquationQuantiles, _solved
 from tests.mechanisms.kit import PERSON, Wrong
 from tests.mechanisms.statistics.kit import WAGES, Table, at_least, at_most, people, released, wages
+from tests.tables import one_in
 
 Noise = DiscreteLaplace | Gaussian
 KINDS: list[Callable[[Any], Noise]] = [DiscreteLaplace, Gaussian]
@@ -73,7 +74,7 @@ def test_more_budget_comes_nearer_to_numpy(kind: Callable[[Any], Noise]) -> None
     assert far[-1] < 1e-3
 
 
-@pytest.mark.parametrize(("kind", "too_much"), [(DiscreteLaplace, 2.5), (Gaussian, 2)])
+@pytest.mark.parametrize(("kind", "too_much"), one_in(2, [(DiscreteLaplace, 2.5), (Gaussian, 2)]))
 def test_intervals_hold_together_with_their_confidence(
     kind: Callable[[Any], Noise], too_much: float
 ) -> None:
@@ -213,7 +214,7 @@ def test_wages_have_intervals_hardly_longer_than_their_errors(epsilon: int, most
     assert np.all(np.median(lengths, axis=0) <= most * error)
 
 
-@pytest.mark.parametrize(("epsilon", "too_much"), [(5, 8), (20, 6)])
+@pytest.mark.parametrize(("epsilon", "too_much"), one_in(2, [(5, 8), (20, 6)]))
 def test_intervals_of_wages_hold_together_with_their_confidence(
     epsilon: int, too_much: float
 ) -> None:

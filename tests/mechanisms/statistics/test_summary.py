@@ -35,6 +35,7 @@ from tests.mechanisms.statistics.kit import (
     released,
     wages,
 )
+from tests.tables import one_in
 
 Noise = DiscreteLaplace | Gaussian
 
@@ -97,7 +98,7 @@ def small_table() -> Table:
 
 
 @pytest.mark.parametrize("kind", [DiscreteLaplace, Gaussian])
-@pytest.mark.parametrize("confidence", [0.5, 0.9])
+@pytest.mark.parametrize("confidence", one_in(2, [0.9, 0.5]))
 def test_intervals_hold_what_they_say(kind: Callable[[Any], Noise], confidence: float) -> None:
     """400 releases for the count, 100 for the others; false alarms 1 in 10^9. With an interval of
     half the width, the count's is refuted."""
