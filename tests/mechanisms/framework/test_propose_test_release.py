@@ -1,5 +1,6 @@
 """Propose, test, release: every pair of neighbours of a small universe, by exact chances."""
 
+import itertools
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
@@ -166,6 +167,14 @@ def test_anything_but_two_integers_is_no_result(wrong: Wrong) -> None:
     bounded = proposed(lambda: wrong, bound=2, unit=PERSON, name="median")
     with pytest.raises(TypeError):
         bounded.checked(bounded.compute())
+
+
+def test_a_move_is_as_far_back_as_forth() -> None:
+    (part,) = proposed(lambda: (0, 0), bound=2, unit=PERSON, name="median").parts
+    states = [(0, 0), (3, 1), (1, 9), (0, -4)]
+    for one, other in itertools.product(states, repeat=2):
+        assert part.moves(one, other) == part.moves(other, one)
+        assert min(part.moves(one, other)) >= 0
 
 
 def test_no_other_mechanism_takes_what_is_proposed() -> None:

@@ -23,6 +23,8 @@ from discreet.mechanisms.selection import (
     NoisyMax,
     PermuteAndFlip,
 )
+from discreet.mechanisms.selection._scores import with_laplace
+from discreet.noise import DiscreteLaplaceLaw
 from tests.mechanisms.kit import PERSON, Wrong, number
 from tests.mechanisms.selection.kit import (
     ANYHOW,
@@ -443,3 +445,15 @@ def test_an_error_that_any_noise_has_is_refused() -> None:
 def test_errors_are_forecast_at_all_rates(rate: Fraction) -> None:
     error = PermuteAndFlip(range(3), rate).error(0.95)
     assert 2.9 < error * rate < 3 or error == 0
+
+
+@pytest.mark.parametrize("end", [-(2**63), -(2**62), 0, 2**62 - 1, 2**63 - 1])
+@pytest.mark.parametrize("scale", [1, 2**60, 2**61, 2**80])
+def test_no_noisy_score_wraps_round(end: int, scale: int) -> None:
+    """A score that wraps round would move by 2^64 when one unit moves it by 1."""
+    scores = np.array([end, 0] * 100)
+    noise = DiscreteLaplaceLaw(scale).draws(SeededBits(1), scores.shape)
+    noisy = with_laplace(scores, Fraction(scale), SeededBits(1))
+    assert noisy.tolist() == [
+        int(score) + int(each) for score, each in zip(scores, noise, strict=True)
+    ]

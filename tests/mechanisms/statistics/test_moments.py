@@ -130,6 +130,18 @@ def test_adding_and_removing_is_exact(columns: dict[str, Grid], per_unit: int) -
         assert max(moved[norm] for moved in found) == getattr(bound, norm)
 
 
+@pytest.mark.parametrize("widths", [(3, 7), (5, 11), (2, 3, 7)])
+def test_the_furthest_row_moves_as_far_as_is_stated(widths: tuple[int, ...]) -> None:
+    """Also if the moments' largest values differ, since the weights are whole numbers."""
+    columns = {f"c{i}": Grid(0, width) for i, width in enumerate(widths)}
+    row = np.array([widths], dtype=np.float64)
+    moved = [abs(each) for each in moments(people(row, columns)).compute().tolist()]
+    bound = claimed(columns, ADDED, 1)
+    assert (bound.l1, bound.linf) == (sum(moved), max(moved))
+    assert bound.l2_squared == sum(each**2 for each in moved)
+    assert min(moved) < max(moved)
+
+
 def test_replacing_is_nearly_exact() -> None:
     found, bound = moves({"a": Grid(0, 40)}, REPLACED, 1, moments)
     assert max(moved["l1"] for moved in found) >= 0.999 * bound.l1
