@@ -87,6 +87,7 @@ class PatchedForks:
         for test in cast("list[str]", self.connection.recv()):
             self.files[test.partition("::")[0]].append(test)
         self.seconds: dict[str, float] = {}
+        self.breadth: dict[str, int] = {}  # the number of lines that a test runs
         self.running: dict[tuple[str, int], list[str]] = defaultdict(list)  # tests of a line
         self.known: set[str] = set()
 
@@ -110,7 +111,7 @@ class PatchedForks:
             self.recordings.mkdir(parents=True, exist_ok=True)
             stored.write_bytes(pickle.dumps(tests))
         for test, (seconds, lines) in pickle.loads(stored.read_bytes()).items():  # noqa: S301  # ours
-            self.seconds[test] = seconds
+            self.seconds[test], self.breadth[test] = seconds, len(lines)
             for line in lines:
                 self.running[line].append(test)
 
@@ -123,15 +124,13 @@ class PatchedForks:
             yield from generator.sample(tests, min(len(tests), _EACH))
 
     def chosen(self, path: str, mutation: Mutation, lines: range, near: list[str]) -> list[str]:
-        """Tests that run the changed lines or, if there are none, the function: the quickest of
-        the near files first, within the budget."""
+        """Tests that run the changed lines or, if there are none, the function: the quickest
+        first that run few other lines, within the budget."""
         rows = range(mutation.begin[0], mutation.end[0] + 1)
         running = {test for row in rows for test in self.running[path, row]} or {
             test for row in lines for test in self.running[path, row]
         }
-        order = sorted(
-            running, key=lambda test: self.seconds[test] + (test.partition("::")[0] not in near)
-        )
+        order = sorted(running, key=lambda test: self._rank(test, near))
         total, found = 0.0, []
         for test in order:
             found.append(test)
@@ -139,6 +138,10 @@ class PatchedForks:
             if total > _BUDGET:
                 break
         return found
+
+    def _rank(self, test: str, near: list[str]) -> float:
+        is_far = test.partition("::")[0] not in near
+        return self.seconds[test] + self.breadth[test] / 1000 + 0.3 * is_far
 
     def outcome(self, tests: list[str], path: Path, old: str, new: str) -> tuple[str, str]:
         """Whether a test notices this text of a module, and which one is the first."""
