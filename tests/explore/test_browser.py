@@ -355,3 +355,22 @@ def test_the_export_opens_from_the_disk(visitor: Visitor, exported: Path) -> Non
     visitor.page.click("button:text('Flip for me')")
     visitor.page.wait_for_selector("#e-crowd ol li")
     visitor.page.wait_for_selector("#e-flip ol li")
+
+
+def test_recorded_guesses_are_counted_once(visitor: Visitor, exported: Path) -> None:
+    """An export has few outcomes and shows them in turn: more presses are no more evidence."""
+    visitor.go(f"{exported.as_uri()}/survey.html")
+    visitor.page.evaluate(
+        """() => Object.values(discreetRecorded.outcomes.crowd).forEach(list => list.forEach(
+          (one, n) => { one.guesses = [{label: "guess", is_right: n === 0, bound: ""}]; }))"""
+    )
+    said = []
+    for _ in range(5):
+        visitor.page.click("button:text('Ask the crowd')")
+        visitor.page.wait_for_function("() => !document.querySelector('.waits')")
+        said.append(visitor.page.text_content("#e-crowd .tally") or "")
+    assert [text.partition(",")[0] for text in said] == [
+        "guess: right 1 of 1 times",
+        *["guess: right 1 of 2 times"] * 4,
+    ]
+    assert ["All recorded outcomes were shown" in text for text in said] == [False] * 2 + [True] * 3

@@ -59,7 +59,7 @@
     var list = recorded.outcomes[experiment.name][own];
     var turn = (turns[experiment.name + own] || 0);
     turns[experiment.name + own] = turn + 1;
-    return Promise.resolve(list[turn % list.length]);
+    return Promise.resolve(Object.assign({ recorded: list.length }, list[turn % list.length]));
   }
 
   // To set a text that stands already makes the browser lay out the page.

@@ -29,10 +29,13 @@
     };
   }
 
-  // How many guesses of each kind were right, with Wilson's interval of their share at 95 %.
+  // How many guesses of each kind were right, with Wilson's interval of their share at 95 %. Recorded
+  // outcomes return in turn; each one counts once.
   function tally(list) {
     var right = {}, all = {}, bounds = {};
-    list.forEach(function (outcome) {
+    var recorded = list.length ? list[list.length - 1].recorded : 0;
+    var isRepeated = recorded && list.length > recorded;
+    list.slice(recorded ? -recorded : 0).forEach(function (outcome) {
       outcome.guesses.forEach(function (one) {
         all[one.label] = (all[one.label] || 0) + 1;
         right[one.label] = (right[one.label] || 0) + Number(one.is_right);
@@ -43,7 +46,7 @@
       var ends = shareInterval(right[label], all[label]);
       return label + ": right " + right[label] + " of " + all[label] + " times, which means " +
         ends.join(" to ") + " % in the long run" + (bounds[label] ? " (proven: " + bounds[label] + ")" : "");
-    }).join("; ");
+    }).join("; ") + (isRepeated && Object.keys(all).length ? ". All recorded outcomes were shown" : "");
   }
 
   function shareInterval(right, all) {
