@@ -94,8 +94,7 @@ def test_a_rare_draw_among_three_laws_as_far_from_each_other(
     x, y = np.meshgrid(axis, axis)
 
     def density(at: float, beside: float) -> FloatArray:
-        squares: FloatArray = (x - at) ** 2 + (y - beside) ** 2
-        return np.exp(-squares / (2 * multiplier**2))
+        return np.asarray(np.exp(-((x - at) ** 2 + (y - beside) ** 2) / (2 * multiplier**2)))
 
     first, second, others = density(0, 0), density(1, 0), density(0.5, math.sqrt(0.75))
     cell = 1 / first.sum()
