@@ -45,8 +45,6 @@ from discreet.ledger._reserves import drawn, without
 from discreet.ledger._store import Transaction
 from discreet.ledger._views import Entry
 
-_QUICK = 0.005  # seconds; a cost that takes longer is not computed inside a transaction
-
 
 def pay(
     rows: Transaction,
@@ -59,7 +57,7 @@ def pay(
     may_wait: bool,
 ) -> Receipt | CountedCharge | None:
     """The receipt of this charge, or of the first charge under its request; or the cost that a
-    filter does not admit; or None, if a cost that takes long must be computed again and
+    filter does not admit; or None, if a cost must be computed for another filter or unit, and
     ``may_wait`` allows to do so outside the transaction.
 
     ``costs`` are those of `tracks`, as they were before the transaction. ``to`` names a share, and
@@ -76,12 +74,12 @@ def pay(
     if len(costs) < len(now):
         return None  # it was opened meanwhile
     found: list[Track] = []
-    for cost, track in zip(costs, now, strict=True):
-        if not cost.fits(track):
-            if cost.seconds > _QUICK and may_wait:
+    for before, track in zip(costs, now, strict=True):
+        cost = before.at(track)
+        if cost is None:
+            if may_wait:
                 return None
-            loss = cost.loss if cost.track.opening.unit == track.opening.unit else fact.loss
-            cost = CountedCharge.of(track, loss)  # noqa: PLW2901
+            cost = CountedCharge.of(track, fact.loss)
         if cost.sums is None:
             return cost
         found.append(replace(track, spent=cost.sums))

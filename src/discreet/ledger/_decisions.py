@@ -1,8 +1,7 @@
 """The decisions of a ledger: whether a charge is well formed, admitted, refused or repeated."""
 
 import secrets
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from discreet import _checks
 from discreet._bisection import smallest_whole
@@ -10,7 +9,7 @@ from discreet._budget import AnyLimit, Receipt, Request
 from discreet._unit import Unit
 from discreet.accounting import Filter, PrivacyLoss, Spent, Term
 from discreet.accounting.filter._shares import Squares
-from discreet.accounting.filter._sums import Counting
+from discreet.accounting.filter._sums import Counting, FilterCost
 from discreet.errors import (
     BudgetExceeded,
     DiscreetError,
@@ -181,31 +180,36 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class CountedCharge:
-    """A charge with its cost on one track: the sums after it, or an error."""
+    """A charge with its cost on one track, and the sums after it, or an error."""
 
     track: Track
     loss: PrivacyLoss
+    cost: FilterCost | None
     after: Spent | DiscreetError
-    seconds: float
 
     @staticmethod
     def of(track: Track, loss: PrivacyLoss) -> "CountedCharge":
         """Compute the cost. This may take long, so it belongs before the transaction."""
-        begin, opening = time.thread_time(), track.opening
+        chosen, cost = track.opening.filter, None
         try:
-            loss = loss.for_unit(opening.unit)
-            after: Spent | DiscreetError = opening.filter.add(track.spent, loss, track.reserved)
+            loss = loss.for_unit(track.opening.unit)
+            cost = chosen.cost(loss)
+            after: Spent | DiscreetError = chosen.charged(track.spent, cost, track.reserved)
         except DiscreetError as mistake:
             after = mistake
         except (ArithmeticError, ValueError, RuntimeWarning):
             after = NoBound("the numbers of this privacy loss are too extreme for a cost")
-        return CountedCharge(track, loss, after, time.thread_time() - begin)
+        return CountedCharge(track, loss, cost, after)
 
-    def fits(self, track: Track) -> bool:
-        """Whether the cost holds for this track. An error does not depend on the sums."""
-        if isinstance(self.after, DiscreetError):
-            return self.track.opening == track.opening
-        return self.track == track
+    def at(self, track: Track) -> "CountedCharge | None":
+        """The same charge after other sums, which takes no time, since the cost is known; None if
+        the unit or the filter is another one."""
+        if self.track.opening != track.opening:
+            return None
+        if self.cost is None:  # an error does not depend on the sums
+            return self
+        after = track.opening.filter.charged(track.spent, self.cost, track.reserved)
+        return replace(self, track=track, after=after)
 
     @property
     def sums(self) -> Spent | None:
