@@ -112,8 +112,8 @@ SHARED = {
     "ledger": {"_place"},  # for the declarations of tables
     "query": {  # for the commands that write declarations, suggest and diagnose
         "_answers._forecast",
+        "_engines._address",
         "_engines._postgres_address",
-        "_engines._postgres_table",
         "_expressions._expression_text",
         "_facts._columns",
         "_facts._date_format",

@@ -14,29 +14,34 @@ import pytest
 
 import discreet.query
 from discreet.query._bounding._numbering import in_memory
-from discreet.query._engines import _engine, _postgres_compiler, _postgres_forms
+from discreet.query._engines import (
+    _engine,
+    _postgres_compiler,
+    _postgres_forms,
+    _spark_compiler,
+    _spark_forms,
+)
 from discreet.query._engines._duckdb import FUNCTIONS, _text
 from discreet.query._engines._engine import as_bytes, md5, moment, quotient
 from discreet.query._engines._engine_statement import EngineStatement
 
 SOURCE = Path(discreet.query.__file__).parent
-NAMES = ("duckdb", "postgres")
+NAMES = ("duckdb", "postgres", "spark")
 OWN_FILES = {
+    *("_spark.py", "_spark_address.py", "_spark_compiler.py", "_spark_forms.py"),
+    *("_spark_session.py", "_spark_table.py", "_spark_texts.py"),
     *("_duckdb.py", "_duckdb_table.py", "_postgres.py", "_postgres_compiler.py"),
-    "_postgres_address.py",
+    *("_postgres_address.py", "_address.py"),
     *("_postgres_forms.py", "_postgres_table.py", "_postgres_texts.py"),
 }
-DECLARED = ("_declared_files.py", "_declaration_file.py")
 # the role opens the engine of this process or a server's; a source may be a table that one stores
 DOORS = {
     *(("_engine.py", "_duckdb"), ("_engine.py", "_postgres")),
-    *(("_source.py", "_duckdb_table"), ("_source.py", "_postgres_table")),
-    *((name, "_postgres_address") for name in ("_source.py", *DECLARED)),
-    ("_declared_files.py", "_postgres_table"),
+    *(("_engine.py", "_spark"), ("_source.py", "_duckdb_table")),
 }
 # functions that PostgreSQL's compiler writes by their constants, or that its types never need
 ELSEWHERE = ("discreet_moment", "discreet_nanoseconds")
-TABLES = ("DuckdbTable", "PostgresTable", "PostgresAddress")
+TABLES = ("DuckdbTable", "PostgresTable", "SparkTable")
 
 
 def named(tree: ast.AST) -> Iterator[str]:
@@ -128,6 +133,7 @@ def test_the_engine_defines_each_function_and_reports_what_it_can_not_compile() 
     declared = set(re.findall(r"discreet_\w+", str(_engine.__doc__)))
     assert declared == {name.partition("(")[0] for name in FUNCTIONS}
     assert declared == {*_postgres_forms.FUNCTIONS, *ELSEWHERE}
+    assert declared == {*_spark_forms.FUNCTIONS, *ELSEWHERE}
     with _engine.opened() as own:
         failures: tuple[type[Exception], ...] = own.failures
         with pytest.raises(failures):
@@ -195,7 +201,11 @@ def _lowered(source: Any) -> Any:  # Any: Ibis expressions
     return source.select(length=low.length(), twice=low + low)
 
 
-@pytest.mark.parametrize("compiled", [_postgres_compiler.compiled], ids=["postgres"])
+@pytest.mark.parametrize(
+    "compiled",
+    [_postgres_compiler.compiled, _spark_compiler.compiled],
+    ids=["postgres", "spark"],
+)
 def test_only_a_text_beyond_ascii_needs_the_table_of_letters(
     compiled: Callable[[Any], str],  # Any: a relation of Ibis
 ) -> None:

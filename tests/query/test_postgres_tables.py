@@ -524,7 +524,7 @@ def test_a_role_that_may_read_some_columns_only_is_refused() -> None:
 )
 def test_computed_relations_are_refused_before_the_charge(relation: str) -> None:
     table = table_of(url(made()))
-    with pytest.raises(DiscreetError, match="stay in their database"):
+    with pytest.raises(DiscreetError, match="stay where they are stored"):
         table.sql(f"SELECT COUNT(*) FROM {relation}", epsilon=1)
     assert charges(table) == 0
 

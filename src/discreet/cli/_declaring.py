@@ -42,7 +42,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="The table's file, Parquet or CSV, or its address in PostgreSQL.",
+            help="The table's file, Parquet or CSV, or an address in PostgreSQL or Spark.",
             show_default=False,
         ),
     ],
@@ -209,7 +209,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
     """
     from discreet.cli._proposal import TableOptions, beside, ledger_beside, propose
     from discreet.cli._suggesting import with_suggestions
-    from discreet.query._engines._postgres_address import address_of, is_address
+    from discreet.query._engines._address import address_of, is_address
     from discreet.query._toml._declaration_edit import commented, save
 
     if suggest is None and suggest_delta is not None:

@@ -12,8 +12,8 @@ from discreet._unit import Change
 from discreet.cli._facts import ColumnOptions, kind_of, mistake, settings
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query import Column, ColumnType
-from discreet.query._engines._postgres_address import PostgresAddress, is_address
-from discreet.query._engines._postgres_table import PostgresTable
+from discreet.query._engines._address import AddressedTable, TableAddress, table_at
+from discreet.query._engines._postgres_address import is_address
 from discreet.query._rows._source import CsvFile, ParquetFile, check_schema
 from discreet.query._toml._declaration_edit import Setting, added
 from discreet.query._toml._declaration_file import CAPS, TABLE, read_text
@@ -36,7 +36,7 @@ class TableOptions:
     that describe columns, by option."""
 
     name: str
-    source: Path | PostgresAddress
+    source: Path | TableAddress
     format: str | None
     delimiter: str | None
     table: Mapping[Keys, Setting]
@@ -94,7 +94,7 @@ def ledger_beside(ledger: str, file: Path) -> str:
     return ledger if is_address(ledger) else beside(Path(ledger), file)
 
 
-def _written(source: Path | PostgresAddress, file: Path) -> str:
+def _written(source: Path | TableAddress, file: Path) -> str:
     return beside(source, file) if isinstance(source, Path) else str(source)
 
 
@@ -159,17 +159,17 @@ def _before(old: str, file: Path, wanted: TableOptions) -> TableFile | None:
     return before
 
 
-def _place(source: Path | PostgresAddress) -> Hashable:
+def _place(source: Path | TableAddress) -> Hashable:
     return source.resolve() if isinstance(source, Path) else source.place
 
 
-def _rows(wanted: TableOptions, before: TableFile | None) -> ParquetFile | CsvFile | PostgresTable:
+def _rows(wanted: TableOptions, before: TableFile | None) -> ParquetFile | CsvFile | AddressedTable:
     source = wanted.source
-    if isinstance(source, PostgresAddress):
+    if not isinstance(source, Path):
         for option in ("format", "delimiter"):
             if getattr(wanted, option) is not None:
                 raise mistake(f"--{option}", "only a file has it")
-        return PostgresTable(source)
+        return table_at(source)
     if wanted.format is not None:
         form: FileFormat | None = FileFormat(wanted.format)
     else:

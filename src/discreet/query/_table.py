@@ -59,9 +59,10 @@ class Table:
     """A sensitive table with its public facts and its ledger.
 
     ``source`` is a path to a Parquet or CSV file, a pandas, Polars or Arrow table, a table of an
-    Ibis connection to DuckDB, or ``postgresql://user@host/database?table=schema.name``. A table
-    with an id column needs ``rows``: the most rows, in all, that one unit counts for. ``groups``
-    and ``rows_per_group`` are tighter caps, see `Caps`.
+    Ibis connection to DuckDB, ``postgresql://user@host/database?table=schema.name``, or
+    ``spark:/folder`` or ``spark:schema.table``. A table with an id column needs ``rows``: the most
+    rows, in all, that one unit counts for. ``groups`` and ``rows_per_group`` are tighter caps, see
+    `Caps`.
 
     Guarantee: every answer is differentially private for the declared unit, at the privacy loss
     that the ledger recorded before the rows were read. This holds if the declaration does not come

@@ -31,6 +31,7 @@ import pyarrow as pa
 from discreet.query._engines import _duckdb
 from discreet.query._engines._engine_statement import EngineStatement
 from discreet.query._engines._postgres_table import PostgresTable
+from discreet.query._engines._spark_table import SparkTable
 
 SOURCE = "source"
 """The name of the table whose rows a question reads."""
@@ -76,6 +77,10 @@ def opened(source: object = None) -> AbstractContextManager[Engine]:
         from discreet.query._engines import _postgres  # psycopg is an extra
 
         return _postgres.opened(source)
+    if isinstance(source, SparkTable):
+        from discreet.query._engines import _spark  # pyspark is an extra
+
+        return _spark.opened(source)
     return _duckdb.opened()
 
 

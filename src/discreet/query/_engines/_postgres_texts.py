@@ -107,10 +107,7 @@ INSTANT = (
 def moment(form: str) -> str:
     """The day that a text spells in this format, as a time; NULL for any other text."""
     parts = _PARTS.findall(form)
-    shapes = [
-        _shape(part, before, following)
-        for before, part, following in zip(["", *parts], parts, [*parts[1:], ""], strict=False)
-    ]
+    shapes = _shapes(parts)
 
     def piece(*codes: str) -> str:
         place = next(n for n, part in enumerate(parts) if part in codes)
@@ -130,6 +127,23 @@ def moment(form: str) -> str:
         "interval '1 day') THEN make_date(y, m, d)::timestamp END) END FROM "
         f"(SELECT {year} AS y, {month} AS m, {piece('%d')}::int4 AS d OFFSET 0) AS parts)"
     )
+
+
+def _shapes(parts: list[str]) -> list[str]:
+    return [
+        _shape(part, before, following)
+        for before, part, following in zip(["", *parts], parts, [*parts[1:], ""], strict=False)
+    ]
+
+
+def date_parts(form: str) -> tuple[str, dict[str, int]]:
+    """The regular expression of this format with a group for each part, and the number of the
+    group of each letter."""
+    parts = _PARTS.findall(form)
+    letters = [part[1] for part in parts if part.startswith("%")]
+    pieces = zip(parts, _shapes(parts), strict=True)
+    pattern = "".join(f"({one})" if part.startswith("%") else one for part, one in pieces)
+    return pattern, {letter: number for number, letter in enumerate(letters, 1)}
 
 
 def _shape(part: str, before: str, following: str) -> str:
@@ -175,6 +189,17 @@ def changed_case(*, is_lower: bool) -> str:
     """The text in lower or upper case, by Unicode's simple mapping, which has one character for
     each. The server's own depends on its version and its locale."""
     name = "lower" if is_lower else "upper"
+    before, after = case_pairs(is_lower=is_lower)
+    plain = f'{name}(@0 COLLATE "C")'
+    is_ascii = "octet_length(@0) = char_length(@0)"
+    return f"(CASE WHEN {is_ascii} THEN {plain} ELSE translate({plain}, '{before}', '{after}') END)"
+
+
+@cache
+def case_pairs(*, is_lower: bool) -> tuple[str, str]:
+    """The characters beyond ASCII that change, and each one's lower or upper case, by Unicode's
+    simple mapping."""
+    name = "lower" if is_lower else "upper"
     exceptions = {"\u0130": "i"} if is_lower else {"\u00df": "\u1e9e"}  # as in the embedded engine
     others = {
         sign: exceptions.get(sign) or _simple(getattr(sign, name)(), sign.title())
@@ -182,9 +207,7 @@ def changed_case(*, is_lower: bool) -> str:
     }
     pairs = [(sign, other) for sign, other in others.items() if len(other) == 1 and other != sign]
     before, after = ("".join(side) for side in zip(*pairs, strict=True))
-    plain = f'{name}(@0 COLLATE "C")'
-    is_ascii = "octet_length(@0) = char_length(@0)"
-    return f"(CASE WHEN {is_ascii} THEN {plain} ELSE translate({plain}, '{before}', '{after}') END)"
+    return before, after
 
 
 def _simple(changed: str, title: str) -> str:

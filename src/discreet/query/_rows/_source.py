@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from discreet._unit import Unit
 from discreet.errors import DeclarationError, InvalidArgument, QueryRefused
+from discreet.query._engines._address import AddressedTable, address_of, is_address, table_at
 from discreet.query._engines._conversion import (
     CONVERTIBLE,
     declarable,
@@ -26,8 +27,6 @@ from discreet.query._engines._conversion import (
     without_zone,
 )
 from discreet.query._engines._duckdb_table import DuckdbTable, plain_table
-from discreet.query._engines._postgres_address import address_of, is_address
-from discreet.query._engines._postgres_table import PostgresTable
 from discreet.query._facts._columns import Column, ColumnType
 from discreet.query._rows import _frames
 from discreet.query._rows._csv_reader import header, read_lines
@@ -176,11 +175,11 @@ def source_of(
 ) -> TableSource:  # Any: frames are known by their methods
     """The source of a path, a frame, a table, or a source; of a frame, the columns of these
     names are taken now, and no others."""
-    own = ParquetFile | CsvFile | ArrowSource | DuckdbTable | PostgresTable | ComputedSource
+    own = ParquetFile | CsvFile | ArrowSource | DuckdbTable | AddressedTable | ComputedSource
     if isinstance(given, own):
         return given
     if isinstance(given, str) and is_address(given):
-        return PostgresTable(address_of(given))
+        return table_at(address_of(given))
     if isinstance(given, str | Path):
         return file_source(Path(given))
     if isinstance(given, ir.Table):
@@ -209,6 +208,8 @@ def place_of(source: TableSource) -> Hashable:
 
     Database tables of the same name are taken for one, since connections may share a database.
     """
+    if isinstance(source, AddressedTable):
+        return source.at.place
     match source:
         case ParquetFile(path) | CsvFile(path):
             try:
@@ -218,8 +219,6 @@ def place_of(source: TableSource) -> Hashable:
             return found.st_dev, found.st_ino
         case DuckdbTable():
             return source.place
-        case PostgresTable():
-            return source.at.place
         case ArrowSource(table, _, origin):
             return id(table if origin is None else origin)  # a frame has one weak reference
     return id(source)
@@ -240,10 +239,10 @@ def file_source(path: Path, delimiter: str = ",") -> TableSource:
 
 def refuse_where_it_is(source: object, what: str) -> None:
     """Refuse a source that is computed where it is, for a use that needs its rows here."""
-    if isinstance(source, PostgresTable):
+    if isinstance(source, AddressedTable):
         raise QueryRefused(
-            f"{what}: the rows of {source.label} stay in their database, where this has no rule; "
-            "ask the table by itself"
+            f"{what}: the rows of {source.label} stay where they are stored, and this has no rule "
+            "there; ask the table by itself"
         )
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from discreet.query._rows._public_table import PublicTable
     from discreet.query._table import Table
 
-from discreet.query._engines._postgres_address import address_of, is_address
+from discreet.query._engines._address import address_of, is_address
 from discreet.query._toml._declared_columns import column_of, made_at
 from discreet.query._toml._declared_files import (
     FileFormat,

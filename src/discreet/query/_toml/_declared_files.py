@@ -10,7 +10,7 @@ from discreet._budget import AnyLimit
 from discreet._unit import Unit
 from discreet.ledger import Ledger
 from discreet.ledger._place import LedgerPlace
-from discreet.query._engines._postgres_address import PostgresAddress
+from discreet.query._engines._address import TableAddress, table_at
 from discreet.query._facts._columns import Column
 from discreet.query._facts._declaration import Declaration
 
@@ -42,7 +42,7 @@ class TableFile:
     An address has no format."""
 
     declaration: Declaration
-    source: Path | PostgresAddress
+    source: Path | TableAddress
     format: FileFormat | None
     delimiter: str
     ledger: LedgerPlace
@@ -84,14 +84,13 @@ class TableFile:
 
 
 def declared_rows(
-    source: Path | PostgresAddress, form: FileFormat | None, delimiter: str
+    source: Path | TableAddress, form: FileFormat | None, delimiter: str
 ) -> "TableSource":
     """The source of these rows; nothing is read yet."""
-    from discreet.query._engines._postgres_table import PostgresTable
     from discreet.query._rows._source import CsvFile, ParquetFile
 
-    if isinstance(source, PostgresAddress):
-        return PostgresTable(source)
+    if not isinstance(source, Path):
+        return table_at(source)
     return ParquetFile(source) if form is FileFormat.PARQUET else CsvFile(source, delimiter)
 
 

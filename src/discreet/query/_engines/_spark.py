@@ -1,0 +1,175 @@
+"""Spark for one question: a session of its own, whose rows are listed once.
+
+The question is computed where its rows are. Only its integers leave the cluster, and the bounded
+rows that a mechanism needs.
+"""
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import ibis
+import ibis.expr.operations as ops
+import ibis.expr.types as ir
+import pyarrow as pa
+from ibis.common.exceptions import IbisError
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark import InheritableThread
+from pyspark.errors import PySparkException
+from pyspark.sql.functions import broadcast
+
+from discreet.query._engines._engine_statement import EngineStatement, check_zones
+from discreet.query._engines._spark_compiler import compiled
+from discreet.query._engines._spark_forms import type_name
+from discreet.query._engines._spark_session import session
+from discreet.query._engines._spark_table import (
+    Listing,
+    SparkRows,
+    SparkTable,
+    listing,
+    opened_rows,
+)
+
+_SOURCE = "source"
+# one made-up row, by which the planner computes every value of a row, such as a pattern
+_MADE_UP = {"BOOLEAN": "FALSE", "STRING": "''", "DATE": "DATE'2000-01-01'"}
+_MADE_UP_MOMENT = "TIMESTAMP_NTZ'2000-01-01 00:00:00'"
+_WAIT = 0.2  # seconds, after which Ctrl-C is seen
+
+
+class FilesChanged(Exception):
+    """A file of the table changed in mid-question."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SparkEngine:
+    """A session of Spark with the listed rows of one table."""
+
+    session: Any  # Any: pyspark's own
+    frame: Any  # Any: as above
+    listed: Listing = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """The same for all sessions: a statement names no table."""
+        return "spark"
+
+    @property
+    def failures(self) -> tuple[type[Exception], ...]:
+        """The errors of Spark, of its bridge, and of Ibis, which compiles for it."""
+        return PySparkException, Py4JError, Py4JNetworkError, IbisError, RecursionError
+
+    def table(self, schema: pa.Schema, name: str = _SOURCE) -> ir.Table:
+        """An empty table of this schema, to compile expressions on."""
+        return ibis.table(ibis.Schema.from_pyarrow(schema), name=name)
+
+    def statement(self, expression: ir.Table) -> EngineStatement:
+        """The expression as a statement, which any engine of this kind runs."""
+        operation = expression.op()
+        check_zones(operation, self._knows)
+        tables = {
+            one.name: one.data.to_pyarrow(one.schema) for one in operation.find(ops.InMemoryTable)
+        }
+        return EngineStatement(compiled(operation), tables)
+
+    def _knows(self, zone: str) -> bool:
+        """Whether Java has a city's zone of this name; one without a slash may be an offset."""
+        if "/" not in zone or not zone.isascii():
+            return zone == "UTC"
+        zones = self.session._jvm.java.time.ZoneId.getAvailableZoneIds()  # noqa: SLF001  # no public form
+        return bool(zones.contains(zone))
+
+    def run(self, statement: EngineStatement, rows: object) -> pa.Table:
+        """The statement's result over these rows. For a table without rows it is only planned, over
+        one made-up row, whose values Spark's planner computes. Ctrl-C cancels its jobs, and raises
+        `KeyboardInterrupt`."""
+        return self._computed(statement, {_SOURCE: rows})
+
+    @contextmanager
+    def streamed(
+        self, statement: EngineStatement, rows: Mapping[str, object]
+    ) -> Iterator[pa.RecordBatchReader]:
+        """The statement's result over the rows of each table."""
+        yield self._computed(statement, rows).to_reader()
+
+    def _computed(self, statement: EngineStatement, rows: Mapping[str, object]) -> pa.Table:
+        tag = f"discreet-{secrets.token_hex(8)}"
+
+        def compute() -> pa.Table:
+            self.session.addTag(tag)
+            try:
+                return self._answer(statement, rows)
+            finally:
+                self.session.removeTag(tag)
+
+        return _in_thread(compute, lambda: self.session.interruptTag(tag))
+
+    def _answer(self, statement: EngineStatement, rows: Mapping[str, object]) -> pa.Table:
+        for name, public in statement.tables.items():
+            made = broadcast(self.session.createDataFrame(public))
+            made.createOrReplaceTempView(name)
+        for name, given in rows.items():
+            self._selected(given).createOrReplaceTempView(name)
+        found = self.session.sql(statement.text)
+        if not any(isinstance(given, SparkRows) for given in rows.values()):
+            found._jdf.queryExecution().executedPlan()  # noqa: SLF001  # it has no public form
+            return pa.table({})
+        answer = found.toArrow()
+        if listing(self.session, self.frame) != self.listed:
+            raise FilesChanged("a file of the table changed while it was read")
+        return answer
+
+    def _selected(self, rows: object) -> Any:  # Any: Spark's frame
+        if isinstance(rows, SparkRows):
+            return rows.selected(self.frame)
+        assert isinstance(rows, pa.Table)  # one without rows
+        values = [
+            f"{_made_up(kind)} AS `{name.replace('`', '``')}`"
+            for name, kind in ibis.Schema.from_pyarrow(rows.schema).items()
+        ]
+        return self.session.sql(f"SELECT {', '.join(values)}")
+
+
+def _made_up(kind: Any) -> str:  # Any: a type of Ibis
+    name = type_name(kind)
+    if name == "TIMESTAMP_NTZ":
+        return _MADE_UP_MOMENT
+    return _MADE_UP.get(name) or f"CAST(0 AS {name})"
+
+
+def _in_thread(compute: Callable[[], pa.Table], cancel: Callable[[], object]) -> pa.Table:
+    """The result of a thread of its own: Ctrl-C in the middle of an answer from Java would leave
+    its connection unusable."""
+    found: list[pa.Table] = []
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            found.append(compute())
+        except BaseException as failure:  # noqa: BLE001  # raised again by the caller
+            failed.append(failure)
+
+    thread = InheritableThread(target=work)
+    thread.daemon = True
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_WAIT)
+    except KeyboardInterrupt:
+        with suppress(Exception):  # an application that has ended has no jobs
+            cancel()
+        thread.join()
+        raise
+    if failed:
+        raise failed[0]
+    return found[0]
+
+
+@contextmanager
+def opened(table: SparkTable) -> Iterator[SparkEngine]:
+    """An engine where these rows are."""
+    with session(table.at.shown) as own:
+        frame = opened_rows(own, table.at)
+        yield SparkEngine(own, frame, listing(own, frame))
