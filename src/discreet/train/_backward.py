@@ -21,7 +21,7 @@ from discreet.train._shared import Shared
 from discreet.train._tag import ExampleRows, OneExample, Tag, UntrackedRows
 from discreet.train._tags import Tags
 
-_View = tuple[torch.Size, tuple[int, ...], int]  # shape, strides and offset
+_Placement = tuple[torch.Size, tuple[int, ...], int]  # shape, strides and offset
 _CHECKPOINT = torch.utils.checkpoint.__name__
 _FUNCTION = torch.autograd.function.__name__
 _UNKNOWN = UntrackedRows("a gradient whose rows are not known")
@@ -34,7 +34,7 @@ class Backward:
     def __init__(self, tags: Tags, shared: Shared) -> None:
         self._tags, self._shared = tags, shared
         self._results: dict[object, dict[int, Tag | None]] = {}  # of each call of such a function
-        self._saved: dict[object, list[tuple[weakref.ref[Memory], _View, Tag | None]]] = {}
+        self._saved: dict[object, list[tuple[weakref.ref[Memory], _Placement, Tag | None]]] = {}
         self._running: object = None  # the call whose gradients have tags
 
     def note(self, tensors: list[Tensor]) -> None:
@@ -122,7 +122,7 @@ class Backward:
             )
 
 
-def _view(tensor: Tensor) -> _View:
+def _view(tensor: Tensor) -> _Placement:
     return tensor.shape, tensor.stride(), int(tensor.storage_offset())
 
 

@@ -39,7 +39,7 @@ class _Version:
 
 
 class GroupStage(Enum):
-    """What a tensor of groups holds: keys, their counts, or where each group's rows end."""
+    """A stage of grouping: keys of rows, counts of keys, or the ends of groups of rows."""
 
     ENTRIES = "entries"
     COUNTS = "counts"
