@@ -193,6 +193,14 @@ def _check_field(name: object, values: Any) -> None:  # Any: as given
         raise InvalidArgument(
             f"train_set: {name!r} has dtype {dtype}: give numbers, which a tensor can hold"
         )
+    if dtype is not None:
+        try:
+            torch.from_numpy(np.zeros(1, dtype))
+        except (TypeError, ValueError):  # such as big-endian or long floats
+            raise InvalidArgument(
+                f"train_set: {name!r} has dtype {dtype.str}, which no tensor can hold: convert it, "
+                "such as by astype(numpy.float32)"
+            ) from None
 
 
 def _can_follow_a_dot(name: object) -> bool:

@@ -83,6 +83,11 @@ def _check_model(model: nn.Module) -> None:
             raise InvalidArgument(
                 f"model: {name!r} has no shape yet; call the model once, on made-up data"
             )
+        if parameter.is_inference():
+            raise InvalidArgument(
+                f"model: {name!r} was made in torch.inference_mode, and can't be trained; make the "
+                "model outside of it"
+            )
         if parameter.is_meta:
             raise InvalidArgument(
                 f"model: {name!r} is on the device meta, where nothing is computed; load its values"
