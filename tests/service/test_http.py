@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet import errors
+from discreet import Limit, errors
+from discreet.accounting import Pure
 from discreet.ledger import Kind, check_receipt
 from discreet.service import connect
 from discreet.service._pace import SIZE
@@ -105,6 +106,17 @@ def test_a_share_bounds_its_analyst(served: Served) -> None:
     found = served.send("GET", "/v1/tables/wages/budget", token=token).json
     assert [one["share"] for one in found["shares"]] == ["dan"]
     assert 0.05 <= found["shares"][0]["spent"] < 0.0500001
+
+
+def test_the_budget_shows_reserves(served: Served) -> None:
+    served.ledger.grant("run", limit=Limit(1), by="owner", reserve=Pure(0.1))
+    try:
+        found = served.send("GET", "/v1/tables/wages/budget").json
+        (share,) = [one for one in found["shares"] if one["share"] == "run"]
+        assert 0.1 <= share["reserved"] < 0.1000001
+        assert found["reserved"] == share["reserved"]
+    finally:
+        served.ledger.revoke("run", by="owner")
 
 
 # request ids

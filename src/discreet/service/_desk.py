@@ -186,6 +186,7 @@ class Desk:
         return {
             "limit": str(spent.limit),
             "spent": float_up(spent.reached),
+            "reserved": float_up(spent.reached_with_reserved - spent.reached),
             "left": float_down(spent.left),
             "charges": spent.charges,
             "is_locked": ledger.is_locked,
@@ -194,6 +195,7 @@ class Desk:
                     "share": one.share,
                     "limit": str(one.limit),
                     "spent": float_up(one.reached),
+                    "reserved": float_up(one.reserved),
                     "left": float_down(one.left),
                 }
                 for one in shares
