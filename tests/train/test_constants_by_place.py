@@ -186,6 +186,133 @@ def test_no_diagonal_of_equal_rows_is_taken_for_equal(name: str, way: str) -> No
         clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)
 
 
+ROWS_OF: dict[str, Callable[[Tensor], Tensor]] = {
+    "a column": lambda mask: mask.nonzero()[:, 0],
+    "squeezed": lambda mask: mask.nonzero().squeeze(1),
+    "selected": lambda mask: mask.nonzero().select(1, 0),
+    "unbound": lambda mask: mask.nonzero().unbind(1)[0],
+    "of two dimensions": lambda mask: mask[:, None].nonzero()[:, 0],
+    "where": lambda mask: torch.where(mask)[0],
+    "a tuple": lambda mask: mask.nonzero(as_tuple=True)[0],
+    "copied": lambda mask: torch.argwhere(mask)[:, 0].clone(),
+    "changed in place": lambda mask: torch.where(mask)[0].add_(0),
+    "its view changed": lambda mask: _with_changed_view(torch.where(mask)[0]),
+}
+
+
+def _with_changed_view(rows: Tensor) -> Tensor:
+    rows.view(-1).add_(0)
+    return rows
+
+
+NUMBERS: dict[str, Combine] = {  # uses of the numbers of rows (row,), beside rows
+    **{name: COMBINE[name] for name in ("a product", "where", "joined", "written", "labels")},
+    "a table": lambda x, c: excess(x) * torch.arange(9)[c][:, None],
+    "an embedding": lambda x, c: excess(x) * F.embedding(c, torch.eye(9, dtype=x.dtype))[:, :WIDTH],
+    "one_hot": lambda x, c: excess(x) * F.one_hot(c, 9).argmax(1)[:, None],
+    "an index of columns": lambda x, c: excess(x)[:, :1] * x[c, c % WIDTH][:, None],
+    "a remainder": lambda x, c: excess(x) * (c % 2)[:, None],
+    "rows by two": lambda x, c: excess(x) * (c // 2)[:, None],
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_of_rows_are_no_values(name: str) -> None:
+    """Row i's number is i: without its first example, the batch has others."""
+    for rows_of in ROWS_OF.values():
+
+        def use(m: Layers, x: Tensor) -> Tensor:
+            mask = x[:, 0] > -9
+            found = torch.zeros_like(x)
+            rows = rows_of(mask)  # noqa: B023
+            scale = NUMBERS[name](x[mask], rows)
+            found[mask] = m.layer(x[mask]) * (1 + scale.sum(1, keepdim=True))
+            return summed(found)
+
+        model, data = Layers(use).double(), of(5, WIDTH)
+        with pytest.raises(Refused, match=r"by place|index|gets data after|losses"):
+            clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)  # noqa: B023
+
+
+def _written_at(mask: Tensor, values: Tensor) -> Tensor:
+    found = values.new_zeros(len(mask), *values.shape[1:])
+    found[mask] = values
+    return found
+
+
+OF_MASKS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # by a mask of all rows, and a constant
+    "written": _written_at,
+    "written, wide": lambda mask, c: _written_at(mask, c[:, None].expand(-1, 2))[:, 0],
+    "picked and written": lambda mask, c: _written_at(mask, c[mask]),
+    "picked": lambda mask, c: c[mask],
+    "picked, wide": lambda mask, c: c[:, None].expand(-1, 2)[mask][:, 0],
+    "selected": lambda mask, c: c.masked_select(mask),
+}
+
+
+def with_masks(taken: Callable[[Tensor, Tensor], Tensor], make: Callable[[int], Tensor]) -> Use:
+    def use(m: Layers, x: Tensor) -> Tensor:
+        mask = x[:, 0] > -9
+        scale = taken(mask, make(len(x)))
+        found = torch.zeros_like(x)
+        if taken in (OF_MASKS["picked"], OF_MASKS["picked, wide"], OF_MASKS["selected"]):
+            found[mask] = m.layer(x[mask]) * (1 + scale[:, None])
+            return summed(found)
+        return summed(m.layer(x) * (1 + scale[:, None]))
+
+    return use
+
+
+@pytest.mark.parametrize("name", OF_MASKS)
+def test_no_constant_behind_a_mask_differs_by_place(name: str) -> None:
+    data = of(5, WIDTH)
+    for make in (*MAKE.values(), *SHARED_DRAWS.values()):
+        model = Layers(with_masks(OF_MASKS[name], make)).double()
+        with pytest.raises(Refused, match="by place"):
+            clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)  # noqa: B023
+    for make in (ALIKE["zeros"], ALIKE["expanded"], ALIKE["full"]):
+        model = Layers(with_masks(OF_MASKS[name], make)).double()
+        clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)  # noqa: B023
+
+
+def test_places_within_an_example_are_its_own() -> None:
+    """Rows are steps of all examples; their numbers modulo the number of steps are times."""
+    table = torch.randn(3, WIDTH, dtype=torch.float64)
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        mask, flat = x[:, :, 0] > 0, x.flatten(0, 1)
+        rows = mask.flatten().nonzero()[:, 0]
+        found = m.layer(flat[rows] + table[rows % 3])
+        first = torch.zeros_like(flat).index_add(0, rows, found).view(x.shape)
+        examples, steps = mask.nonzero().unbind(1)
+        second = torch.zeros_like(x)
+        second[examples, steps] = m.layer(x[examples, steps] + table[steps])
+        return summed(first) + summed(second)
+
+    model, data = Layers(use).double(), of(4, 3, WIDTH)
+    every = clipped_sum(model, lambda: model(data), 4, Flat(1.0), batch=data)
+    each = [
+        clipped_sum(model, lambda: model(one), 1, Flat(1.0), batch=one)  # noqa: B023
+        for one in data.split(1)
+    ]
+    sums = tuple(torch.stack([*some]).sum(0) for some in zip(*(e.sums for e in each), strict=True))
+    squares = torch.cat([one.squared_norms for one in each], 1)
+    same(every, type(every)(sums, squares))
+
+
+def test_numbers_of_repetitions_are_no_index() -> None:
+    """They pick other rows than those that they repeat."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        times = torch.ones_like(x[:, 0], dtype=torch.int64) + 0 * x[:, 0].long()
+        tall = m.layer(x).repeat_interleave(times, 0)
+        return summed(tall * x[times])
+
+    model, data = Layers(use).double(), of(5, WIDTH)
+    with pytest.raises(Refused, match="an index that depends on other examples"):
+        clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)
+
+
 def test_masks_of_other_dimensions_keep_rows_equal() -> None:
     def use(m: Layers, x: Tensor) -> Tensor:
         rows = torch.arange(6.0, dtype=x.dtype).expand(len(x), -1)
@@ -286,7 +413,7 @@ def by_row_number(rows_of: Callable[[Tensor], Tensor], used: Callable[..., Tenso
 
 @pytest.mark.parametrize("name", USED)
 @pytest.mark.parametrize("form", ROWS)
-def test_numbers_of_rows_are_no_values(form: str, name: str) -> None:
+def test_row_numbers_are_no_values(form: str, name: str) -> None:
     """The number of row i, as `nonzero` gives it, is its place."""
     model = Layers(by_row_number(ROWS[form], USED[name])).double()
     data = of(6, WIDTH)

@@ -16,7 +16,25 @@ from discreet.train._layouts import ExampleOrder, RowLayout
 
 _EXACT = (torch.int32, torch.int64)  # smaller types wrap or round, and would count otherwise
 
+NO_INDEX = -1  # in place of a mask's dimension: numbers of repetitions pick rows, but are no index
+
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class PlacesOf:
+    """What a table of places, (place, dimension), says about rows of examples.
+
+    Attributes:
+        dim: the column that picks rows.
+        layout: the layout from which it picks them.
+        order: the order of the picked rows.
+    """
+
+    dim: int
+    layout: RowLayout
+    order: ExampleOrder
+
 
 # the identity of an index, its version, the dimension of a mask that has the rows, their layout
 _Pick = tuple[int, int, int, RowLayout]
@@ -93,8 +111,7 @@ class IndexFacts:
 
     def __init__(self) -> None:
         self._picks: dict[_Pick, tuple[Tensor, ExampleOrder]] = {}
-        # a table of places: the column that picks rows, their layout, and the order
-        self._places = _Facts[tuple[int, RowLayout, ExampleOrder]]()
+        self._places = _Facts[PlacesOf]()
         self._were_alike: set[int] = set()  # before the current call changed them
         self._before: dict[int, Tensor] = {}  # values of constants that it may change
         self._alike = _Facts[None]()  # tensors that are the same for each example
@@ -103,8 +120,6 @@ class IndexFacts:
         self._permutations = _Facts[_Version]()  # the permutation itself
         self._inverses = _Facts[_Version]()  # the permutation that the index undoes
         self._divided = _Facts[tuple[_Version, int]]()  # the finer index, and the parts of its rows
-        self._row_numbers = _Facts[None]()
-        self._others = _Facts[None]()  # columns of tables of places that hold no numbers of rows
         self._groups = _Facts[GroupsOf]()
         self._sorting = _Facts[_Version]()  # the keys that a permutation sorts
 
@@ -139,7 +154,7 @@ class IndexFacts:
         """The order of the rows that an index picks, or that a mask picks at `rows`.
 
         The same index gives the same order each time, and so does a mask whose dimension
-        ``within`` has the rows.
+        ``within`` has the rows, or numbers of repetitions (``NO_INDEX``).
         """
         divided = self._divided.of(index)
         if rows is None and divided is not None and divided[0].is_now:
@@ -159,26 +174,18 @@ class IndexFacts:
         return _key(layout, index) in self._picks
 
     def note_places(self, table: Tensor, dim: int, layout: RowLayout, order: ExampleOrder) -> None:
-        """Record a table of places, (place, dimension): column ``dim`` picks rows of a layout."""
-        self._places.set(table, (dim, layout, order))
-        self.note_row_numbers(table)
+        self._places.set(table, PlacesOf(dim, layout, order))
 
-    def note_row_numbers(self, tensor: Tensor) -> None:
-        """Record that a tensor holds numbers of rows, which are places in the batch."""
-        if not self._others.has(tensor):
-            self._row_numbers.set(tensor, None)
+    def places_of(self, table: Tensor) -> PlacesOf | None:
+        return self._places.of(table)
 
-    def has_row_numbers(self, tensor: Tensor) -> bool:
-        return self._row_numbers.has(tensor)
-
-    def note_column(self, table: Tensor, number: int, column: Tensor) -> None:
-        """Record the column of a table of places as an index, if it picks rows of examples."""
-        known = self._places.of(table)
-        if known is not None and number % table.shape[1] == known[0]:
-            self.note_picked(known[1], column, known[2])
-            self.note_row_numbers(column)
-        elif known is not None:
-            self._others.set(column, None)
+    def picks_of(self, index: Tensor) -> list[tuple[RowLayout, ExampleOrder]]:
+        """All layouts from which an index picks rows, and the orders of these rows."""
+        return [
+            (layout, order)
+            for (_, version, within, layout), (known, order) in self._picks.items()
+            if known is index and version == index._version and within != NO_INDEX  # noqa: SLF001  as above
+        ]
 
     def put_back(self, order: ExampleOrder, index: Tensor, *, within: int = 0) -> RowLayout | None:
         """The layout from which this index picked the rows of an order, or None."""
@@ -292,13 +299,16 @@ class IndexFacts:
         return self._counts.of(tensor)
 
     def note_copy(self, tensor: Tensor, copy: object) -> None:
-        """Record that a copy counts, or is a permutation, if the tensor does or is."""
+        """Record that a copy counts, permutes or picks rows, if the tensor does."""
         if not isinstance(copy, Tensor) or copy.shape != tensor.shape:
             return
         if (dim := self.counts(tensor)) is not None:
             self.note_count(copy, dim)
         if self._permutations.of(tensor) is not None:
             self.note_permutation(copy)
+        if copy.dtype == tensor.dtype:
+            for layout, order in self.picks_of(tensor) if copy is not tensor else ():
+                self.note_picked(layout, copy, order)
 
 
 def _key(layout: RowLayout, index: Tensor, within: int = 0) -> "_Pick":

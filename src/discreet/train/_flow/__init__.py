@@ -3,8 +3,8 @@
 A rule takes a `Call`: the function's arguments with their tags, and its result. It returns the tag
 of the result, or one tag for each of its tensors if they differ. After a function without a rule,
 rows are untracked. Read `_table` for the functions and their rules, then the files by kind of
-function: `_shapes`, `_dims`, `_products`, `_parts`, `_indexing`, `_picks`, `_groups` and `_layers`.
-`_counts` follows indices 0, 1, 2, ..., which depend on no data.
+function: `_shapes`, `_dims`, `_products`, `_parts`, `_indexing`, `_picks`, `_row_numbers`,
+`_groups` and `_layers`. `_counts` follows indices 0, 1, 2, ..., which depend on no data.
 """
 
 from dataclasses import replace
@@ -26,10 +26,10 @@ from discreet.train._flow._groups import NOTES
 from discreet.train._flow._indexing import getitem
 from discreet.train._flow._parsed_index import MASKS
 from discreet.train._flow._parts import narrowed, parted, selected, unbound
-from discreet.train._flow._picks import mask_selected, masked_places, where
-from discreet.train._flow._places import BY_PLACE, differs
+from discreet.train._flow._picks import mask_selected
+from discreet.train._flow._places import BY_PLACE, ROW_NUMBERS, differs
 from discreet.train._flow._random import draws, has_own_numbers, is_even, is_random
-from discreet.train._flow._row_numbers import keep_row_numbers, uses_as_values
+from discreet.train._flow._row_numbers import follow_numbers, masked_places, where
 from discreet.train._flow._shapes import (
     elementwise,
     has_public_shape,
@@ -89,14 +89,13 @@ def follow(call: Call, tensors: list[Tensor]) -> None:
 def _result_tags(call: Call, rule: FlowRule, tensors: list[Tensor]) -> ResultTags:
     given = map(call.tags.of, tensors)
     lost = next((tag for tag in given if isinstance(tag, UntrackedRows)), None)
+    if lost == ROW_NUMBERS and (numbers := follow_numbers(call, rule)) is not None:
+        return numbers
     if lost is not None and rule not in FOR_UNTRACKED:
         return _places(call, rule, lost)
     if (call.keywords or rule in TAKES_DIMS) and _has_tensor_as_dim(call, rule):
         return UntrackedRows("a dimension that is a tensor")
-    if uses_as_values(call, rule, tensors):
-        return BY_PLACE
     found = rule(call)
-    keep_row_numbers(call, rule)
     if found is OVER_EXAMPLES:
         return UntrackedRows(f"{name_of(call.function)} over examples")
     return found

@@ -13,8 +13,9 @@ from discreet.train._flow._dims import sorted_out
 from discreet.train._flow._indexing import getitem
 from discreet.train._flow._parsed_index import MASKS, place_after
 from discreet.train._flow._parts import narrowed, parted, selected, unbound
-from discreet.train._flow._picks import inverse_scattered, mask_selected, masked_places
+from discreet.train._flow._picks import inverse_scattered, mask_selected
 from discreet.train._flow._random import draws, is_random
+from discreet.train._flow._row_numbers import masked_places
 from discreet.train._flow._shapes import (
     copied,
     elementwise,

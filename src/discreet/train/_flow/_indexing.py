@@ -6,7 +6,7 @@ from torch import Tensor
 
 from discreet.train._flow._call import Call
 from discreet.train._flow._parsed_index import MASKS, ParsedIndex, dims_of
-from discreet.train._flow._places import BY_PLACE, beside_constants, differs
+from discreet.train._flow._places import BY_PLACE, ROW_NUMBERS, beside_constants, differs
 from discreet.train._layouts import RowLayout
 from discreet.train._tag import (
     OUTSIDE_BATCH,
@@ -24,10 +24,7 @@ from discreet.train._tags import Tags
 def getitem(call: Call) -> Tag | None:
     """`data[index]`."""
     data, index = call.args[:2]
-    parsed = ParsedIndex(data, index)
-    if (column := parsed.column()) is not None:
-        call.tags.indices.note_column(data, column, call.result)
-    return read_at(call.tags, data, parsed)
+    return read_at(call.tags, data, ParsedIndex(data, index))
 
 
 def read_at(tags: Tags, data: Tensor, parsed: ParsedIndex) -> Tag | None:
@@ -43,7 +40,7 @@ def read_at(tags: Tags, data: Tensor, parsed: ParsedIndex) -> Tag | None:
         others = (tags.of(one) for one in (*parsed.tensors.values(), *parsed.single()))
         is_own = all(one == tag or not depends(one) for one in others)
         return tag if is_own else UntrackedRows("an index that depends on other examples")
-    return _by_indices(tags, parsed) or tag
+    return _by_indices(tags, data, parsed) or tag
 
 
 def _of_rows(tags: Tags, tag: ExampleRows, parsed: ParsedIndex) -> Tag:
@@ -108,7 +105,10 @@ def _is_own(
     tag = tags.of(index)
     is_along = first <= rows.dim < first + dims_of(index)
     if isinstance(tag, UntrackedRows):
-        return is_along and tags.indices.permutes(index, rows.layout.length)
+        return is_along and (
+            tags.indices.permutes(index, rows.layout.length)
+            or (tag == ROW_NUMBERS and tags.indices.has_picked(rows.layout, index))
+        )
     if not isinstance(tag, ExampleRows):
         return False
     if not is_along:
@@ -168,7 +168,7 @@ def _picked(tags: Tags, layout: RowLayout, parsed: ParsedIndex, *, first: int, w
     return ExampleRows(place, RowLayout(tags.indices.picked(layout, index)))
 
 
-def _by_indices(tags: Tags, parsed: ParsedIndex) -> Tag | None:
+def _by_indices(tags: Tags, data: Tensor, parsed: ParsedIndex) -> Tag | None:
     """The tag of rows of a shared table that are looked up by examples."""
     if any(depends(tags.of(one)) for one in parsed.ends()):
         return UntrackedRows("a slice that depends on examples")
@@ -182,6 +182,8 @@ def _by_indices(tags: Tags, parsed: ParsedIndex) -> Tag | None:
         mask, tag = several[0], tags.of(several[0])
         if not isinstance(tag, ExampleRows):
             return tag
+        if differs(tags, data, next(iter(parsed.tensors)) + tag.dim, tag.layout):
+            return BY_PLACE
         rows = mask.nonzero()[:, tag.dim]
         order = tags.indices.picked(tag.layout, mask, rows, within=tag.dim)
         return ExampleRows(parsed.start, RowLayout(order))

@@ -12,6 +12,7 @@ from discreet.errors import Refused
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all
 from discreet.train._flow._places import BY_PLACE, beside_constants, differs
+from discreet.train._indices import NO_INDEX
 from discreet.train._layouts import RowLayout
 from discreet.train._tag import (
     OUTSIDE_BATCH,
@@ -53,7 +54,7 @@ def _recurrent_packed(call: Call) -> ResultTags:
         return UntrackedRows("a recurrent layer with states of other rows")
     if not isinstance(tag, ExampleRows):
         return tag
-    layout = call.tags.indices.put_back(tag.layout.order, call.args[1])
+    layout = call.tags.indices.put_back(tag.layout.order, call.args[1], within=NO_INDEX)
     if layout is None:
         return UntrackedRows("a recurrent layer of a packed sequence that was made by hand")
     states = ExampleRows(1, layout)
@@ -112,8 +113,9 @@ def packed_up(call: Call) -> ResultTags:
         return [BY_PLACE, OUTSIDE_BATCH]
     rows = torch.cat([torch.arange(int(size)) for size in call.result[1]])
     depends = call.tags.depends(given["lengths"])
+    order = call.tags.indices.picked(tag.layout, call.result[1], rows, within=NO_INDEX)
     return [
-        ExampleRows(0, RowLayout(call.tags.indices.picked(tag.layout, call.result[1], rows))),
+        ExampleRows(0, RowLayout(order)),
         PACKING if depends else OUTSIDE_BATCH,
     ]
 
@@ -131,7 +133,7 @@ def padded_up(call: Call) -> ResultTags:
         )
     if not isinstance(tag, ExampleRows) or tag.layout.order.layout is None:
         return [tag or lost, lost]
-    layout = call.tags.indices.put_back(tag.layout.order, given["batch_sizes"])
+    layout = call.tags.indices.put_back(tag.layout.order, given["batch_sizes"], within=NO_INDEX)
     if layout is None:
         return UntrackedRows("a packed sequence of other rows")
     lengths = ExampleRows(0, layout) if lost is sizes else OUTSIDE_BATCH

@@ -69,13 +69,6 @@ class ParsedIndex:
         """All tensors that are a single number: entries, and ends of slices."""
         return [*tensors_in(self.numbers.values()), *self.ends()]
 
-    def column(self) -> int | None:
-        """The number of a single whole column, as in ``data[:, 0]``."""
-        number = self.numbers.get(1)
-        is_alone = not (self.is_odd or self.new or self.tensors or len(self.numbers) > 1)
-        whole = self.slices.keys() == {0} and self.slices[0][0] == slice(None)
-        return number if is_alone and whole and type(number) is int else None
-
     @property
     def rank_after(self) -> int:
         """The number of dimensions of the result."""

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import torch
-from torch import Tensor
 
 from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all, of_first
@@ -86,7 +85,7 @@ def parted(call: Call, rows: ExampleRows) -> ResultTags:
 def unbound(call: Call, rows: ExampleRows) -> ResultTags:
     """`unbind`: one tensor for each place of a dimension, which is removed."""
     dim = call.named("input dim").get("dim", 0) % call.first.dim()
-    return [_at(call, rows, each, dim=dim, place=place) for place, each in enumerate(call.result)]
+    return [_at(rows, dim=dim, place=place) for place in range(len(call.result))]
 
 
 @of_first
@@ -95,13 +94,11 @@ def selected(call: Call, rows: ExampleRows) -> ResultTags:
     given = call.named("input dim index")
     dim = given["dim"] % call.first.dim()
     place = int(given["index"]) % max(1, call.first.shape[dim])
-    return _at(call, rows, call.result, dim=dim, place=place)
+    return _at(rows, dim=dim, place=place)
 
 
-def _at(call: Call, rows: ExampleRows, result: Tensor, *, dim: int, place: int) -> Tag:
-    """The tag of one place of a dimension; of a table of places, it may be an index."""
-    if dim == 1:
-        call.tags.indices.note_column(call.first, place, result)
+def _at(rows: ExampleRows, *, dim: int, place: int) -> Tag:
+    """The tag of one place of a dimension."""
     if rows.dim != dim:
         return rows.at(rows.dim - (dim < rows.dim))
     layout = rows.layout

@@ -6,38 +6,12 @@ from torch import Tensor
 
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, name_of, of_all
 from discreet.train._flow._indexing import getitem
+from discreet.train._flow._places import ROW_NUMBERS
 from discreet.train._flow._shapes import elementwise
 from discreet.train._flow._writing import index_put
-from discreet.train._layouts import RowLayout
 from discreet.train._tag import ExampleRows, UntrackedRows
 
 _SCATTERED = "input dim index src"
-
-
-def masked_places(call: Call) -> ResultTags:
-    """`nonzero`, and `torch.where` with a condition only: the indices of nonzero entries."""
-    given = call.named("input")
-    mask: Tensor = given["condition"] if "condition" in given else given["input"]
-    tag = call.tags.of(mask)
-    if not isinstance(tag, ExampleRows):
-        return tag
-    if isinstance(call.result, Tensor):
-        rows = call.result[:, tag.dim]
-        order = call.tags.indices.picked(tag.layout, mask, rows, within=tag.dim)
-        call.tags.indices.note_places(call.result, tag.dim, tag.layout, order)
-        return ExampleRows(0, RowLayout(order))
-    rows = call.result[tag.dim]
-    order = call.tags.indices.picked(tag.layout, mask, rows, within=tag.dim)
-    call.tags.indices.note_picked(tag.layout, rows, order)
-    call.tags.indices.note_row_numbers(rows)
-    return ExampleRows(0, RowLayout(order))
-
-
-def where(call: Call) -> ResultTags:
-    """`torch.where`: with a condition only, it returns indices."""
-    if isinstance(call.result, Tensor):
-        return elementwise(call)
-    return masked_places(call)
 
 
 def mask_selected(call: Call) -> ResultTags:
@@ -114,7 +88,10 @@ def index_added(call: Call) -> ResultTags:
     data, index, source = given["input"], given["index"], given["source"]
     dim = given["dim"] % data.dim()
     tag = index_put(call.tags, data, (*[slice(None)] * dim, index), source)
-    is_lost = any(isinstance(call.tags.of(one), UntrackedRows) for one in (data, index, source))
+    of_index = call.tags.of(index)
+    is_lost = any(isinstance(call.tags.of(one), UntrackedRows) for one in (data, source)) or (
+        isinstance(of_index, UntrackedRows) and of_index != ROW_NUMBERS
+    )
     return tag if is_lost else _named(call, tag)
 
 

@@ -15,6 +15,7 @@ from discreet.train._tag import ExampleRows, Tag, UntrackedRows
 from discreet.train._tags import Tags
 
 BY_PLACE = UntrackedRows("a constant that differs by place in the batch")
+ROW_NUMBERS = UntrackedRows("numbers of rows, which differ by place in the batch")
 
 
 def beside_constants(

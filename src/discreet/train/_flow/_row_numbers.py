@@ -1,90 +1,96 @@
-"""Numbers of rows, as `nonzero` gives them: they may pick rows, and say nothing else.
+"""Numbers of rows, as `nonzero` returns them: they are indices, and not values of examples.
 
-Row i's number is its place in the batch. So numbers of rows are used as an index along the
-dimension of examples only, or written nowhere but there; as values they differ by place.
+A row's number is the number of rows before it, so it differs by place in the batch. Therefore the
+numbers are untracked. As an index into the dimension that they count, they pick each example's own
+rows. All other columns of a table of places belong to each example.
 """
-
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from discreet.train._arguments import tensors_in
-from discreet.train._flow._call import Call, FlowRule, name_of
+from discreet.train._flow._call import Call, FlowRule, ResultTags
 from discreet.train._flow._indexing import getitem
-from discreet.train._flow._parsed_index import ParsedIndex
-from discreet.train._flow._parts import narrowed, parted, selected, unbound
-from discreet.train._flow._picks import chosen, divided, index_added
-from discreet.train._flow._shapes import copied, expanded, permuted, refit
-from discreet.train._flow._writing import setitem
-from discreet.train._tag import ExampleRows
+from discreet.train._flow._parts import selected, unbound
+from discreet.train._flow._places import ROW_NUMBERS
+from discreet.train._flow._shapes import elementwise, refit
+from discreet.train._layouts import RowLayout
+from discreet.train._tag import ExampleRows, Tag
 
-_KEEPS: frozenset[FlowRule] = frozenset(
-    {copied, divided, expanded, narrowed, parted, permuted, refit, selected, unbound}
+_REMAINDERS = frozenset(
+    {torch.remainder, torch.fmod, Tensor.remainder, Tensor.fmod, Tensor.__mod__}
 )
-_OF_SHAPES = frozenset({torch.zeros_like, torch.ones_like, torch.full_like, torch.empty_like})
-_TYPES = frozenset({Tensor.int, Tensor.long})
-_REMAINDERS = frozenset({"remainder", "__mod__"})
 
 
-def uses_as_values(call: Call, rule: FlowRule, tensors: list[Tensor]) -> bool:
-    """Whether a call uses numbers of rows in another way than to pick rows."""
-    has = call.tags.indices.has_row_numbers
-    if not any(map(has, tensors)):
-        return False
-    if rule in _KEEPS or call.function in _OF_SHAPES or call.function in _TYPES:
-        return False
-    if name_of(call.function) in _REMAINDERS:
-        return not _is_within_example(call)
-    if rule is getitem:
-        return _picks_elsewhere(call, call.first, call.args[1])
-    if rule in (chosen, index_added):
-        given = call.named("input dim index source")
-        dim, source = given["dim"] % given["input"].dim(), given.get("source")
-        index = (*[slice(None)] * dim, given["index"])
-        is_elsewhere = _picks_elsewhere if rule is chosen else _writes_elsewhere
-        return _has(call, source) or is_elsewhere(call, given["input"], index)
-    if rule is setitem:
-        return _has(call, call.args[2]) or _writes_elsewhere(call, call.args[0], call.args[1])
-    return True
+def masked_places(call: Call) -> ResultTags:
+    """`nonzero`, and `torch.where` with a condition only: the indices of nonzero entries."""
+    given = call.named("input")
+    mask: Tensor = given["condition"] if "condition" in given else given["input"]
+    tag, indices = call.tags.of(mask), call.tags.indices
+    if not isinstance(tag, ExampleRows):
+        return tag
+    is_table = isinstance(call.result, Tensor)
+    rows = call.result[:, tag.dim] if is_table else call.result[tag.dim]
+    order = indices.picked(tag.layout, mask, rows, within=tag.dim)
+    if is_table:
+        indices.note_places(call.result, tag.dim, tag.layout, order)
+        return ROW_NUMBERS
+    indices.note_picked(tag.layout, rows, order)
+    own = ExampleRows(0, RowLayout(order))
+    return [ROW_NUMBERS if each is rows else own for each in call.result]
 
 
-def keep_row_numbers(call: Call, rule: FlowRule) -> None:
-    """Note parts and views of numbers of rows, too."""
-    is_kept = rule in _KEEPS or rule is getitem or call.function in _TYPES
-    if is_kept and _has(call, call.first):
-        for each in tensors_in((call.result,)):
-            call.tags.indices.note_row_numbers(each)
+def where(call: Call) -> ResultTags:
+    """`torch.where`: with a condition only, it returns indices."""
+    if isinstance(call.result, Tensor):
+        return elementwise(call)
+    return masked_places(call)
 
 
-def _has(call: Call, value: Any) -> bool:  # Any: a tensor or a number
-    return isinstance(value, Tensor) and call.tags.indices.has_row_numbers(value)
+def follow_numbers(call: Call, rule: FlowRule) -> ResultTags:
+    """The tags of columns of a table of places, or of places within examples; None if lost."""
+    if call.function in _REMAINDERS:
+        return _within(call)
+    table = call.first
+    known = call.tags.indices.places_of(table) if isinstance(table, Tensor) else None
+    if known is None or call.others:
+        return None
+    if rule is refit:
+        is_column = table.shape[1] == call.result.dim() == 1
+        return _of_column(call, call.result, [0]) if is_column else None
+    if rule not in (getitem, selected, unbound):
+        return None
+    # two rows show which columns a call takes, and whether it leaves rows where they are
+    width = table.shape[1]
+    numbers = torch.arange(2 * width).view(2, width)
+    results = tensors_in((call.result,))
+    taken = tensors_in((call.function(numbers, *call.args[1:], **call.keywords),))
+    if len(taken) != len(results):
+        return None
+    found: list[Tag | None] = []
+    for each, part in zip(results, taken, strict=True):
+        if not part.dim() or len(part) != 2 or not bool((part[1] - part[0] == width).all()):
+            return None
+        found.append(_of_column(call, each, part[0].flatten().tolist()))
+    return found if len(found) > 1 else found[0]
 
 
-def _is_within_example(call: Call) -> bool:
-    """Whether a remainder is a place within an example, such as a step in time."""
-    given, by = call.args[0], call.args[1] if len(call.args) > 1 else None
-    tag = call.tags.of(given)
-    if type(by) is not int or by <= 0 or not isinstance(tag, ExampleRows):
-        return False
-    before = tag.layout.order.layout
-    return before is not None and before.inner % by == 0
+def _of_column(call: Call, column: Tensor, numbers: list[int]) -> Tag | None:
+    """The tag of columns with these numbers; the one that counts rows picks them."""
+    known = call.tags.indices.places_of(call.first)
+    if known is None or len(column) != known.order.size:
+        return None
+    if known.dim not in numbers:
+        return ExampleRows(0, RowLayout(known.order))
+    if column.dim() == 1:
+        call.tags.indices.note_picked(known.layout, column, known.order)
+    return ROW_NUMBERS
 
 
-def _numbered(call: Call, data: Tensor, index: Any) -> list[int]:  # Any: as Python has it
-    """The dimensions that an index picks from by numbers of rows."""
-    parsed = ParsedIndex(data, index)
-    entries = (*parsed.tensors.items(), *parsed.numbers.items())
-    return [dim for dim, one in entries if _has(call, one)]
-
-
-def _picks_elsewhere(call: Call, data: Tensor, index: Any) -> bool:  # Any: as above
-    tag = call.tags.of(data)
-    rows = {tag.dim} if isinstance(tag, ExampleRows) else set[int]()
-    return not {*_numbered(call, data, index)} <= rows
-
-
-def _writes_elsewhere(call: Call, data: Tensor, index: Any) -> bool:  # Any: as above
-    """Into rows of examples, or into a constant, along one dimension."""
-    tag, found = call.tags.of(data), _numbered(call, data, index)
-    return len(found) > 1 or (isinstance(tag, ExampleRows) and found not in ([], [tag.dim]))
+def _within(call: Call) -> ResultTags:
+    """Remainders by a divisor of each example's number of rows are places within the example."""
+    divisor = call.args[1] if len(call.args) == 2 else None
+    for layout, order in call.tags.indices.picks_of(call.first):
+        if type(divisor) is int and divisor > 0 and layout.inner % divisor == 0:
+            return ExampleRows(0, RowLayout(order))
+    return None

@@ -9,6 +9,7 @@ from torch import Tensor
 from discreet.train._arguments import Args, Function, tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all, of_first
 from discreet.train._flow._places import BY_PLACE, differs
+from discreet.train._indices import NO_INDEX
 from discreet.train._layouts import RowLayout
 from discreet.train._tag import OUTSIDE_BATCH, ExampleRows, Tag, UntrackedRows, refitted
 
@@ -67,8 +68,6 @@ def refit(call: Call, rows: ExampleRows) -> ResultTags:
     """Views and reshapes: the same entries in the same order."""
     if call.first.numel() != call.result.numel():
         return UntrackedRows("a view of another type")
-    if call.first.dim() == 2 and call.first.shape[1] == call.result.dim() == 1:
-        call.tags.indices.note_column(call.first, 0, call.result)
     found = refitted(rows, call.first.shape, call.result.shape)
     return found or UntrackedRows("a reshape that splits examples")
 
@@ -145,5 +144,6 @@ def interleaved(call: Call) -> ResultTags:
         if (own := call.tags.of(times)) is not None and own != ExampleRows(0, tag.layout):
             return UntrackedRows("repeats that depend on other examples")
         rows = torch.arange(data.shape[dim], device=times.device).repeat_interleave(times)
-        return ExampleRows(dim, RowLayout(call.tags.indices.picked(tag.layout, times, rows)))
+        order = call.tags.indices.picked(tag.layout, times, rows, within=NO_INDEX)
+        return ExampleRows(dim, RowLayout(order))
     return ExampleRows(dim, RowLayout(tag.layout.order, tag.layout.outer, tag.layout.inner * times))

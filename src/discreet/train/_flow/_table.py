@@ -53,10 +53,8 @@ from discreet.train._flow._picks import (
     index_added,
     inverse_scattered,
     mask_selected,
-    masked_places,
     scattered,
     taken_along,
-    where,
 )
 from discreet.train._flow._products import (
     added_to_product,
@@ -65,6 +63,7 @@ from discreet.train._flow._products import (
     einsum,
     multiplied,
 )
+from discreet.train._flow._row_numbers import masked_places, where
 from discreet.train._flow._shapes import (
     broadcast,
     copied,
@@ -290,6 +289,7 @@ FOR_UNTRACKED: frozenset[FlowRule] = frozenset(
         getitem,
         setitem,
         chosen,
+        gathered,
         index_added,
         inverse_scattered,
         interleaved,
@@ -306,7 +306,16 @@ DIM_SECOND: frozenset[FlowRule] = frozenset(
 )  # rules of functions whose second argument is a dimension
 _WITHOUT_DIMS: frozenset[FlowRule] = frozenset(
     {
-        *(elementwise, copied, of_the_first, of_numbers, broadcast, one_hot, bagged, divided),
+        *(
+            elementwise,
+            copied,
+            of_the_first,
+            of_numbers,
+            broadcast,
+            one_hot,
+            bagged,
+            divided,
+        ),
         *(refit, expanded, repeated, permuted, interleaved, where, masked_places, mask_selected),
         *(multiplied, added_to_product, distances, einsum, attended, grouped, getitem, setitem),
         *(

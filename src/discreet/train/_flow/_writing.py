@@ -9,8 +9,7 @@ from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import Call
 from discreet.train._flow._indexing import depends, read_at, refused_index
 from discreet.train._flow._parsed_index import ParsedIndex
-from discreet.train._flow._places import BY_PLACE, beside_constants, differs
-from discreet.train._layouts import RowLayout
+from discreet.train._flow._places import BY_PLACE, ROW_NUMBERS, beside_constants, differs
 from discreet.train._tag import ExampleRows, OneExample, Tag, UntrackedRows
 from discreet.train._tags import Tags
 
@@ -58,11 +57,12 @@ def _overwritten(
     tags: Tags, data: Tensor, parsed: ParsedIndex, value: Any
 ) -> Tag | None:  # Any: as given
     """The tag of rows of examples after a value that depends on no example was written."""
-    if any(isinstance(tags.of(one), UntrackedRows) for one in parsed.tensors.values()):
-        return UntrackedRows("values written in an order of all examples")
     tag = tags.of(data)
     if not isinstance(tag, ExampleRows):
         return tag
+    several = (tags.of(one) for one in parsed.tensors.values())
+    if any(isinstance(one, UntrackedRows) and one != ROW_NUMBERS for one in several):
+        return UntrackedRows("values written in an order of all examples")
     if (refused := refused_index(tags, tag, parsed)) is not None:
         return refused
     expected = read_at(tags, data, parsed) if isinstance(value, Tensor) and value.dim() else None
@@ -90,10 +90,7 @@ def _by_mask(
         tag = tags.of(one)
         if isinstance(tag, ExampleRows):
             if len(parsed.tensors) == 1 and one.dtype == torch.bool:
-                order = tags.indices.picked(
-                    tag.layout, one, one.nonzero()[:, tag.dim], within=tag.dim
-                )
-                picked = ExampleRows(parsed.start, RowLayout(order))
+                picked = read_at(tags, data, parsed)
                 given = tensors_in((value,))
                 if beside_constants(tags, picked, given, parsed.rank_after) is BY_PLACE:
                     return BY_PLACE

@@ -1,0 +1,265 @@
+"""Each argument of each rule: no example's rows depend on other examples, or on their place.
+
+A rule may check some of its arguments only. So each tensor argument is in turn of examples in
+another order, or untracked, beside arguments that are rows of examples. Then one example's values
+change, or all that are untracked. Rows that the result credits to other examples must not change.
+And if all examples are equal, and an argument is a constant that counts, their rows must be equal.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from discreet.errors import Refused
+from discreet.train._arguments import tensors_in
+from discreet.train._capture import Capture
+from discreet.train._flow import sets_first
+from discreet.train._flow._random import is_random
+from discreet.train._flow._shapes import elementwise, of_the_first
+from discreet.train._flow._table import FLOW
+from discreet.train._layouts import ExampleOrder, RowLayout
+from discreet.train._rules import RULES
+from discreet.train._tag import ExampleRows, OneExample, UntrackedRows
+
+NUMBER, WIDTH, CHANGED = 4, 3, 1
+MOST = 3  # calls of each function, for each number of tensors
+HOW = ("by place", "untracked", "reversed")
+Call = tuple[Any, ...]  # Any: arguments, of several kinds
+MODEL = nn.Linear(1, 1)
+PARAMETERS = dict(MODEL.named_parameters())
+
+
+def _floats(*shape: int) -> Tensor:
+    numbers = torch.arange(torch.Size(shape).numel()).double()
+    return torch.cos(1 + numbers * 1.7).abs().view(shape)
+
+
+MADE = {
+    "f1": _floats(NUMBER),
+    "f2": _floats(NUMBER, WIDTH),
+    "f3": _floats(NUMBER, WIDTH, WIDTH),
+    "first": _floats(NUMBER, 1),
+    "i1": torch.tensor([2, 0, 1, 0]),
+    "i2": torch.arange(NUMBER * WIDTH).view(NUMBER, WIDTH) * 7 % 3,
+    "m1": torch.tensor([True, True, False, True]),
+    "m2": torch.arange(NUMBER * WIDTH).view(NUMBER, WIDTH) % 3 > 0,
+}
+ROWS = [*MADE]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A constant argument."""
+
+    value: Tensor
+
+
+TABLES = [
+    Shared(torch.zeros(NUMBER, dtype=torch.float64)),
+    Shared(torch.zeros(NUMBER, WIDTH, dtype=torch.float64)),
+    Shared(_floats(WIDTH, WIDTH)),
+]
+
+
+def calls() -> Iterator[Call]:
+    """Arguments by place; a name is that of rows.
+
+    No slice or number picks some places of the batch only: what happens to these is a decision of
+    Python's, which docs/limits.md states.
+    """
+    for a in ROWS:
+        yield from ((a,), (a, 0), (a, 1), (a, -1), (a, (slice(None), 0)))
+    for a, b in product(ROWS, ROWS):
+        yield from ((a, b), ([a, b],), ([a, b], 1), (a, 0, b), (a, 1, b))
+        yield from ((a, (slice(None), b)), (a, (b, 0)))
+    for table, b in product(TABLES, ROWS):
+        yield from ((table, b), (b, table), (table, 0, b))
+    for a, b, c in product(ROWS, ROWS, ["f2", "i1"]):
+        yield from ((a, b, c), (a, 0, b, c), (a, (b, c)))
+    for table, b, c in product(TABLES, ROWS, ["f1", "f2", "first"]):
+        yield from ((table, b, c), (table, 0, b, c), (table, (b, c)))
+
+
+def _filled(one: Any, found: dict[int, Tensor]) -> Any:  # Any: an argument
+    """The argument with its tensors, each of which gets a number in ``found``."""
+    if isinstance(one, str):
+        found[len(found)] = MADE[one].clone()
+        return found[len(found) - 1]
+    if isinstance(one, Shared):
+        return one.value.clone()
+    if isinstance(one, (list, tuple)):
+        return type(one)(_filled(each, found) for each in one)
+    return one
+
+
+CALLS: dict[int, list[Call]] = {1: [], 2: [], 3: []}  # by the number of tensors
+for _call in calls():
+    CALLS[len(tensors_in((_filled(_call, {}),)))].append(_call)
+_FEW = {  # of the rules of very many functions
+    elementwise: ["add", "__mul__", "where", "lerp", "masked_fill", "clamp", "addcmul", "copy_"],
+    of_the_first: ["bucketize", "embedding", "isin", "zeros_like"],
+}
+
+
+def _is_tried(function: Any, rule: Any) -> bool:  # Any: functions of PyTorch's, and rules
+    name = getattr(function, "__name__", "")
+    is_odd = name in ("__get__", "__set__") or name.startswith(("empty", "new_empty"))
+    return not is_odd and not is_random(function) and name in _FEW.get(rule, [name])
+
+
+FUNCTIONS = {
+    getattr(function, "__name__", ""): function
+    for function, rule in FLOW.items()
+    if _is_tried(function, rule)
+}
+
+
+def fits(function: Any, call: Call) -> bool:  # Any: as above
+    try:
+        function(*_filled(call, {}))
+    except Exception:  # noqa: BLE001  most arguments don't fit
+        return False
+    return True
+
+
+def _other(values: Tensor) -> Tensor:
+    """Other values of the same kind."""
+    if values.dtype == torch.bool:
+        return ~values
+    return 1.9 - values if values.is_floating_point() else (values + 1) % WIDTH
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """For each tensor of a result: its tag, and the rows that are not the changed example's."""
+
+    tags: list[object]
+    others: list[Tensor]
+
+
+def outcome(
+    function: Any, call: Call, odd: int, how: str, *, is_changed: bool
+) -> Outcome | None:  # Any: as above
+    """None if the call was refused. Argument ``odd`` is untracked, or in reverse order."""
+    found: dict[int, Tensor] = {}
+    args = _filled(call, found)
+    capture = Capture(MODEL, PARAMETERS, NUMBER, RULES, batch=[*found.values()])
+    tags = capture.tags
+    order = torch.arange(NUMBER).flip(0)
+    for number, one in found.items():
+        if number == odd and how == "untracked":
+            tags.set(one, UntrackedRows("another function"))
+            one.copy_(_other(one) if is_changed else one)
+            continue
+        place = CHANGED
+        if number == odd:
+            tags.set(one, ExampleRows(0, RowLayout(ExampleOrder(NUMBER, order))))
+            place = NUMBER - 1 - CHANGED
+        if is_changed and how != "untracked":
+            one[place] = _other(one[place])
+    with capture:
+        try:
+            result = function(*args)
+        except (Refused, RuntimeError, IndexError):
+            return None
+    results = [args[0]] if sets_first(function) else tensors_in((result,))
+    return Outcome(
+        [tags.of(each) for each in results],
+        [_others(each, tags.of(each), is_any=how == "untracked") for each in results],
+    )
+
+
+def _others(result: Tensor, tag: object, *, is_any: bool) -> Tensor:
+    """The rows of a result that must not change."""
+    if isinstance(tag, UntrackedRows):
+        return torch.zeros(0)
+    if isinstance(tag, ExampleRows) and not is_any:
+        whose = tag.layout.example_of_row(result.device)
+        return result.movedim(tag.dim, 0)[whose != CHANGED]
+    if isinstance(tag, OneExample) and not is_any:
+        whose = tag.order.example_of_row(result.device)[tag.place]
+        return torch.zeros(0) if whose == CHANGED else result
+    return result
+
+
+def differs_by_place(function: Any, call: Call, odd: int) -> bool:  # Any: as above
+    """Whether equal examples have different rows, if argument ``odd`` counts."""
+    found: dict[int, Tensor] = {}
+    args = _filled(call, found)
+    for number, one in found.items():
+        counts = torch.arange(NUMBER).view(-1, *[1] * (one.dim() - 1)) % WIDTH
+        one.copy_(counts if number == odd else one[:1].clone())
+    batch = [one for number, one in found.items() if number != odd]
+    capture = Capture(MODEL, PARAMETERS, NUMBER, RULES, batch=batch or [torch.zeros(NUMBER)])
+    with capture:
+        try:
+            result = function(*args)
+        except (Refused, RuntimeError, IndexError):
+            return False
+    for each in [args[0]] if sets_first(function) else tensors_in((result,)):
+        tag = capture.tags.of(each)
+        if isinstance(tag, ExampleRows):
+            whose = tag.layout.example_of_row(each.device)
+            plain = torch.view_as_real(each.resolve_conj()) if each.is_complex() else each
+            rows = plain.movedim(tag.dim, 0).double().nan_to_num()
+            several = [rows[whose == number] for number in whose.unique()]
+            least = min(map(len, several), default=0)  # a constant may pick some rows twice
+            if not all(torch.allclose(one[:least], several[0][:least]) for one in several):
+                return True
+    return False
+
+
+def is_broken(function: Any, call: Call, odd: int, how: str) -> bool:  # Any: as above
+    if how == "by place":
+        return differs_by_place(function, call, odd)
+    before = outcome(function, call, odd, how, is_changed=False)
+    after = outcome(function, call, odd, how, is_changed=True)
+    if before is None or after is None:
+        return False
+    return any(
+        one.shape != other.shape or not torch.equal(one.nan_to_num(), other.nan_to_num())
+        for one, other in zip(before.others, after.others, strict=True)
+    )
+
+
+def some_calls(function: Any) -> list[Call]:  # Any: as above
+    """Calls that fit, of each number of tensors."""
+    return [
+        call
+        for several in CALLS.values()
+        for call in islice((each for each in several if fits(function, each)), MOST)
+    ]
+
+
+def broken(name: str) -> tuple[int, list[str]]:
+    """The number of calls that were tried, and those in which examples touch."""
+    function, tried, found = FUNCTIONS[name], 0, list[str]()
+    for call in some_calls(function):
+        given: dict[int, Tensor] = {}
+        _filled(call, given)
+        for odd, how in [*product([-1], HOW[::2]), *product(given, HOW)]:
+            tried += 1
+            if is_broken(function, call, odd, how):
+                found.append(f"{call}: argument {odd} {how}")
+    return tried, found
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_no_argument_makes_examples_touch(name: str) -> None:
+    assert not broken(name)[1]
+
+
+def test_rules_that_ignore_arguments_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The power: a rule that looks at its first argument only, or at none."""
+    for name in ("gather", "cumsum", "where", "nonzero", "bmm", "mse_loss", "__setitem__", "sort"):
+        monkeypatch.setitem(FLOW, FUNCTIONS[name], _as_the_first)
+        assert broken(name)[1], name
+
+
+def _as_the_first(call: Any) -> Any:  # Any: a call of a rule, and its tag
+    return call.tags.of(call.first)
