@@ -293,7 +293,7 @@ def test_places_within_an_example_are_its_own() -> None:
     every = clipped_sum(model, lambda: model(data), 4, Flat(1.0), batch=data)
     each = [
         clipped_sum(model, lambda: model(one), 1, Flat(1.0), batch=one)  # noqa: B023
-        for one in data.split(1)
+        for one in (data[n : n + 1] for n in range(4))
     ]
     sums = tuple(torch.stack([*some]).sum(0) for some in zip(*(e.sums for e in each), strict=True))
     squares = torch.cat([one.squared_norms for one in each], 1)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PlacesOf:
-    """What a table of places, (place, dimension), says about rows of examples.
+    """The rows of examples that a table of places, (place, dimension), picks.
 
     Attributes:
         dim: the column that picks rows.
