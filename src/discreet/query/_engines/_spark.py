@@ -5,6 +5,7 @@ rows that a mechanism needs.
 """
 
 import secrets
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -144,23 +145,27 @@ def _in_thread(compute: Callable[[], pa.Table], cancel: Callable[[], object]) ->
     its connection unusable."""
     found: list[pa.Table] = []
     failed: list[BaseException] = []
+    ended = threading.Event()  # a join that Ctrl-C ends takes the thread for ended
 
     def work() -> None:
         try:
             found.append(compute())
         except BaseException as failure:  # noqa: BLE001  # raised again by the caller
             failed.append(failure)
+        finally:
+            ended.set()
 
     thread = InheritableThread(target=work)
     thread.daemon = True
     thread.start()
     try:
-        while thread.is_alive():
-            thread.join(_WAIT)
+        while not ended.wait(_WAIT):
+            pass
     except KeyboardInterrupt:
-        with suppress(Exception):  # an application that has ended has no jobs
-            cancel()
-        thread.join()
+        while not ended.is_set():  # its next job may start only now
+            with suppress(Exception):  # an application that has ended has no jobs
+                cancel()
+            ended.wait(_WAIT)
         raise
     if failed:
         raise failed[0]

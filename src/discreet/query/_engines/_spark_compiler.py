@@ -15,10 +15,10 @@ from discreet.query._engines._closed_compiler import ClosedForms, filled, writte
 
 def compiled(operation: ops.Relation) -> str:
     """The statement of an expression, as Spark's SQL."""
-    return written(operation, _SparkValues, PySpark)
+    return written(operation, _SparkWriter, PySpark)
 
 
-class _SparkValues(ClosedForms, PySparkCompiler):  # type: ignore[misc]  # Ibis ships no types
+class _SparkWriter(ClosedForms, PySparkCompiler):  # type: ignore[misc]  # Ibis ships no types
     """Ibis' compiler with our forms of values."""
 
     __slots__ = ()
