@@ -89,6 +89,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "ledger._writer.Writer": "drops what waits in another process",
     "ledger._writer._Job": "a call in one thread, which waits for it",
     "ledger._sqlite_store._Stores": "the stores of this process, which a fork waits for",
+    "ledger._export._ExportReader": "reads one file of public entries",
     "local.client._bits.Randomizer": "a base of frozen values",
     "local.client._bits.SystemBits": "has no state: each call asks the operating system",
     "local._mechanism.FrequencyEstimator": "a base of frozen values",

@@ -29,13 +29,13 @@ NEEDS = (
 def needing_torch(record: RecordOutcomes) -> RecordOutcomes:
     """The same outcomes; without PyTorch, words that say how to install it."""
 
-    def found(many: Sequence[ControlValues]) -> Iterator[ExperimentOutcome]:
+    def or_advice(many: Sequence[ControlValues]) -> Iterator[ExperimentOutcome]:
         try:
             yield from record(many)
         except ImportError:
             yield from [ExperimentOutcome(NEEDS)] * len(many)
 
-    return found
+    return or_advice
 
 
 @dataclass(frozen=True, slots=True)
