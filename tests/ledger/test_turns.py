@@ -17,7 +17,8 @@ from sqlalchemy import Connection
 
 from discreet._budget import Limit
 from discreet._ownership import process
-from discreet.accounting import Filter, PrivacyLoss, Pure, Spent
+from discreet.accounting import Filter, PrivacyLoss, Pure
+from discreet.accounting.filter._sums import FilterCost
 from discreet.errors import BudgetExceeded, InvalidArgument, LedgerDamaged, LedgerError
 from discreet.ledger import Kind, Ledger, _sqlite
 from discreet.ledger._database import file_database, put_away
@@ -423,16 +424,16 @@ def test_a_slow_price_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.Monkey
     """While one charge is priced, others are made; it is priced anew, and counts theirs."""
     path = tmp_path / "x.ledger"
     slow, other = made(path), Ledger.open(path)
-    cost, begins, goes_on = Filter.add, threading.Event(), threading.Event()
+    cost, begins, goes_on = Filter.cost, threading.Event(), threading.Event()
     dear = PrivacyLoss.of(Pure(0.5))
 
-    def late(self: Filter, spent: Spent, loss: PrivacyLoss) -> Spent:
+    def late(self: Filter, loss: PrivacyLoss) -> FilterCost:
         if loss.terms == dear.terms:
             begins.set()
             assert goes_on.wait(60)
-        return cost(self, spent, loss)
+        return cost(self, loss)
 
-    monkeypatch.setattr(Filter, "add", late)
+    monkeypatch.setattr(Filter, "cost", late)
     monkeypatch.setattr(_sqlite, "BUSY_SECONDS", 10)
     outcomes: list[object] = []
 

@@ -303,9 +303,13 @@ def _to_date(value: Value) -> datetime.date | None:
         return None
 
 
+_TRUTHS: dict[bytes, bool] = {
+    **dict.fromkeys((b"true", b"t", b"yes", b"y", b"1", b"1.0"), True),
+    **dict.fromkeys((b"false", b"f", b"no", b"n", b"0", b"0.0"), False),
+}
 _CASTS: dict[ScalarFunction, Callable[..., Value]] = {
     ScalarFunction.TO_BOOLEAN: lambda value: (
-        {b"true": True, b"false": False}.get(value) if isinstance(value, bytes) else value
+        _TRUTHS.get(value.strip().lower()) if isinstance(value, bytes) else value
     ),
     ScalarFunction.TO_DATE: _to_date,
     ScalarFunction.TO_INTEGER: _to_integer,

@@ -197,7 +197,7 @@ def test_a_clamp_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     rich = {"person": 3, "place": "a", "wage": 6000.0, "age": None, "union": None, "day": None}
     act = asking(PEOPLE, query, PRICE)
     replay(act, arrow([rich]), arrow([]))
-    for module in ("_compiling", "_conversion", "_bounding"):
+    for module in ("_bounding._compiling", "_engines._conversion", "_bounding._bounding"):
         path = f"discreet.query.{module}.clamped"
         monkeypatch.setattr(path, lambda value, lower, upper: value)
     _compiled_plan._known.clear()

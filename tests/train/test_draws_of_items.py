@@ -165,3 +165,17 @@ def test_a_generator_made_by_an_item_for_all_is_refused_before_the_charge() -> N
         with pytest.raises(Refused, match="rand draws from a generator of its own"):
             trained(given, payer, like=drawing())
     assert not payer.charges
+
+
+class Invented(Items):
+    """Public examples that a generator of their own makes."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: torch.rand(1, generator=self.own))
+        self.own = torch.Generator().manual_seed(0)
+
+
+def test_public_examples_of_another_kind_may_have_a_generator() -> None:
+    payer = FakePayer()
+    trained(Items(lambda: None), payer, like=Invented())
+    assert payer.charges

@@ -205,7 +205,7 @@ class ConstantBags(WeightedBags):
     """Bags of the same places for each example."""
 
     def forward(self, data: Tensor) -> Tensor:
-        places = torch.arange(data.shape[1]).expand_as(data)
+        places = torch.arange(data.shape[1], device=data.device).expand_as(data)
         found: Tensor = self.inner(places, per_sample_weights=self.weights(self, data))
         return found
 

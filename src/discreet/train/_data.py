@@ -13,8 +13,6 @@ import numpy.typing as npt
 from discreet._arrays import IndexArray
 from discreet.errors import InvalidArgument
 from discreet.train._collated import Collated, Microbatch, Source
-from discreet.train._own_generators import refuse_own_generators
-from discreet.train._secret_draws import RefuseGenerators
 
 Data = Source | Mapping[str, Any] | Sequence[Any]  # Any: tensors, or arrays of the same length
 
@@ -32,15 +30,14 @@ def taken(
     """The examples in these places, as the user's loss function takes them.
 
     Tensors and arrays become a named tuple (``x`` and ``y`` if there are two without names). Items
-    are collated as PyTorch does by default, which leaves texts in lists: these are refused. Items
-    may not draw from generators of their own; ``before_each`` is called before each one is read.
+    are collated as PyTorch does by default, which leaves texts in lists: these are refused.
+    ``before_each`` is called before each item is read.
     """
     import torch
     from torch.utils.data import TensorDataset, default_collate
 
     if isinstance(data, Collated):
-        with RefuseGenerators():
-            return data.taken(places, before_each)
+        return data.taken(places, before_each)
     if isinstance(data, TensorDataset):
         data = data.tensors
     if isinstance(data, Mapping):
@@ -51,10 +48,9 @@ def taken(
     if isinstance(data, torch.Tensor | np.ndarray):
         return _rows(data, places)
     items = list[Any]()
-    with RefuseGenerators():
-        for place in places:
-            before_each()
-            items.append(data[int(place)])
+    for place in places:
+        before_each()
+        items.append(data[int(place)])
     return _of_tensors(default_collate(items), "")
 
 
@@ -146,7 +142,6 @@ def check(data: Data, ids: npt.ArrayLike | None = None, *, has_ids: bool = False
     elif hasattr(data, "__len__") and hasattr(data, "__getitem__"):
         if has_ids:
             _check_fields({"items": data}, given)
-        refuse_own_generators(data)
         return
     raise InvalidArgument(
         f"train_set is a {type(data).__name__}: give tensors by name, or a data set that has "

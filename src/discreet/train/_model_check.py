@@ -5,6 +5,7 @@ themselves are in `_checking` and `_comparison`.
 """
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil, sqrt
@@ -25,6 +26,7 @@ from discreet.train._memory import room
 from discreet.train._microbatch import MicrobatchSize, unless_memory_runs_out
 from discreet.train._plan import TrainingPlan
 from discreet.train._sampling import SizeDeclaration
+from discreet.train._secret_draws import RefuseGenerators
 from discreet.train._units import Units
 
 Losses = Callable[[Microbatch], Tensor]
@@ -57,11 +59,13 @@ class Public:
 
     data: Data
     values: Values
+    are_read_alike: bool = False  # by the same code as the data
 
     def taken(self, size: int) -> Microbatch:
         """As many of them, repeated if needed."""
         try:
-            return data.taken(self.data, np.arange(size) % data.length(self.data))
+            with RefuseGenerators() if self.are_read_alike else nullcontext():
+                return data.taken(self.data, np.arange(size) % data.length(self.data))
         except DiscreetError:
             raise
         except Exception as error:
@@ -116,13 +120,19 @@ class ModelCheck:
 
     def again(self, microbatch: Microbatch) -> None:
         """Check in the microbatch's shapes; its numbers are not used."""
+        self._check(*self._in_shape_of(microbatch))
+
+    def due(self, microbatch: Microbatch) -> None:
+        """Check in the microbatch's shapes, or its padded lengths alone if only they are new."""
+        if shapes(microbatch) in self.compared:
+            self._check_lengths(*self._in_shape_of(microbatch))
+        else:
+            self.again(microbatch)
+
+    def _in_shape_of(self, microbatch: Microbatch) -> tuple[OfSize, Values]:
         fitted = None if self.like is None else self.like.in_shape_of(microbatch)
         examples: OfSize = fitted or partial(repeated, microbatch)
-        values = self.like.values if self.like and fitted else Values.MADE_UP
-        if shapes(microbatch) in self.compared:
-            self._check_lengths(examples, values)
-        else:
-            self._check(examples, values)
+        return examples, self.like.values if self.like and fitted else Values.MADE_UP
 
     def _lengths(self, microbatch: Microbatch) -> "PaddedLengths":
         given = self.data

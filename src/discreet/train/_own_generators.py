@@ -27,15 +27,16 @@ def refuse_own_generators(data: Any) -> None:  # Any: any data set
     Not found: generators in global variables, and those that are made later.
     """
     seen = set[int]()
-    for name, one in _inside(data) if hasattr(data, "__dict__") else _of_collated(data):
+    parts = _attributes(data)
+    if isinstance(data, Collated):
+        parts = [*((f".data{name}", one) for name, one in _attributes(data.data))]
+        parts.append((".collate", data.collate))
+    for name, one in parts:
         _refuse(f"train_set{name}", one, _DEPTH, seen)
 
 
-def _of_collated(data: Any) -> list[tuple[str, Any]]:  # Any: as above
-    if not isinstance(data, Collated):
-        return []
-    inner = data.data if hasattr(data.data, "__dict__") else None
-    return [(".data", inner), (".collate", data.collate)]
+def _attributes(one: Any) -> list[tuple[str, Any]]:  # Any: as above
+    return [(f".{name}", part) for name, part in getattr(one, "__dict__", {}).items()]
 
 
 def _refuse(name: str, one: Any, depth: int, seen: set[int]) -> None:  # Any: any object
@@ -70,8 +71,6 @@ def _inside(one: Any) -> Iterator[tuple[str, Any]]:  # Any: as above
     import torch
 
     match one:
-        case Collated():
-            yield from _of_collated(one)
         case partial():
             yield ".func", one.func
             yield from ((f".args[{n}]", part) for n, part in enumerate(one.args))
@@ -82,11 +81,11 @@ def _inside(one: Any) -> Iterator[tuple[str, Any]]:  # Any: as above
             names, cells = one.__code__.co_freevars, one.__closure__ or ()
             filled = (pair for pair in zip(names, cells, strict=True) if pair[1] != CellType())
             yield from ((f".{name}", cell.cell_contents) for name, cell in filled)
-        case list() | tuple():
+        case list() | tuple() if type(one) in (list, tuple):
             yield from ((f"[{n}]", part) for n, part in enumerate(one[:_MOST]))
-        case dict():
+        case dict() if type(one) is dict:
             yield from ((f"[{key!r}]", part) for key, part in islice(one.items(), _MOST))
         case torch.Tensor() | np.ndarray() | torch.nn.Module() | type() | ModuleType():
             return
         case _:
-            yield from ((f".{name}", part) for name, part in getattr(one, "__dict__", {}).items())
+            yield from _attributes(one)

@@ -13,7 +13,7 @@ from discreet.train import _data
 from discreet.train._attributes import Attributes
 from discreet.train._buffers import Buffers
 from discreet.train._checking import check_alone
-from discreet.train._collated import Microbatch
+from discreet.train._collated import Collated, Microbatch
 from discreet.train._data import Data, Invented
 from discreet.train._made_up import Values, repeated, tensors
 from discreet.train._microbatch import MicrobatchSize
@@ -68,8 +68,12 @@ def preflight(
 
 def _public(train_set: "Data | Units", like: "Like") -> Public:
     if isinstance(like, Invented):
-        return Public(_data.public(rows_of(train_set), like.data), Values.INVENTED)
-    return Public(_data.public(rows_of(train_set), rows_of(like)), Values.GIVEN)
+        return Public(
+            _data.public(rows_of(train_set), like.data), Values.INVENTED, are_read_alike=True
+        )
+    given, examples = rows_of(train_set), rows_of(like)
+    are_read_alike = isinstance(given, Collated) or type(given) is type(examples)
+    return Public(_data.public(given, examples), Values.GIVEN, are_read_alike)
 
 
 def _check_model(  # noqa: PLR0917  # called in one place

@@ -7,11 +7,12 @@ from discreet.errors import InvalidArgument
 from discreet.train import _data
 from discreet.train._adaptive import Adaptive
 from discreet.train._data import Data
+from discreet.train._own_generators import refuse_own_generators
 from discreet.train._plan import TrainingPlan
 from discreet.train._sampling import SizeDeclaration
 from discreet.train._step_inputs import Examples, clipping_of, trainable
 from discreet.train._trials import unwrapped
-from discreet.train._units import Units
+from discreet.train._units import Units, rows_of
 
 _SEVERAL = ("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule")
 
@@ -29,6 +30,7 @@ def check_run(
         _data.check(train_set.data, train_set.ids, has_ids=True)
     else:
         _data.check(train_set)
+    refuse_own_generators(rows_of(train_set))
     column = train_set.column if isinstance(train_set, Units) else None
     if column != plan.unit.column:
         raise InvalidArgument(

@@ -75,7 +75,7 @@ class StepChecks:
         if self._check and self._check.is_due(microbatch):
             self._buffers.check()  # before the check, which moves parameters and puts them back
             try:
-                self._check.again(microbatch)
+                self._check.due(microbatch)
             finally:
                 self._buffers.check_buffers()
                 self._buffers.note()

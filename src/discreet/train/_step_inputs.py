@@ -30,6 +30,7 @@ from discreet.train._noise import ExactGaussian, Steps
 from discreet.train._plan import Phase
 from discreet.train._report import NotPrivate
 from discreet.train._rules._gradients import squared, wide, wide_type
+from discreet.train._secret_draws import RefuseGenerators
 from discreet.train._tags import beside
 from discreet.train._unit_of_example import UnitOfExample
 from discreet.train._units import Reduce, RowsByUnit, UnitRows, Units
@@ -181,7 +182,8 @@ def _of_microbatch(inputs: StepInputs, rows: UnitRows, clipping: Clipping) -> _e
 def _losses_of(inputs: StepInputs, rows: UnitRows) -> tuple[object, Callable[[], Tensor]]:
     """Tensors of the rows, and a function of one loss for each: its share of its unit's loss."""
     given = inputs.examples.units
-    microbatch = data.taken(inputs.examples.data, rows.rows, inputs.before_each_item)
+    with RefuseGenerators():
+        microbatch = data.taken(inputs.examples.data, rows.rows, inputs.before_each_item)
     inputs.check(microbatch)
     if given is None or given.reduce is Reduce.SUM:
         return microbatch, partial(inputs.losses, microbatch)

@@ -102,7 +102,8 @@ def grouped(capture: Capture, function: Function, args: Args, keywords: Keywords
 
     def piece(rows: Tensor) -> GroupedProducts:
         outputs = F.pad(wide(rows), around)
-        return GroupedProducts(wide(saved()), outputs, tuple((ends + used.start).tolist()), shape)
+        places = tuple(int(end) + used.start for end in ends)
+        return GroupedProducts(wide(saved()), outputs, places, shape)
 
     capture.note(result, (weight, piece))
     return F.pad(result, around) if any(around) else result
