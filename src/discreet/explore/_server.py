@@ -4,7 +4,8 @@ import socket
 import threading
 import time
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from discreet import _checks
@@ -61,11 +62,12 @@ def application(activity: "_Activity | None" = None) -> "Starlette":
 
 
 class _Activity:
-    """Whether requests are being answered, or were a moment ago."""
+    """Whether requests are being answered, or were a moment ago, and whether the server ended."""
 
     def __init__(self) -> None:
         self.running = 0
         self.last = time.monotonic()
+        self.ended = threading.Event()
 
     def is_quiet(self) -> bool:
         """Whether no request came for a while."""
@@ -157,11 +159,17 @@ def serve(
         listening.listen()
         address = f"http://{HOST}:{listening.getsockname()[1]}/"
         ready(address)
-        threading.Thread(target=_prepare, args=(activity,), daemon=True).start()
-        if opens_browser:
-            webbrowser.open(address)
-        config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off")
-        uvicorn.Server(config).run(sockets=[listening])
+        # no daemon: Python would end it within PyTorch's code, and abort the process
+        preparing = threading.Thread(target=_prepare, args=(activity,))
+        preparing.start()
+        try:
+            if opens_browser:
+                webbrowser.open(address)
+            config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off")
+            uvicorn.Server(config).run(sockets=[listening])
+        finally:
+            activity.ended.set()
+            preparing.join()
 
 
 def _port(port: int) -> int:
@@ -172,19 +180,25 @@ def _port(port: int) -> int:
 
 
 def _prepare(activity: "_Activity") -> None:
-    """Compute all views while nobody asks, so that dragging never waits. First come the first view
-    of each page, and one outcome of each experiment, which loads what it needs."""
+    """Compute all views while nobody asks, so that dragging never waits, until the server ends."""
+    for compute in _all_views():
+        while not (activity.ended.is_set() or activity.is_quiet()):
+            activity.ended.wait(_QUIET)
+        if activity.ended.is_set():
+            return
+        compute()
+
+
+def _all_views() -> Iterator[Callable[[], object]]:
+    """First the first view of each page, and one outcome of each experiment, which loads what it
+    needs."""
     for page in pages.all_pages():
-        pages.view(page.name, page.start)
+        yield partial(pages.view, page.name, page.start)
     for page in pages.all_pages():
         for one in page.experiments:
-            while not activity.is_quiet():
-                time.sleep(_QUIET)
-            one.run(page.values(page.start))
+            yield partial(one.run, page.values(page.start))
     for page in pages.all_pages():
         for places in page.all_places():
             if any(places[len(page.controls) :]):
                 continue  # questions were asked; there are many such views, and each is quick
-            while not activity.is_quiet():
-                time.sleep(_QUIET)
-            pages.view(page.name, places)
+            yield partial(pages.view, page.name, places)
