@@ -83,6 +83,7 @@ def tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PatchedForks]:
     for inner in ("src/toy", "tests/toy", "tools"):
         (folder / inner).mkdir(parents=True)
     shutil.copy(ROOT / "tools" / "patched_tests.py", folder / "tools")
+    shutil.copy(ROOT / "conftest.py", folder)  # it hides objects from collections of garbage
     (folder / PATH).write_text(CODE)
     (folder / FILE).write_text(TESTS)
     with pytest.MonkeyPatch.context() as changed:

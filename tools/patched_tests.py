@@ -96,7 +96,10 @@ class Patched:
         )
         settings.load_profile("forks")
         items = {item.nodeid: item for item in session.items}
+        gc.unfreeze()  # conftest.py froze all; `gc.get_objects` leaves out frozen objects
         self.functions = self._functions()
+        if not self.functions:
+            raise pytest.UsageError("no function of the source is imported by these tests")
         self.caches = self._cached()
         gc.collect()
         gc.freeze()
