@@ -8,7 +8,7 @@ import pytest
 from flint import arb, arb_poly
 
 from discreet._budget import RenyiLimit
-from discreet._exact import ball, fraction, precision
+from discreet._exact import ball, float_up, fraction, precision
 from discreet.accounting import (
     DiscreteLaplace,
     Filter,
@@ -93,20 +93,23 @@ class TestRandomAllocation:
     ) -> None:
         """Both directions, with nothing left out: no failure is counted beside them."""
         term = RandomAllocation(Gaussian(multiplier), 2)
-        x = np.linspace(-30.0, 45.0, 501) * multiplier
-        loss = x / multiplier**2 - 1 / (2 * multiplier**2)
-        law = -((x / multiplier) ** 2) / 2 - math.log(multiplier * math.sqrt(2 * math.pi))
-        ratio = np.logaddexp.outer(loss, loss) - math.log(2)
-        both = np.add.outer(law, law)
-        exact = []
-        for power in (float(order), 1 - float(order)):
-            logs = both + power * ratio
-            most = float(logs.max())
-            total = float(np.exp(logs - most).sum()) * (x[1] - x[0]) ** 2
-            exact.append((most + math.log(total)) / float(order - 1))
+        exact = of_two_steps(multiplier, float(order))
         assert _bounds.failure_probability(1 * term) == 0
         assert max(exact) <= renyi(term, order) * (1 + SURE) + SURE
         assert renyi(term, order) <= min(1.001 * max(exact), renyi(Gaussian(multiplier), order))
+
+    @pytest.mark.parametrize("order", [2, 9, 20, 40])
+    @pytest.mark.parametrize("multiplier", [0.5, 1, 2])
+    def test_renyi_of_each_direction(self, multiplier: float, order: int) -> None:
+        """An added unit is bounded by itself. Its divergence is the smaller one, so the maximum
+        of both hides it. At high orders, losses far out decide."""
+        term = RandomAllocation(Gaussian(fraction(multiplier)), 2)
+        removed, added = of_two_steps(multiplier, order)
+        with precision(256):
+            pairs = term._pairs()
+            whole = Fraction(order)
+            assert removed * (1 - SURE) <= float_up(term._removed(pairs[0], whole))
+            assert added * (1 - SURE) <= float_up(term._added(pairs[-1], whole))
 
     @pytest.mark.parametrize("inner", [Gaussian(1), DiscreteLaplace(2), Pure(1)], ids=shown)
     def test_it_fails_no_more_than_one_step(self, inner: Term) -> None:
@@ -154,3 +157,22 @@ class TestRandomAllocation:
             known(tiny.pairs(Side.UPPER))
         assert tiny.failure_probability() == 0
         assert renyi(tiny, Fraction(2)) == renyi(Gaussian(Fraction(1, 1000)), Fraction(2))
+
+
+def of_two_steps(multiplier: float, order: float) -> tuple[float, float]:
+    """The divergences of two steps of normal noise for a removed and for an added unit, by the
+    trapezoid rule."""
+    reach = order / multiplier + 30  # the integrands peak within the first part
+    x = np.linspace(-reach, reach, int(8 * reach)) * multiplier
+    loss = x / multiplier**2 - 1 / (2 * multiplier**2)
+    law = -((x / multiplier) ** 2) / 2 - math.log(multiplier * math.sqrt(2 * math.pi))
+    ratio = np.logaddexp.outer(loss, loss) - math.log(2)
+    both = np.add.outer(law, law)
+
+    def divergence(power: float) -> float:
+        logs = both + power * ratio
+        most = float(logs.max())
+        total = float(np.exp(logs - most).sum()) * (x[1] - x[0]) ** 2
+        return (most + math.log(total)) / (order - 1)
+
+    return divergence(order), divergence(1 - order)

@@ -27,6 +27,12 @@ from tests.accounting.examples import ALL_TERMS, some_loss
 
 Distribution = tuple[Fraction, ...]
 
+GROUPED = [  # a group's cost of terms around a loss follows from that loss
+    term
+    for term in ALL_TERMS
+    if not isinstance(term.for_group(3), Unknown) and not hasattr(term, "privacy_loss")
+]
+
 
 class TestGroups:
     @pytest.mark.parametrize("term", ALL_TERMS, ids=repr)
@@ -38,6 +44,17 @@ class TestGroups:
         other = Pure(1) + 2 * Gaussian(1.5) + DiscreteLaplace(10, 4) + Zcdp(0.4)
         assert loss.for_group(2) == other
         assert loss.for_unit(Unit("person")).for_group(2).unit == Unit("person")
+
+    @pytest.mark.parametrize("size", [2, 3])
+    @pytest.mark.parametrize("term", GROUPED, ids=repr)
+    def test_the_ends_of_a_chain_are_that_many_steps_apart(self, term: Term, size: int) -> None:
+        """Some mechanism moves its losses as far at each step, so epsilon grows with the size of
+        the group, and rho with its square."""
+        group = known(term.for_group(size))
+        if not isinstance(once := term.approximate(), Unknown):
+            assert known(group.approximate())[0] == size * once[0]
+        if not isinstance(rho := term.zcdp(), Unknown):
+            assert known(group.zcdp()) == pytest.approx(size**2 * rho, rel=1e-9)
 
     @given(some_loss(), st.integers(1, 4), st.integers(1, 4))
     @settings(max_examples=40)

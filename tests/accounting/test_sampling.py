@@ -280,6 +280,12 @@ class TestLeaks:
         with_replacement = SampledWithReplacement(self.INNER, 1, 10).failure_probability()
         assert Fraction(1, 10_000) <= with_replacement < Fraction("0.000101")
 
+    @pytest.mark.parametrize("failure", [Fraction(1, 10**n) for n in (3, 6, 9, 12, 15)], ids=str)
+    def test_an_epoch_leaks_as_often_as_the_step_of_the_unit(self, failure: Fraction) -> None:
+        """Of the rarest leaks, the pairs of the epoch are used: theirs are as rare."""
+        epoch = RandomAllocation(Approximate(Fraction(1, 2), failure), 10)
+        assert failure <= epoch.failure_probability() < failure * Fraction("1.00000001")
+
     def test_draws_beyond_what_is_known_are_a_leak(self) -> None:
         several = SampledWithReplacement(self.INNER, 40, 40)
         assert several.failure_probability() > Fraction(1, 1000)
