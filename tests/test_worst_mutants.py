@@ -91,7 +91,7 @@ def tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PatchedForks]:
         changed.setattr(worst_mutants, "RESULTS", folder)
         changed.setattr(mutants, "ROOT", folder)
         changed.chdir(folder)
-        with closing(PatchedForks(sys.executable, "tests/toy", folder / "recordings")) as opened:
+        with closing(PatchedForks(sys.executable, [FILE], folder / "recordings")) as opened:
             opened.record(FILE)
             yield opened
 

@@ -42,7 +42,7 @@ SESSIONS = ROOT / ".mutants" / "sessions"
 # underscores are ignored.
 WHOLE = ("noise", "accounting", "mechanisms", "ledger")
 MODULES = {
-    "query": {"bounding", "engines.conversion", "plan"},
+    "query": {"answers", "bounding", "engines.conversion", "estimates", "plan", "rows"},
     "train": {"clipping", "noise", "rules"},
 }
 

@@ -24,7 +24,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from itertools import groupby
+from itertools import groupby, zip_longest
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, cast
@@ -37,7 +37,7 @@ RESULTS = ROOT / ".mutants" / "worst"
 
 _NEAR = 4  # test files
 _EACH = 30  # recorded sets of parameters of a test
-_RECORDING = 60.0  # seconds for a test file
+_RECORDING = 20.0  # seconds of processor time for a test file
 _BUDGET = 1.5  # seconds of the tests that one change meets
 _LEAST_SECONDS = 5
 _PATIENCE = 3  # times the time of the tests without a change
@@ -66,12 +66,12 @@ class Result:
 
 
 class PatchedForks:
-    """The tests of a part of the package, in a process that forks for each request."""
+    """Test files of a part of the package, in a process that forks for each request."""
 
-    def __init__(self, python: str, folder: str, recordings: Path) -> None:
+    def __init__(self, python: str, files: list[str], recordings: Path) -> None:
         self.recordings = recordings
         self.connection, theirs = Pipe()
-        command = [python, "-m", "pytest", "-p", "tools.patched_tests", *_OPTIONS, folder]
+        command = [python, "-m", "pytest", "-p", "tools.patched_tests", *_OPTIONS, *files]
         environment = {
             **os.environ,
             "PYTEST_ADDOPTS": "",
@@ -120,8 +120,11 @@ class PatchedForks:
         by_function: dict[str, list[str]] = defaultdict(list)
         for test in self.files[file]:
             by_function[test.partition("[")[0]].append(test)
-        for tests in by_function.values():
-            yield from generator.sample(tests, min(len(tests), _EACH))
+        samples = [
+            generator.sample(tests, min(len(tests), _EACH)) for tests in by_function.values()
+        ]
+        for each in zip_longest(*samples):  # each function comes to its turn before the time ends
+            yield from filter(None, each)
 
     def chosen(self, path: str, mutation: Mutation, lines: range, near: list[str]) -> list[str]:
         """Tests that run the changed lines or, if there are none, the function: the quickest
@@ -182,7 +185,7 @@ def run(module: Module, tests: PatchedForks, number: int, until: float) -> Itera
     stored = RESULTS / f"{'.'.join(module.parts)}.{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     earlier = [read(line) for line in stored.read_text().splitlines()] if stored.exists() else []
     known = {each.mutation: each for each in earlier}
-    near = module.tests()[0][:_NEAR]
+    near = _near(module)
     for file in near:
         tests.record(file)
     with stored.open("a") as results:
@@ -199,6 +202,10 @@ def run(module: Module, tests: PatchedForks, number: int, until: float) -> Itera
                 )
                 print(json.dumps(asdict(known[mutation])), file=results, flush=True)
             yield known[mutation]
+
+
+def _near(module: Module) -> list[str]:
+    return module.tests()[0][:_NEAR]
 
 
 def read(line: str) -> Result:
@@ -230,9 +237,11 @@ def main() -> None:
         copied(Path(folder))
         os.chdir(folder)
         found = sorted(modules(given.only), key=lambda module: module.parts)
-        for part, members in groupby(found, key=lambda module: module.parts[0]):
-            with closing(PatchedForks(given.python, f"tests/{part}", recordings)) as tests:
-                for module in members:
+        for _, members in groupby(found, key=lambda module: module.parts[0]):
+            part = list(members)
+            files = sorted({file for module in part for file in _near(module)})
+            with closing(PatchedForks(given.python, files, recordings)) as tests:
+                for module in part:
                     results = list(run(module, tests, given.number, until))
                     counts = Counter(result.outcome for result in results)
                     print(f"{'.'.join(module.parts)}: {dict(counts)}", flush=True)
