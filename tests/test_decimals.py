@@ -86,7 +86,7 @@ FRACTIONS = {
 }
 BINARY = {  # computed floats, and floats of the data; they are rounded by their binary value
     "accounting/pld/_distribution.py": "Fraction(nearest)",
-    "accounting/_trade_off.py": "Fraction(above)",
+    "accounting/_profile.py": "Fraction(above)",
     "mechanisms/_fixed_point.py": "Fraction(value)",
     "mechanisms/selection/_gaps.py": "Fraction(chance)",
     "query/_expressions/_aggregates.py": "Fraction(end)",

@@ -86,10 +86,9 @@ SHARED = {
         "_analytic",
         "_bounds",
         "_profile",
-        "_trade_off",
         "filter._shares",
         "filter._sums",
-        "terms._run_counts",
+        "terms._best_run",
     },
     "noise": {
         "_affine_quantile",

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from discreet._arrays import FloatArray
 from discreet._exact import precision
 from discreet.accounting.pld._composition import Composition, composed
-from discreet.accounting.pld._direct import UncomposedPld
 from discreet.accounting.pld._discretize import Points
-from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.pld._dominating_pairs import Side, UncomposedPld
 from tests.accounting.test_continuous import exact
 
 BITS = 400

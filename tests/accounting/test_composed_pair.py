@@ -16,10 +16,10 @@ from discreet.accounting import (
     _pairs,
 )
 from discreet.accounting._bounds import known
-from discreet.accounting.pld import _direct, _distribution
+from discreet.accounting.pld import _convolution, _distribution
 from discreet.accounting.pld._composed_pair import composed_pair
+from discreet.accounting.pld._convolution import convolved
 from discreet.accounting.pld._dominating_pairs import Side
-from discreet.accounting.pld._fourier import convolved
 from discreet.errors import NoBound
 
 SUMS = [
@@ -38,7 +38,7 @@ SUMS = [
 def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Short laws are convolved, or composed at a ladder of tilts as long ones are."""
     if request.param == "at each tilt":
-        monkeypatch.setattr(_direct, "_MOST_LAWS", 0)
+        monkeypatch.setattr(_convolution, "_MOST_LAWS", 0)
 
 
 @pytest.mark.parametrize("loss", SUMS, ids=str)

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet._exact import precision
-from discreet.accounting.pld import _direct
+from discreet.accounting.pld import _convolution
 from discreet.accounting.pld._continuous import ROUND
-from discreet.accounting.pld._direct import SumMasses, UncomposedPld, convolved_directly
+from discreet.accounting.pld._convolution import SumMasses, convolved_directly
 from discreet.accounting.pld._discretize import Points
-from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.pld._dominating_pairs import Side, UncomposedPld
 from tests.accounting.sums import (
     BITS,
     DELTAS,
@@ -96,8 +96,8 @@ def test_each_mass_is_bounded(case: str, side: Side) -> None:
 def test_rounding_that_is_not_charged_is_noticed(
     side: Side, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_direct, "ROUND", 0.0)
-    monkeypatch.setattr(_direct, "_UNDERFLOW", 0.0)
+    monkeypatch.setattr(_convolution, "ROUND", 0.0)
+    monkeypatch.setattr(_convolution, "_UNDERFLOW", 0.0)
     laws = LAWS["mixed"]
     masses = convolved_directly(points(laws), side, (-500, 1200))
     assert masses is not None
@@ -120,7 +120,8 @@ def test_laws_that_other_ways_suit_are_left_to_them(laws: list[Law], step: float
 
 
 def test_at_the_largest_losses_underflow_is_negligible() -> None:
-    assert math.exp(_direct._LARGEST_LOSS) * _direct._UNDERFLOW * _direct._MOST_PRODUCTS < 1e-30
+    lost = _convolution._UNDERFLOW * _convolution._MOST_PRODUCTS
+    assert math.exp(_convolution._LARGEST_SUM) * lost < 1e-30
 
 
 def law_of(points: Points, side: Side) -> UncomposedPld:

@@ -22,7 +22,7 @@ from discreet.accounting import (
     _pairs,
 )
 from discreet.accounting._bounds import known
-from discreet.accounting._interval import attained
+from discreet.accounting._theorems import attained
 from discreet.accounting.pld import _distribution, _tilt
 from discreet.accounting.pld._composed_pair import composed_pair
 from discreet.accounting.pld._dominating_pairs import Pair, Side, normal, reverse, sampled

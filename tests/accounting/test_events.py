@@ -39,7 +39,7 @@ from discreet.accounting import (
     to_dp_event,
 )
 from discreet.accounting._loss import MOST_NESTED
-from discreet.accounting.terms import _run_counts
+from discreet.accounting.terms import _best_run
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from discreet.ledger import Ledger
 from tests.accounting.examples import some_loss
@@ -199,7 +199,7 @@ class TestReading:
         law = np.exp(log - log.max())
         assert float(law @ runs / law.sum()) == pytest.approx(mean, rel=1e-6)
         with precision(200):
-            least = _run_counts.NegativeBinomial(term.eta, term.gamma).mean()
+            least = _best_run.NegativeBinomial(term.eta, term.gamma).mean()
             assert mean <= least < mean * (1 + 1e-13)
 
     def test_large_counts_are_exact(self) -> None:

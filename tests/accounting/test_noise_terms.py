@@ -29,7 +29,7 @@ from discreet.accounting import (
 )
 from discreet.accounting._bounds import known
 from discreet.accounting.pld._dominating_pairs import Side
-from discreet.accounting.terms._outcomes import NormalSums
+from discreet.accounting.terms._gaussian import NormalSums
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from tests.accounting import reference
 from tests.tables import one_in

@@ -38,9 +38,8 @@ from discreet.accounting import (
     _bounds,
 )
 from discreet.accounting._bounds import known
-from discreet.accounting.pld._direct import UncomposedPld
-from discreet.accounting.pld._dominating_pairs import Side
-from discreet.accounting.terms import _best_run, _run_counts
+from discreet.accounting.pld._dominating_pairs import Side, UncomposedPld
+from discreet.accounting.terms import _best_run
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from tests.accounting.enumerated import Law
 from tests.tables import one_in
@@ -316,7 +315,7 @@ class TestPapers:
         for case in (negative_binomial(eta, g) for eta in ETAS for g in GAMMAS):
             term = case.term(Pure(1))
             assert isinstance(term, TunedNegativeBinomial)
-            runs = _run_counts.NegativeBinomial(term.eta, term.gamma)
+            runs = _best_run.NegativeBinomial(term.eta, term.gamma)
             real = sum(k * chance for k, chance in case.chances.items())
             assert float(runs.mean()) == pytest.approx(real, rel=1e-9)
             for k, chance in zip(range(20), runs.chances(), strict=False):
@@ -431,16 +430,16 @@ def normal(x: float) -> float:
     return math.erfc(-x / math.sqrt(2)) / 2
 
 
-LAWS: list[_run_counts.Runs] = [
-    _run_counts.NegativeBinomial(Fraction(eta), Fraction(gamma))
+LAWS: list[_best_run.Runs] = [
+    _best_run.NegativeBinomial(Fraction(eta), Fraction(gamma))
     for eta in ("-0.9", "0", "1", "7")
     for gamma in ("0.001", "0.1", "0.9", "1")
 ]
-LAWS += [_run_counts.Poisson(Fraction(mean)) for mean in ("0.1", "1", "30")]
+LAWS += [_best_run.Poisson(Fraction(mean)) for mean in ("0.1", "1", "30")]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_the_spread_with_a_ceiling_is_the_largest_ratio(law: _run_counts.Runs) -> None:
+def test_the_spread_with_a_ceiling_is_the_largest_ratio(law: _best_run.Runs) -> None:
     """Of f'(s) / f'(t) over all s, with the least t that epsilon allows; it rises with it."""
     for epsilon in (0.01, 0.5, 2, 8):
         before, exact = 0.0, Fraction(str(epsilon))

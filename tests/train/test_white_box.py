@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from discreet._arrays import FloatArray, IndexArray
 from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
-from discreet.accounting._trade_off import TradeOff
+from discreet.accounting._profile import TradeOff
 from discreet.train import _engine
 from discreet.train._clipping import Clipping, Flat
 from discreet.train._noise import ExactGaussian, FloatGaussian, add_normal

@@ -5,7 +5,7 @@ level of `discreet`, those names are the mechanisms. Read the files in this orde
 
 1. `_bounds`: the bounds on a term, and on a sum of terms;
 2. `pld/`, `_renyi`, `_analytic`, `_pairs`: privacy loss distributions, Renyi curves, Gaussians;
-3. `_theorems`, `_interval`, `_profile`, `_trade_off`: from a sum to numbers;
+3. `_theorems`, `_profile`: from a sum to numbers;
 4. `_loss`: `PrivacyLoss`, whose methods are calls into the above, and `Term`;
 5. `terms/`: the kinds of term, by family;
 6. `filter/`: which charges still fit;
@@ -16,10 +16,10 @@ from discreet.accounting import terms
 from discreet.accounting._calibration import Calibration, calibrate, calibrate_count
 from discreet.accounting._events import from_dp_event, to_dp_event
 from discreet.accounting._expression import Expression, parse
-from discreet.accounting._interval import Interval
 from discreet.accounting._loss import PrivacyLoss, Term
+from discreet.accounting._theorems import Interval
 from discreet.accounting.filter._filter import Filter
-from discreet.accounting.filter._spent import Spent
+from discreet.accounting.filter._sums import Spent
 from discreet.accounting.terms import *  # noqa: F403  # each name stands in terms.__all__
 
 __all__ = [

@@ -24,7 +24,7 @@ from discreet._exact import (
 from discreet._unit import Change, Unit
 from discreet.accounting import terms
 from discreet.accounting._loss import PrivacyLoss, Term
-from discreet.accounting.terms import _run_counts
+from discreet.accounting.terms import _best_run
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 
 _DEEPEST = 50
@@ -239,7 +239,7 @@ def _tuned(event: Any, loss: PrivacyLoss) -> Term:
     eta = _checks.not_negative(shape=shape)
     if mean < 1:
         raise InvalidArgument(f"mean = {shown(mean)}: give a number of runs, 1 or above")
-    runs = _run_counts.NegativeBinomial.of_mean(eta, mean)
+    runs = _best_run.NegativeBinomial.of_mean(eta, mean)
     return terms.TunedNegativeBinomial(loss, eta, runs.gamma)
 
 
@@ -321,7 +321,7 @@ def _event(term: Term, events: Any) -> Any:
 
 def _mean(eta: Fraction, gamma: Fraction) -> float:
     with precision(_BITS):
-        return float_up(_run_counts.NegativeBinomial(eta, gamma).mean())
+        return float_up(_best_run.NegativeBinomial(eta, gamma).mean())
 
 
 _NamedValues = tuple[str, *tuple[float | int | None, ...]]

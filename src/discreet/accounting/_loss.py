@@ -16,12 +16,10 @@ from discreet import _checks, _html
 from discreet._exact import Number, float_up, precision
 from discreet._fields import as_code
 from discreet._unit import Change, Unit
-from discreet.accounting import _bounds, _interval, _json, _profile, _theorems, _trade_off
+from discreet.accounting import _bounds, _json, _profile, _theorems
 from discreet.accounting._bounds import Bounds, Unknown, known
-from discreet.accounting._interval import Interval
-from discreet.accounting._profile import Profile
-from discreet.accounting._theorems import Explanation
-from discreet.accounting._trade_off import TradeOff
+from discreet.accounting._profile import Profile, TradeOff
+from discreet.accounting._theorems import Explanation, Interval
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 
 MOST_NESTED = 3  # terms around another one: each multiplies the time that a price takes
@@ -159,7 +157,7 @@ class PrivacyLoss:
         (True, False)
         """
         wanted = _checks.positive(tolerance=tolerance)
-        return _interval.interval(self, _checks.delta(delta=delta), wanted)
+        return _theorems.interval(self, _checks.delta(delta=delta), wanted)
 
     def renyi(self, order: Number) -> float:
         """A bound, rounded up, on the Renyi divergence of this order, which must be above 1.
@@ -213,7 +211,7 @@ class PrivacyLoss:
         >>> 0.85 < (2 * Pure(0.5)).trade_off().type_two(0.05) < 0.87
         True
         """
-        return _trade_off.trade_off(self)
+        return _profile.trade_off(self)
 
     def to_json(self) -> str:
         """The loss as text, exactly: `from_json` gives an equal value back."""

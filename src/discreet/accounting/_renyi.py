@@ -11,11 +11,11 @@ from fractions import Fraction
 import numpy as np
 from flint import arb
 
+from discreet._arrays import log_sums
 from discreet._exact import ball, fraction, precision, upper_fraction
 from discreet.accounting._bounds import Bounds, Unknown
 from discreet.accounting.pld._continuous import ROUND
 from discreet.accounting.pld._dominating_pairs import ATOM, Pair
-from discreet.accounting.pld._segments import log_sum
 
 _BITS = 256
 _HIGHEST_LOG_ORDER = 60.0
@@ -126,7 +126,7 @@ def log_moment(pair: Pair, order: Fraction) -> Fraction:
     atoms, power = pair.atoms, float(order - 1)
     finite = np.isfinite(atoms.loss) & (atoms.p > 0)
     loss, log_p = atoms.loss[finite], np.log(atoms.p[finite])
-    found = log_sum(log_p + power * loss)
+    found = float(log_sums(log_p + power * loss))
     largest = float(np.abs(loss).max(initial=0.0))
     size = power * largest + float(np.abs(log_p).max(initial=0.0))
     error = ATOM * power * largest + ROUND * (16 * size + 4 * len(loss) + 16) + ATOM

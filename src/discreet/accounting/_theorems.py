@@ -1,13 +1,14 @@
-"""From a privacy loss to numbers: each theorem by itself, and the best of them.
+"""From a privacy loss to numbers: each theorem by itself, the best of them, and a lower bound.
 
-Every function returns an exact upper bound, or `Unknown` with the reason. Real arithmetic is done
+Every theorem returns an exact upper bound, or `Unknown` with the reason. Real arithmetic is done
 in balls, whose upper ends are taken. Each theorem bounds the whole sum, so the smallest value is a
 bound too. The theorems hold for terms that are fixed beforehand; `discreet.accounting.filter`
-decides on charges that are chosen adaptively.
+decides on charges that are chosen adaptively. An interval adds a lower end, which some mechanism
+with these terms reaches.
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -17,20 +18,23 @@ from flint import arb
 from discreet import _html
 from discreet._exact import ball, float_up, fraction, precision, upper_fraction
 from discreet.accounting import _bounds, _pairs
-from discreet.accounting._analytic import gaussian_deltas, gaussian_epsilon
+from discreet.accounting._analytic import gaussian_attained, gaussian_deltas, gaussian_epsilon
 from discreet.accounting._bounds import Sum, Unknown
 from discreet.accounting._renyi import Curve, delta_from_curve, epsilon_from_curve
 from discreet.accounting.pld import _distribution
 from discreet.accounting.pld._distribution import SHARE_OF_ONE_SIDE, float_below
-from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.pld._dominating_pairs import Side, highest
 
 _BITS = 256
 _LARGEST_EPSILON = 100
 _TOLERANCE = 0.001
 _PARTS = (1.0, 0.25, 1 / 64)  # of delta, tried until the grid gives a finite bound
-_ROUNDING = 1e-12  # of the last steps
+_ROUNDING = 1e-12  # relative, of the last steps
 _NEEDS_DELTA = Unknown("it needs a delta above 0")
 _NEEDS_MORE = Unknown("it needs a delta above the deltas of the terms themselves")
+_FINENESS = (1.0, 1 / 4, 1 / 32, 1 / 256)  # parts of the tolerance, tried until ends are close
+_STALLED = 0.9  # part of the last gap: if the new one is larger, the ends will not meet
+_AGREEMENT = 1e-9  # relative distance by which rounding may make the ends cross
 
 Theorem = Callable[[Sum, Fraction], Fraction | Unknown]
 
@@ -295,3 +299,82 @@ _DELTAS: tuple[Theorem, ...] = (
     _gaussian_delta,
     _distribution_delta,
 )
+
+
+# Both ends
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Proven ends for an epsilon, and the relative distance that was asked for; unpacks into the
+    two ends."""
+
+    lower: float
+    upper: float
+    tolerance: float
+
+    def __iter__(self) -> Iterator[float]:
+        """The lower end, then the upper one."""
+        return iter((self.lower, self.upper))
+
+    @property
+    def width(self) -> float:
+        """The distance of the ends; 0 if both are infinite."""
+        return self.upper - self.lower if self.upper > self.lower else 0.0
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the ends are farther apart than was asked for."""
+        if math.isinf(self.upper):
+            return not math.isinf(self.lower)
+        return self.width > self.tolerance * self.upper
+
+    def __str__(self) -> str:
+        """One line in words."""
+        if math.isinf(self.lower):
+            return "proven: infinite"
+        ends = f"proven: between {self.lower:.7g} and {self.upper:.7g}"
+        return f"{ends} (wide: no closer ends were found)" if self.is_wide else ends
+
+    def _repr_html_(self) -> str:
+        ends = "proven ends" if not self.is_wide else "proven ends, farther apart than was wanted"
+        rows = [("at least", _html.down(self.lower)), ("at most", _html.up(self.upper))]
+        return _html.table(f"epsilon: {ends}", (), rows)
+
+
+def interval(loss: Sum, delta: Fraction, tolerance: Fraction) -> Interval:
+    """Proven ends for the smallest epsilon at this delta, computed ever more closely."""
+    aim, gap = float(tolerance), math.inf
+    lower, upper = 0.0, epsilon(loss, delta)
+    for fineness in _FINENESS:
+        lower = max(lower, attained(loss, delta, aim * fineness))
+        if math.isinf(lower) or upper - lower <= aim * upper or upper - lower > _STALLED * gap:
+            break
+        gap = upper - lower
+        closer = distribution_epsilon(loss, delta, aim * fineness)
+        if not isinstance(closer, Unknown):
+            upper = min(upper, float_up(closer))
+    assert lower <= upper * (1 + _AGREEMENT), "a lower end above the upper one"
+    return Interval(min(lower, upper), upper, aim)
+
+
+def attained(loss: Sum, delta: Fraction, tolerance: float) -> float:
+    """An epsilon that some mechanism with these terms reaches, as far as one is known."""
+    square = _bounds.mu_squared(loss)
+    if not isinstance(square, Unknown):
+        return gaussian_attained(square, delta)
+    directions = _pairs.pairs(loss, Side.LOWER)
+    if isinstance(directions, Unknown):
+        return 0.0
+    if delta:
+        delta_above = math.nextafter(float_below(delta), 1.0)
+        part = tolerance * SHARE_OF_ONE_SIDE
+        found = max(
+            _distribution.epsilon(direction, delta_above, part, Side.LOWER)
+            for direction in directions
+        )
+    else:
+        found = max(
+            sum(count * highest(pair) for pair, count in direction) for direction in directions
+        )
+    return max(0.0, found * (1 - _ROUNDING))

@@ -24,8 +24,7 @@ from discreet._exact import (
     upper_fraction,
 )
 from discreet.accounting import Interval, PrivacyLoss, Term
-from discreet.accounting._profile import Profile
-from discreet.accounting._trade_off import TradeOff
+from discreet.accounting._profile import Profile, TradeOff
 from discreet.audit._neighbours import checked_pairs
 from discreet.errors import InvalidArgument
 

@@ -10,7 +10,7 @@ from flint import arb
 
 from discreet._exact import ball, precision
 from discreet.accounting import Pure, TunedNegativeBinomial, TunedPoisson
-from discreet.accounting.terms import _run_counts
+from discreet.accounting.terms import _best_run
 from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument
 from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, RunsLaw
@@ -34,7 +34,7 @@ LAWS: list[RunsLaw] = [
 def chance(runs: RunsLaw, number: int) -> Real:
     """By the law's definition, and not from one number to the next."""
     with precision(BITS):
-        if runs.law == _run_counts.NegativeBinomial(Fraction(1), Fraction(1)):
+        if runs.law == _best_run.NegativeBinomial(Fraction(1), Fraction(1)):
             return Fraction(number == 1)
         weights = [weight(runs, k) for k in range(runs.most + 1 if runs.most else 0)]
         if weights:

@@ -39,7 +39,6 @@ from discreet.accounting.filter._shares import (
     room,
     usual,
 )
-from discreet.accounting.filter._spent import Spent, pure
 from discreet.accounting.filter._sums import (
     EXHAUSTED,
     FAILURE_UNIT,
@@ -52,8 +51,10 @@ from discreet.accounting.filter._sums import (
     MuSquaredSum,
     RenyiSum,
     RhoSum,
+    Spent,
     counting_with_failure,
     plain_counting,
+    pure,
     units_up,
 )
 from discreet.accounting.terms._pure import Pure

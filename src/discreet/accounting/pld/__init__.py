@@ -2,13 +2,12 @@
 
 Read in this order:
 
-- `_dominating_pairs`: what is composed, as atoms and smooth pieces; `_continuous`: the pieces,
+- `_dominating_pairs`: what is composed, as atoms and smooth pieces, and a single loss;
+  `_continuous`: the pieces,
 - `_discretize`: a pair on a grid, from above and from below,
-- `_tilted_sum`, `_composition` and `_fourier`: sums of tilted laws on a window; `_direct`: a single
-  loss, and sums of few short laws,
+- `_tilted_sum`, `_composition` and `_convolution`: sums of tilted laws on a window, and sums of few
+  short laws,
 - `_tilt` and `_grid`: which tilt and which grid to take, by coarse estimates,
 - `_composed_pair`: one pair for a whole sum, precise at all losses,
 - `_distribution`: epsilon at a delta, and delta at one epsilon or at all.
-
-`_segments` is arithmetic that several of them share.
 """

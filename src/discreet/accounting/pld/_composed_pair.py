@@ -15,9 +15,16 @@ import scipy
 from discreet._arrays import FloatArray, IndexArray
 from discreet.accounting.pld._composition import composed, first_loss, infinite_mass
 from discreet.accounting.pld._continuous import ROUND
-from discreet.accounting.pld._direct import SumMasses, UncomposedPld, convolved_directly
+from discreet.accounting.pld._convolution import SumMasses, convolved_directly
 from discreet.accounting.pld._discretize import Points
-from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, nothing, sign_of
+from discreet.accounting.pld._dominating_pairs import (
+    Atoms,
+    Pair,
+    Side,
+    UncomposedPld,
+    nothing,
+    sign_of,
+)
 from discreet.accounting.pld._grid import CountedPoints, on_common_grid
 from discreet.accounting.pld._tilt import CoarsePld, CountedPairs
 from discreet.errors import NoBound

@@ -14,9 +14,9 @@ import scipy
 
 from discreet._arrays import FloatArray
 from discreet.accounting.pld._continuous import ROUND
+from discreet.accounting.pld._convolution import convolved
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Side, sign_of
-from discreet.accounting.pld._fourier import convolved
 from discreet.accounting.pld._tilted_sum import LARGEST, TiltedSum, chosen_window
 
 _EXPONENT = 500.0  # of a block's smallest factor: e^-500 is a normal float

@@ -12,10 +12,9 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from discreet._arrays import FloatArray, IndexArray
+from discreet._arrays import FloatArray, IndexArray, log_sums
 from discreet.accounting.pld._continuous import ROUND, Each, Masses, Piece
 from discreet.accounting.pld._dominating_pairs import ATOM, Atoms, Pair
-from discreet.accounting.pld._segments import log_sums
 
 _NEAR = 2.0**-16  # ratio of heights below which an outcome counts as lying on the lower point
 _TRIES = 4  # moves of the grid towards the loss with the largest tilted mass

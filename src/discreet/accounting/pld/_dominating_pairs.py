@@ -2,16 +2,19 @@
 
 A pair (P, Q) is described by the law of the privacy loss ln(p/q): by atoms, which are single
 losses, and by smooth pieces. Functions from pairs to pairs describe rows that are sampled,
-neighbours that change sides, and a draw of one of several pairs.
+neighbours that change sides, and a draw of one of several pairs. The law of a single loss needs
+neither tilt, grid nor transform.
 """
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
 import numpy as np
+from flint import arb
 
 from discreet._arrays import FloatArray
 from discreet._exact import ball, precision
@@ -25,12 +28,19 @@ from discreet.accounting.pld._continuous import (
     Swapped,
     Symmetrized,
     subsampled_loss,
+    takes_rows,
 )
 from discreet.errors import NoBound
 
 ATOM = 256 * ROUND  # bound on the relative error of an atom's numbers, their sums and quotients
 _LARGEST_LOSS = 10**6
 _LEAST_RATE = Fraction(1, 10**100)  # so that e^loss / rate is a number
+_TAIL = 1e-280
+_BISECTIONS = 60
+_CLOSE = 1e-10  # relative distance at which a bisection ends
+_LARGEST_POWER = 600.0  # its exponential is a number, and times 1e-300 below 1e-39
+
+_Atom = tuple[float, float, float]
 
 
 class Side(Enum):
@@ -188,3 +198,166 @@ def _missing(atoms: Atoms, pieces: Sequence[Piece]) -> float:
 def highest(pair: Pair) -> float:
     """The largest loss of the pair's atoms; -infinity without atoms."""
     return float(pair.atoms.loss[pair.atoms.p > 0].max(initial=-math.inf))
+
+
+# Groups of outcomes as atoms. From above, a group's probability is divided between its two ends, so
+# that both laws keep their total probability. From below, a group is one outcome. See
+# docs/proofs/terms.md.
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Outcomes whose losses lie from ``low`` to ``high``, with balls around their probabilities
+    under P and under Q."""
+
+    low: Fraction
+    high: Fraction
+    p: arb
+    q: arb
+
+    @property
+    def is_of_one_loss(self) -> bool:
+        return self.low is self.high or self.low == self.high  # fractions compare slowly
+
+
+def coarsen(groups: Iterable[Group], side: Side) -> Atoms:
+    """The groups as atoms, inside a `precision` block. Errors are moved to the requested side."""
+    of_group = _ends if side is Side.UPPER else _merged
+    return Atoms.of(*(atom for group in groups for atom in of_group(group)))
+
+
+def _ends(group: Group) -> Iterator[_Atom]:
+    """(p - q e^low) / (1 - e^(low - high)) at the high end, the rest of p at the low one."""
+    if group.is_of_one_loss:
+        yield float(group.high), _up(group.p), _up(group.p * (-ball(group.high)).exp())
+        return
+    low, high = ball(group.low), ball(group.high)
+    moved = (group.p - group.q * low.exp()) / -(low - high).expm1()
+    up = moved.max(arb(0)).min(group.p).upper()
+    rest = (group.p - up).max(arb(0)).upper()
+    yield float(group.high), _up(up), _up(up * (-high).exp())
+    yield float(group.low), _up(rest), _up(rest * (-low).exp())
+
+
+def _merged(group: Group) -> Iterator[_Atom]:
+    """One outcome with the loss ln(p/q)."""
+    if not (group.p > 0 and group.q > 0):
+        return
+    loss = ball(group.high) if group.is_of_one_loss else (group.p / group.q).log().lower()
+    p = group.p.lower()
+    yield float(loss.mid()), float(p), float((p * (-loss).exp()).mid())
+
+
+def _up(number: arb) -> float:
+    return float(number.upper())
+
+
+# The law of a single loss. All numbers are probabilities, so no digits cancel: each mass has a
+# small relative error, however small it is.
+
+
+@dataclass(frozen=True, slots=True)
+class UncomposedPld:
+    """Law of one loss, as a bound from one side.
+
+    ``loss`` rises and has the probabilities ``mass``; both are moved to that side by their rounding
+    errors. ``infinite`` is the mass at infinity, and ``pieces`` are the smooth parts.
+    """
+
+    side: Side
+    loss: FloatArray
+    mass: FloatArray
+    infinite: float
+    pieces: tuple[Piece, ...] = ()
+
+    @staticmethod
+    def of_pair(pair: Pair, side: Side) -> "UncomposedPld":
+        """The law of a pair's loss, its pieces as they are."""
+        atoms, sign = pair.atoms, sign_of(side)
+        is_finite = np.isfinite(atoms.loss) & (atoms.p > 0)
+        loss, mass = atoms.loss[is_finite], atoms.p[is_finite]
+        order = np.argsort(loss)
+        moved = sign * ATOM * float(np.abs(loss).max(initial=0.0))
+        infinite = float(atoms.p[atoms.loss == np.inf].sum()) * (1 + sign * ATOM)
+        mass = mass[order] * (1 + sign * ATOM)
+        return UncomposedPld(side, loss[order] + moved, mass, infinite, pair.pieces)
+
+    def epsilon(self, delta: float) -> float:
+        """The epsilon at which the bound on delta equals ``delta``. From above, it is infinite if
+        the mass at infinity alone exceeds ``delta``."""
+        left = (delta - self.infinite) * (1 - self._relative_error)
+        if left <= 0:
+            return math.inf if self.side is Side.UPPER else max(0.0, self._largest())
+        if self._finite(0.0) <= left:
+            return 0.0
+        if self.pieces:
+            return self._by_bisection(left)
+        place = bisect_left(self.loss, True, key=lambda loss: self._finite(float(loss)) <= left)
+        loss = float(self.loss[place])
+        above, behind = self.mass[place:], loss - self.loss[place:]
+        share = (left - self._finite(loss)) / float((above * np.exp(behind)).sum())
+        before = max(0.0, float(self.loss[place - 1])) if place else 0.0
+        return max(before, loss + math.log1p(-share)) if share < 1 else before
+
+    def delta(self, epsilon: float) -> float:
+        """The bound on delta at this epsilon."""
+        return float(self.deltas(np.array([epsilon]))[0])
+
+    def deltas(self, epsilons: FloatArray) -> FloatArray:
+        """`delta` at each epsilon; hundreds take little longer than one."""
+        found = (self._finite_at(epsilons) + self.infinite) * (1 + self._relative_error)
+        return np.clip(found, 0.0, 1.0)
+
+    def _by_bisection(self, left: float) -> float:
+        """An epsilon near which the finite losses' delta falls to ``left``: the end of the bracket
+        that suits the side."""
+        low, high = 0.0, max(self._largest(), 1.0)
+        while self._finite(high) > left:
+            low, high = high, 2 * high
+            if high > _LARGEST_POWER:
+                return math.inf if self.side is Side.UPPER else low
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._finite(middle) > left else (low, middle)
+            if high - low <= _CLOSE * high:
+                break
+        return high if self.side is Side.UPPER else low
+
+    def _largest(self) -> float:
+        """About the largest loss."""
+        grids = (float(piece.coarse_grid(_TAIL)[-1]) for piece in self.pieces)
+        return max([float(self.loss.max(initial=0.0)), *grids])
+
+    def _finite(self, epsilon: float) -> float:
+        """Delta of the finite losses."""
+        return float(self._finite_at(np.array([epsilon]))[0])
+
+    def _finite_at(self, epsilons: FloatArray) -> FloatArray:
+        found = np.array([self._of_atoms(epsilon) for epsilon in epsilons.tolist()])
+        for piece in self.pieces:
+            found += self._of_piece(piece, epsilons)
+        return found
+
+    def _of_atoms(self, epsilon: float) -> float:
+        above = int(np.searchsorted(self.loss, epsilon, side="right"))
+        return float((self.mass[above:] * -np.expm1(epsilon - self.loss[above:])).sum())
+
+    def _of_piece(self, piece: Piece, epsilons: FloatArray) -> FloatArray:
+        """p - q e^epsilon of the outcomes whose loss is above epsilon, for each epsilon."""
+        if len(epsilons) > 1 and not takes_rows(piece):
+            each = [self._of_piece(piece, epsilons[n : n + 1]) for n in range(len(epsilons))]
+            return np.concatenate(each)
+        edges = np.minimum(epsilons, _LARGEST_POWER)
+        rows = edges[:, np.newaxis] if len(edges) > 1 else edges  # (epsilon, 1) or (1,)
+        cells = piece.masses(rows, np.zeros_like(rows))
+        gap, q = cells.gap[..., -1], cells.q[..., -1]
+        rise = np.array([math.expm1(edge) for edge in edges.tolist()])
+        error = cells.gap_radius[..., -1] + rise * cells.q_radius[..., -1]
+        error += 8 * ROUND * (np.abs(gap) + rise * q)
+        found = np.maximum(0.0, gap - rise * q + sign_of(self.side) * error)
+        return np.where(epsilons > _LARGEST_POWER, float(self.side is Side.UPPER), found)
+
+    @property
+    def _relative_error(self) -> float:
+        """Relative error of a sum of all masses, with the sign of the side."""
+        return sign_of(self.side) * 2 * ROUND * (len(self.loss) + 16)

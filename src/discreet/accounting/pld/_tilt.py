@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy
 
-from discreet._arrays import FloatArray
+from discreet._arrays import FloatArray, Segments, log_sums
 from discreet.accounting.pld._continuous import similarity, stacked
 from discreet.accounting.pld._dominating_pairs import Pair
-from discreet.accounting.pld._segments import Segments, log_sums
 
 CountedPairs = Sequence[tuple[Pair, int]]
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from discreet._arrays import FloatArray, IndexArray
+from discreet._arrays import FloatArray, IndexArray, Segments
 from discreet.accounting.pld._continuous import ROUND
+from discreet.accounting.pld._convolution import IntegerLaw
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import Side, sign_of
-from discreet.accounting.pld._fourier import IntegerLaw
-from discreet.accounting.pld._segments import Segments
 
 LARGEST = 1 << 21
 _LOG_OUTSIDE = -30.0

@@ -4,9 +4,8 @@ By family: `_pure`, `_laplace` and `_gaussian` (promises and noise), `_selection
 `_fixed_samples`, `_shuffling`, `_tuning` (terms around another privacy loss), and `_curves`
 (bounds and distributions that come from elsewhere).
 
-They build on `_outcomes` (discrete noise as atoms), `_around_loss` (any term around another
-privacy loss), `_allocation` and `_clones` (shuffled steps and reports), and
-`_run_counts` and `_best_run` (tuning).
+They build on `_around_loss` (any term around another privacy loss), `_allocation` (shuffled steps)
+and `_best_run` (tuning).
 """
 
 from discreet.accounting.terms._curves import LossDistribution, ProfileCurve, RenyiCurve

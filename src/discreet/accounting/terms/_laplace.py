@@ -9,8 +9,7 @@ from flint import arb
 from discreet._exact import ball, precision
 from discreet._fields import Positive, PositiveCount, field, frozen
 from discreet.accounting._bounds import Unknown
-from discreet.accounting.pld._dominating_pairs import Pair, Side, laplace
-from discreet.accounting.terms._outcomes import Group, coarsen
+from discreet.accounting.pld._dominating_pairs import Group, Pair, Side, coarsen, laplace
 from discreet.accounting.terms._pure import EpsilonTerm
 
 _MOST_GROUPS = 1024

@@ -1,8 +1,8 @@
 """The best of a secret, random number of runs, which is Poisson or negative binomial.
 
-All bounds follow from those of one run, by what the law of the number of runs adds (`_run_counts`,
-`_best_run`). If the number has a ceiling, they are never worse than the bounds of that many runs,
-all of whose outcomes are released.
+All bounds follow from those of one run, by what the law of the number of runs adds (`_best_run`).
+If the number has a ceiling, they are never worse than the bounds of that many runs, all of whose
+outcomes are released.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,14 +32,15 @@ from discreet.accounting._pairs import ORDERS, TOO_LARGE, Conversion, pair_of_pr
 from discreet.accounting._profile import profile
 from discreet.accounting._renyi import Curve, at_most_pure
 from discreet.accounting.pld._dominating_pairs import Pair, Side
-from discreet.accounting.terms import _run_counts
+from discreet.accounting.terms import _best_run
 from discreet.accounting.terms._best_run import (
+    Ceiling,
     OneRun,
+    Runs,
     pure_spread,
     spreads,
     widest_spread,
 )
-from discreet.accounting.terms._run_counts import Ceiling, Runs
 from discreet.errors import InvalidArgument
 
 _BITS = 256
@@ -195,7 +196,7 @@ class TunedPoisson(_BestOfRuns):
     @property
     def runs(self) -> Runs:
         """The law of the number of runs, before its ceiling."""
-        return _run_counts.Poisson(self.mean)
+        return _best_run.Poisson(self.mean)
 
 
 @frozen
@@ -221,7 +222,7 @@ class TunedNegativeBinomial(_BestOfRuns):
     """
 
     privacy_loss: RunLoss
-    eta: Annotated[Converted[Fraction, Number], _run_counts.shape]
+    eta: Annotated[Converted[Fraction, Number], _best_run.shape]
     gamma: Annotated[Converted[Fraction, Number], _gamma]
     most: Count = field(default=0)
 
@@ -235,7 +236,7 @@ class TunedNegativeBinomial(_BestOfRuns):
     @property
     def runs(self) -> Runs:
         """The law of the number of runs, before its ceiling."""
-        return _run_counts.NegativeBinomial(self.eta, self.gamma)
+        return _best_run.NegativeBinomial(self.eta, self.gamma)
 
 
 @dataclass(frozen=True, slots=True)

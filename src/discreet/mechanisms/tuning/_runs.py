@@ -27,7 +27,7 @@ from discreet.accounting import (
     TunedPoisson,
 )
 from discreet.accounting._bounds import approximate, known
-from discreet.accounting.terms import _run_counts
+from discreet.accounting.terms import _best_run
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits, _inversion
 
@@ -44,7 +44,7 @@ class RunsLaw(Protocol):
         """The ceiling: a larger number is drawn anew; 0 if there is none."""
 
     @property
-    def law(self) -> _run_counts.Runs:
+    def law(self) -> _best_run.Runs:
         """The law without the ceiling."""
 
     def term(self, one_run: PrivacyLoss | Term) -> Term:
@@ -72,7 +72,7 @@ class NegativeBinomialRuns:
     """
 
     _: KW_ONLY
-    eta: Annotated[Converted[Fraction, Number], _run_counts.shape]
+    eta: Annotated[Converted[Fraction, Number], _best_run.shape]
     gamma: Positive  # 1 for a single run
     most: Annotated[int, _makeable] = field(default=0, brief=True)  # draws larger numbers anew
 
@@ -85,7 +85,7 @@ class NegativeBinomialRuns:
     def for_mean(mean: Number, *, eta: Number, most: int = 0) -> "NegativeBinomialRuns":
         """The law with the largest gamma, to 9 digits, whose mean is at least this number, which is
         1 or above."""
-        wanted, shape = _checks.positive(mean=mean), _run_counts.shape(eta=eta)
+        wanted, shape = _checks.positive(mean=mean), _best_run.shape(eta=eta)
         if wanted < 1:
             raise InvalidArgument(f"mean = {mean}: give a number, 1 or above")
         if wanted == 1:
@@ -93,7 +93,7 @@ class NegativeBinomialRuns:
 
         def is_enough(gamma: Fraction) -> bool:
             with precision(_BITS):
-                return not _run_counts.NegativeBinomial(shape, gamma).mean() < ball(wanted)
+                return not _best_run.NegativeBinomial(shape, gamma).mean() < ball(wanted)
 
         gamma = _largest_gamma(is_enough)
         if not gamma:
@@ -108,7 +108,7 @@ class NegativeBinomialRuns:
         ``error`` (a share) of one run's outcomes at this confidence."""
         share = _checks.probability(error=error)
         missed = 1 - _checks.probability(confidence=confidence)
-        shape = _run_counts.shape(eta=eta)
+        shape = _best_run.shape(eta=eta)
 
         def is_enough(gamma: Fraction) -> bool:
             runs = NegativeBinomialRuns(eta=shape, gamma=gamma, most=most)
@@ -123,9 +123,9 @@ class NegativeBinomialRuns:
         return NegativeBinomialRuns(eta=shape, gamma=gamma, most=most)
 
     @property
-    def law(self) -> _run_counts.NegativeBinomial:
+    def law(self) -> _best_run.NegativeBinomial:
         """The law without the ceiling."""
-        return _run_counts.NegativeBinomial(self.eta, self.gamma)
+        return _best_run.NegativeBinomial(self.eta, self.gamma)
 
     def term(self, one_run: PrivacyLoss | Term) -> TunedNegativeBinomial:
         """`accounting.TunedNegativeBinomial`."""
@@ -151,9 +151,9 @@ class PoissonRuns:
             raise InvalidArgument("mean: give at most 10^9 runs")
 
     @property
-    def law(self) -> _run_counts.Poisson:
+    def law(self) -> _best_run.Poisson:
         """The law without the ceiling."""
-        return _run_counts.Poisson(self.mean)
+        return _best_run.Poisson(self.mean)
 
     def term(self, one_run: PrivacyLoss | Term) -> TunedPoisson:
         """`accounting.TunedPoisson`."""
@@ -204,7 +204,7 @@ def share_missed(runs: RunsLaw, share: Fraction) -> Fraction:
     """The probability, rounded up, that no run has a property that each run has with probability
     ``share``. With a ceiling: at most that without it, over the probability to stay below it."""
     with precision(_BITS):
-        limited = _run_counts.Ceiling.of(runs.law, runs.most)
+        limited = _best_run.Ceiling.of(runs.law, runs.most)
         found = runs.law.generating(ball(1 - share)) / limited.within
         return upper_fraction(found.min(arb(1)))
 

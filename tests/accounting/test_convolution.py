@@ -16,11 +16,9 @@ from scipy import fft
 
 from discreet._arrays import FloatArray
 from discreet._exact import precision
-from discreet.accounting.pld import _fourier as spectrum
+from discreet.accounting.pld import _convolution as spectrum
 from discreet.accounting.pld._continuous import ROUND
-from discreet.accounting.pld._discretize import Points
-from discreet.accounting.pld._dominating_pairs import Side
-from discreet.accounting.pld._fourier import (
+from discreet.accounting.pld._convolution import (
     Convolved,
     _LawRows,
     _summed,
@@ -28,6 +26,8 @@ from discreet.accounting.pld._fourier import (
     fft_radius,
     sum_radius,
 )
+from discreet.accounting.pld._discretize import Points
+from discreet.accounting.pld._dominating_pairs import Side
 from discreet.accounting.pld._tilted_sum import TiltedSum
 from tests.accounting.sums import BITS, Law, numbers, power
 from tests.accounting.test_continuous import exact
