@@ -22,7 +22,7 @@ TESTED := $(READY) $(TRAINED) .peers/dp-accounting/ready
 COMPARISONS := noise group_by postgres accounting local ledger mechanisms train units accuracy audit
 
 .DEFAULT_GOAL := help
-.PHONY: help again install torch demo test test-long check format bench mutants peers docs \
+.PHONY: help again install torch demo demo-service test test-long check format bench mutants peers docs \
 	constraints clean
 
 help:  ## list these targets
@@ -56,6 +56,9 @@ $(TRAINED): $(READY) Makefile
 
 demo: $(READY)  ## ask private questions of real wages, until the budget is spent
 	@"$(BIN)/python" examples/demo.py
+
+demo-service: $(READY)  ## serve these wages to two analysts, until Ctrl-C
+	@"$(BIN)/python" examples/demo_service.py
 
 test: $(TESTED)  ## all tests and doctests, with all that they need
 	@"$(BIN)/python" -m pytest -n auto -rs

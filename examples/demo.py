@@ -72,10 +72,10 @@ def say(text: str) -> None:
     print(f"\n# {text}", flush=True)
 
 
-def run(arguments: str, *, expected: int = 0) -> None:
+def run(arguments: str, *, expected: int = 0, folder: Path = FOLDER) -> None:
     """Show a command as a person would type it, and run it."""
     print(f"$ discreet {arguments}", flush=True)
-    ended = subprocess.run([DISCREET, *shlex.split(arguments)], cwd=FOLDER, check=False)  # noqa: S603
+    ended = subprocess.run([DISCREET, *shlex.split(arguments)], cwd=folder, check=False)  # noqa: S603
     if ended.returncode != expected:
         sys.exit(f"expected exit code {expected}, got {ended.returncode}")
 
