@@ -66,6 +66,7 @@ WHOLE = {
     "Fraction(-1)",
 }
 TEXTS = {
+    "audit/_canonical.py": {"Decimal"},  # of digits in a text
     "ledger/_fact_json.py": {"Fraction"},
     "accounting/_expression.py": {"Fraction", "Decimal"},
     "accounting/_json.py": {"Fraction"},
@@ -87,6 +88,7 @@ FRACTIONS = {
 BINARY = {  # computed floats, and floats of the data; they are rounded by their binary value
     "accounting/pld/_distribution.py": "Fraction(nearest)",
     "accounting/_profile.py": "Fraction(above)",
+    "audit/_canonical.py": "Fraction(found)",
     "mechanisms/_fixed_point.py": "Fraction(value)",
     "mechanisms/selection/_gaps.py": "Fraction(chance)",
     "query/_expressions/_aggregates.py": "Fraction(end)",

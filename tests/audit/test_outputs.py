@@ -1,10 +1,18 @@
 """Labels and scores of an output depend on this output alone, not on others of its batch."""
 
 import math
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
 from discreet.audit import black_box
@@ -17,7 +25,7 @@ ODD: list[Any] = [
     *(None, True, 0.5, math.nan, -math.inf, 10**30, -(10**400), 2**63, -5),
     *(1j, "b", Decimal(1), (7, 8, 9), [1.5] * 70, np.float32(0.1), np.ones((2, 2))),
 ]
-NUMBERS: list[Any] = [-3, -2, -1, 0, 1, 2, 2**53 + 1]
+NUMBERS: list[Any] = [-3, -2, -1, 0, 1, 2, 2**53]
 BATCHES: dict[str, list[Any]] = {
     "numbers": NUMBERS,
     "tuples": [(-1,), (-2, -3), (), (2, 0, 1)],
@@ -129,6 +137,7 @@ def test_a_rare_long_output_does_not_give_its_batch_away() -> None:
         (np.array(["a"] * 500), objects(["a"] * 500)),
         (np.zeros(500), [0.0] * 500),
         (np.zeros(500, "M8[s]"), np.zeros(500, "M8[D]")),
+        (np.array([2**53 + 1] * 500), np.array([2**53 + 1] * 500, float)),
     ],
 )
 def test_arrays_of_two_layouts_are_refused(usual: Any, odd: Any) -> None:
@@ -173,8 +182,15 @@ async def later(_: object) -> int:
 )
 def test_outputs_without_values_are_refused(make: Any) -> None:
     """A generator that never ran, too: the audit would say that nothing was refuted."""
-    with pytest.raises(InvalidArgument, match="prints as its place in memory"):
+    with pytest.raises(InvalidArgument, match="whose values an audit can't see"):
         black_box(make, [([1], [])], 1, samples=200)
+
+
+def test_a_list_that_holds_itself_is_refused() -> None:
+    found: list[Any] = []
+    found.append(found)
+    with pytest.raises(InvalidArgument, match="nested more than"):
+        Outputs.of([found])
 
 
 def test_a_coroutine_is_refused() -> None:
@@ -195,3 +211,119 @@ def test_a_batch_that_raises_is_no_output() -> None:
 
     with pytest.raises(InvalidArgument, match="the mechanism raised ZeroDivisionError"):
         black_box(draw, [([1], [])], 1, samples=200)
+
+
+# Numbers inside other values
+
+
+@dataclass
+class Answer:
+    value: Any  # Any: of any kind
+    unit: str = "person"
+
+
+class Colour(Enum):
+    RED = 1
+
+
+DIFFERENT: list[Any] = [
+    *(None, True, 0, 1, -1, 2**63, 2**64, 2**64 + 1, -(10**5000), -0.0, 1.5, 5e-324),
+    *(math.nan, math.inf, -math.inf, "", "a", "5 of 7", "5 of 8", b"a", b"\xff", b"\xfe", 1j),
+    *(Decimal(1), Decimal("1.00"), Decimal("sNaN"), Fraction(1, 3), np.longdouble(1) / 3),
+    *(date(2026, 1, 2), datetime(2026, 1, 2, tzinfo=UTC), time(3, 4), timedelta(5), pandas.NaT),
+    *((), (-2,), (-2, -2), [], [1, 2.5], {}, {"x": -1.5}, {"x": -1.5, "y": -1}, {3, 1}),
+    *(Answer(2.5), Answer([1]), Colour.RED, np.datetime64("2026-01-03"), np.zeros((0, 2))),
+    *(np.ones((2, 2)), np.array([math.nan, -1]), np.array([1, None]), range(3)),
+]
+
+
+def test_different_outputs_have_different_labels() -> None:
+    found = Outputs.of(DIFFERENT)
+    assert len(set(found.labels.tolist())) == len(DIFFERENT)
+
+
+WRAPPED: dict[str, Callable[[float], Any]] = {
+    "Decimal": Decimal,
+    "Fraction": Fraction,
+    "complex": lambda number: complex(0, number),
+    "NumPy's complex": lambda number: np.array([number + 0j]),
+    "long float": np.longdouble,
+    "dataclass": Answer,
+    "datetime": lambda number: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=number),
+    "date": lambda number: date(2026, 1, 1) + timedelta(days=round(1000 * number)),
+    "time": lambda number: (datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=number)).time(),
+    "duration": lambda number: timedelta(seconds=number),
+    "NumPy's duration": lambda number: np.timedelta64(round(1e6 * number), "us"),
+    "set": lambda number: {number},
+    "dict": lambda number: {"a": [None, number]},
+    "text": lambda number: f"{number:.6f} people",
+    "JSON": lambda number: f'{{"n": {number}}}',
+    "text in bytes": lambda number: str(number).encode(),
+    "float in bytes": lambda number: struct.pack(">d", number),
+}
+
+
+@pytest.mark.parametrize("kind", WRAPPED)
+def test_small_differences_are_seen_inside_values_of_each_kind(kind: str) -> None:
+    """The outputs never repeat; noise of scale 1/100 leaves epsilon 100."""
+    random = generator()
+
+    def noisy(people: list[str]) -> Any:  # Any: of this kind
+        return WRAPPED[kind](float(len(people) + 1 + random.laplace(0, 0.01)))
+
+    assert black_box(noisy, [(["ana", "ben"], ["ben"])], 1, samples=1500).epsilon() > 3
+
+
+LAST: dict[str, Callable[[int], Any]] = {
+    "int": lambda number: number,
+    "list": lambda number: [1.5, number],
+    "Decimal": lambda number: Decimal(number).scaleb(-20),
+    "Fraction": lambda number: Fraction(number, 2**70),
+    "digits in a text": lambda number: f"{number} people",
+}
+
+
+@pytest.mark.parametrize("kind", LAST)
+def test_digits_that_no_float_holds_are_seen(kind: str) -> None:
+    """The noise is wide, but a multiple of 16, and so the last digit is not hidden."""
+    random = generator()
+
+    def noisy(people: list[str]) -> Any:  # Any: of this kind
+        return LAST[kind](2**65 + (int(random.integers(2**30)) << 4) + len(people))
+
+    assert black_box(noisy, [(["ana", "ben"], ["ben"])], 1, samples=1500).epsilon() > 3
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, object])
+def test_digits_that_no_float_holds_are_seen_in_arrays(kind: type) -> None:
+    random = generator()
+
+    def noisy(people: list[str], count: int) -> Any:  # Any: an array
+        return (2**60 + 16 * random.integers(2**30, size=count) + len(people)).astype(kind)
+
+    assert black_box(noisy, [(["ana", "ben"], ["ben"])], 1, samples=1500).epsilon() > 3
+
+
+def test_an_output_that_changes_later_is_read_at_once() -> None:
+    """The mechanisms fill the same list, or the same array, again."""
+    random, one, many = generator(), [0.0], np.zeros(5000)
+
+    def fill(people: list[str]) -> list[float]:
+        one[0] = len(people) + random.laplace(0, 0.01)
+        return one
+
+    def fill_many(people: list[str], count: int) -> Any:  # Any: an array
+        many[:count] = len(people) + random.laplace(0, 0.01, count)
+        return many[:count]
+
+    for mechanism in (fill, fill_many):
+        assert black_box(mechanism, [(["ana", "ben"], ["ben"])], 1, samples=1500).epsilon() > 3
+
+
+@pytest.mark.parametrize(
+    "make", [pandas.DataFrame, lambda _: pandas.NA, lambda _: int, lambda _: Path()]
+)
+def test_a_type_of_unknown_values_is_refused_by_name(make: Any) -> None:
+    output = make([[1]])
+    with pytest.raises(InvalidArgument, match=f"of type {type(output).__name__}, whose"):
+        Outputs.of([output])

@@ -1,8 +1,9 @@
 """Attacks on mechanisms: on those of this library, and on any others.
 
 `black_box` measures a lower bound on the privacy loss from outputs on neighbouring datasets
-(`_black_box`, with `_draws`, `_outputs`, `_scores`, `_guesses`, `_certified`, `_result`), and
-`report` puts it in words (`_report`). `neighbours` makes pairs of datasets (`_neighbours`).
+(`_black_box`, with `_draws`, `_canonical`, `_outputs`, `_scores`, `_guesses`, `_certified`,
+`_result`), and `report` puts it in words (`_report`). `neighbours` makes pairs of datasets
+(`_neighbours`).
 `exact` computes the privacy of a finite mechanism from the probabilities of its outcomes
 (`_exact_privacy`). `reconstruct` rebuilds secret bits from many counts, and `exposed` finds the
 people whom counts without noise tell (`_reconstruction`).

@@ -19,11 +19,12 @@ from discreet import _checks
 from discreet._exact import Number
 from discreet.accounting import Approximate, PrivacyLoss, Pure, Term
 from discreet.accounting._profile import Profile
+from discreet.audit._canonical import printed
 from discreet.audit._certified import GuessCount
 from discreet.audit._draws import Draw, OutputList, draw_of, is_failure
 from discreet.audit._guesses import GuessRule, choose_guesses
 from discreet.audit._neighbours import checked_pairs
-from discreet.audit._outputs import Outputs, printed
+from discreet.audit._outputs import Outputs
 from discreet.audit._result import BlackBoxResult
 from discreet.errors import InvalidArgument
 
@@ -52,13 +53,12 @@ def black_box(
 
     ``mechanism`` is a function of a dataset; or of a dataset and a number of outputs, which
     returns a list or an array of them; or a mechanism of this library, whose datasets are
-    `Bounded`. An output may be a number, a text, ``None``, an array, or a tuple or mapping of
-    these. Only in integers and floats small differences are seen: a `Decimal`, a complex number or
-    digits in a text are compared whole, so return them as floats. ``pairs`` are pairs of
-    neighbouring datasets; the worst one is chosen by a pilot. ``claim`` is a privacy loss, or an
-    epsilon at ``delta``; without it a mechanism of this library
-    is compared with its own price for the first dataset. About ``samples`` outputs are drawn of
-    each dataset.
+    `Bounded`. An output may be a number, a text, a time, ``None``, an array, or a tuple, list, set,
+    mapping or dataclass of these; other types are refused. Digits in a text are numbers, too. The
+    first 64 numbers of an output are compared one by one, all of it as a whole. ``pairs`` are pairs
+    of neighbouring datasets; the worst one is chosen by a pilot. ``claim`` is a privacy loss, or an
+    epsilon at ``delta``; without it a mechanism of this library is compared with its own price for
+    the first dataset. About ``samples`` outputs are drawn of each dataset.
 
     Guarantee: if the claim holds for the pair, the audit refutes it with probability at most
     1 - ``confidence``; with the same confidence all measured bounds hold. This assumes that the
@@ -144,16 +144,21 @@ def _pilot(
     """Guesses for this pair, each with what it is expected to reach; none if the mechanism raised
     in each call for both datasets."""
     each = outputs // 4
-    drawn = [draw(dataset, each) for dataset in (*pair, *pair)]
-    if all(is_failure(one) for outputs_of_one in drawn for one in outputs_of_one):
+    read: list[Outputs] = []
+    has_failed = True
+    for dataset in (*pair, *pair):
+        drawn = draw(dataset, each)
+        has_failed = has_failed and all(map(is_failure, drawn))
+        read.append(Outputs.of(drawn))  # at once: the mechanism may fill the same array again
+    if has_failed:
         return []
-    first, second, *others = map(Outputs.of, drawn)
+    first, second, *others = read
     claimed = profile.epsilons, profile.deltas
     return choose_guesses((first, second), (others[0], others[1]), claimed, trials)
 
 
 def _failure(draw: Draw, pair: Neighbours) -> str:
-    return ": ".join(draw(pair[0], 1)[0][1:])
+    return printed(draw(pair[0], 1)[0])
 
 
 def _counted(

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet.accounting import PrivacyLoss
+from discreet.audit._canonical import CanonicalOutput, failure_of, output_of
 from discreet.audit._outputs import layout
 from discreet.audit._replay import Run
 from discreet.errors import InvalidArgument
@@ -22,8 +23,6 @@ W = TypeVar("W")
 
 OutputList = Sequence[Any] | npt.NDArray[Any]  # Any: outputs of any kind
 Draw = Callable[[Any, int], OutputList]  # Any: a dataset of the caller's own
-
-_RAISED = "raised"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,20 +130,22 @@ def _of_length(drawn: object, count: int) -> OutputList:
 def _one_by_one(
     mechanism: Callable[[Any], Any], dataset: Any, count: int
 ) -> OutputList:  # Any: theirs
-    drawn: list[Any] = []
+    drawn: list[CanonicalOutput] = []
     for _ in range(count):
         try:
-            drawn.append(mechanism(dataset))
+            found = mechanism(dataset)
         except (ImportError, SystemExit) as error:  # a fault of the set-up, and no output
             raise _stopped(error) from error
         except Exception as error:  # noqa: BLE001  # part of what the analyst sees
-            drawn.append((_RAISED, type(error).__name__, str(error)))
+            drawn.append(failure_of(error))
+        else:
+            drawn.append(output_of(found))
     return drawn
 
 
 def is_failure(output: object) -> bool:
     """Whether the output is an exception that the mechanism raised."""
-    return type(output) is tuple and output[:1] == (_RAISED,)
+    return isinstance(output, CanonicalOutput) and output.is_failure
 
 
 def _stopped(error: BaseException) -> InvalidArgument:
