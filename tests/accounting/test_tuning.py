@@ -6,6 +6,7 @@ number, which are written down a second time.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -363,6 +365,26 @@ class TestPairs:
         assert renyi(kind(Gaussian(Fraction(1234, 100)), **{name: Fraction(1, 3)}), Fraction(2)) > 0
         most = 1 if kind is TunedPoisson else 16  # one for each step of a bisection
         assert 1 <= len(passes) <= most
+
+    @pytest.mark.parametrize("kind", [TunedPoisson, partial(TunedNegativeBinomial, eta=1)])
+    def test_each_divergence_of_one_run_is_computed_once(
+        self, kind: Wrong, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        orders: list[Fraction] = []
+        plain = Gaussian.renyi
+
+        def counted(term: Gaussian, order: Fraction) -> arb:
+            orders.append(order)
+            return plain(term, order)
+
+        monkeypatch.setattr(Gaussian, "renyi", counted)
+        name = "mean" if kind is TunedPoisson else "gamma"
+        term = kind(Gaussian(Fraction(4321, 100)), **{name: Fraction(1, 5)})
+        assert renyi(term, Fraction(3)) > 0
+        assert len(orders) > 100
+        asked = Counter(orders)
+        del asked[Fraction(2)]  # asked once more, whether a curve is known
+        assert set(asked.values()) == {1}
 
 
 class TestSingleRuns:

@@ -6,10 +6,10 @@ Proposition 8), and it composes with the pairs of other terms.
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate, pairwise, starmap
 from typing import TypeVar
 
@@ -145,7 +145,7 @@ def pair_of_curve(curve: Curve, failure: Fraction = Fraction(0)) -> Pair | Unkno
     """The pair that has the deltas of a Renyi curve, for both directions. The curve
     need not hold with the probability ``failure``."""
     with precision(_BITS):
-        conversion = Conversion({order: curve(order) for order in ORDERS})
+        conversion = Conversion(map(curve, ORDERS))
 
         def delta(epsilon: Fraction) -> Fraction:
             return min(Fraction(1), upper_fraction(conversion.delta(epsilon)) + failure)
@@ -208,19 +208,15 @@ def _pair_below(points: Iterable[_HullPoint]) -> Pair:
     hull = [every[place] for place in lower_hull(every)]
     slopes = [*starmap(_slope, pairwise(hull)), fmpq(0)]
     turns = [(odds, slopes[n + 1] - slopes[n]) for n, (odds, _) in enumerate(hull[1:])]
-    atoms = [
-        (_log(odds), _float(odds * turn), _float(turn))
-        for odds, turn in turns
-        if turn * min(odds, fmpq(1)) > _NEXT_TO_NOTHING
-    ]
+    with precision(_BITS):
+        atoms = [
+            (float(arb(odds).log().mid()), _float(odds * turn), _float(turn))
+            for odds, turn in turns
+            if turn * min(odds, fmpq(1)) > _NEXT_TO_NOTHING
+        ]
     infinite = _float(hull[-1][1] + len(turns) * _NEXT_TO_NOTHING)  # with all atoms left out above
     lowest = (-math.inf, 0.0, _float(1 + slopes[0]))
     return Pair(Atoms.of(*atoms, (math.inf, infinite, 0.0), lowest))
-
-
-def _log(odds: fmpq) -> float:
-    with precision(_BITS):
-        return float(arb(odds).log().mid())
 
 
 def _slope(one: _HullPoint, other: _HullPoint) -> fmpq:
@@ -233,14 +229,14 @@ def _float(number: fmpq) -> float:
 
 
 class Conversion:
-    """The deltas that follow from Renyi divergences of some orders. Any order gives a bound; the
+    """The deltas that follow from the Renyi divergences of `ORDERS`. Any order gives a bound; the
     one that is best in floats is taken."""
 
-    def __init__(self, curve: Mapping[Fraction, arb]) -> None:
+    def __init__(self, divergences: Iterable[arb]) -> None:
         self._lines = [
-            (log_conversion(order) + ball(order - 1) * found, ball(order - 1))
-            for order, found in curve.items()
-            if found.is_finite()
+            (constant + fall * divergence, fall)
+            for (constant, fall), divergence in zip(_conversions(), divergences, strict=True)
+            if divergence.is_finite()
         ]
         self._starts = np.array([float(start) for start, _ in self._lines])
         self._falls = np.array([float(fall) for _, fall in self._lines])
@@ -251,6 +247,13 @@ class Conversion:
             return arb(1)
         start, fall = self._lines[np.argmin(self._starts - float(epsilon) * self._falls)]
         return (start - fall * ball(epsilon)).exp().min(arb(1))
+
+
+@cache
+def _conversions() -> list[tuple[arb, arb]]:
+    """`log_conversion` and order - 1 for each of `ORDERS`: each conversion needs them all."""
+    with precision(2 * _BITS):
+        return [(log_conversion(order), ball(order - 1)) for order in ORDERS]
 
 
 # The lower convex hull of points

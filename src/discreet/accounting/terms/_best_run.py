@@ -10,7 +10,7 @@ f'(q) / f'(q'). docs/proofs/terms.md has the argument, under "Tuned".
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 
 import numpy as np
@@ -174,13 +174,17 @@ class Ceiling:
             counted += number * chance
         return Ceiling(none, within.min(arb(1)), mean, (counted / mean).min(arb(1)))
 
-    def divergence(self, order: Fraction, one_run: arb, spread: arb) -> arb:
-        """The Renyi divergence of the best run, from the divergence of one run and from the spread,
-        a bound on ln f'(q) / f'(q')."""
-        power = ball(order - 1)
-        grown = power * (one_run + spread - self.share.log()) + self.mean.log()
-        other = (self.none * (-grown).exp()).log1p()
-        return (grown + other - self.within.log()) / power
+    def divergences(self, each: Iterable[tuple[Fraction, arb, arb]]) -> list[arb]:
+        """The Renyi divergence of the best run at some orders, each with the divergence of one run
+        and with the spread, a bound on ln f'(q) / f'(q')."""
+        log_share, log_mean, log_within = (x.log() for x in (self.share, self.mean, self.within))
+        found = []
+        for order, one_run, spread in each:
+            power = ball(order - 1)
+            grown = power * (one_run + spread - log_share) + log_mean
+            other = (self.none * (-grown).exp()).log1p()
+            found.append((grown + other - log_within) / power)
+        return found
 
 
 # Bounds on one run
@@ -218,9 +222,7 @@ class OneRun:
     def deltas(self, epsilons: Sequence[Fraction]) -> list[arb]:
         """`delta` at each epsilon; hundreds take little longer than one for many terms."""
         wholes = _deltas(self.loss, epsilons)
-        return [
-            self._least_delta(e, ball(whole)) for e, whole in zip(epsilons, wholes, strict=True)
-        ]
+        return list(map(self._least_delta, epsilons, wholes))
 
     def _least_delta(self, epsilon: Fraction, whole: arb) -> arb:
         failure = ball(self.failure)
@@ -235,7 +237,7 @@ class OneRun:
         return arb("inf") if self.curve is None else self.curve(order)
 
 
-def _deltas(loss: Sum, epsilons: Sequence[Fraction]) -> list[Fraction]:
+def _deltas(loss: Sum, epsilons: Sequence[Fraction]) -> list[arb]:
     """The deltas of the loss, in a way that is quick for many epsilons: by the atoms of a single
     term's pair, or by distributions that serve all epsilons."""
     if pairs := _atoms(loss):
@@ -245,7 +247,7 @@ def _deltas(loss: Sum, epsilons: Sequence[Fraction]) -> list[Fraction]:
     if not isinstance(quick, Unknown):
         known = quick(np.array([float_below(epsilon) for epsilon in epsilons]))
     return [
-        fraction(found if found < 1 else _theorems.delta(loss, epsilon))
+        arb(found) if found < 1 else ball(fraction(_theorems.delta(loss, epsilon)))
         for epsilon, found in zip(epsilons, known.tolist(), strict=True)
     ]
 
@@ -260,18 +262,18 @@ def _atoms(loss: Sum) -> tuple[Atoms, ...]:
     return tuple(pair.atoms for pair in pairs)
 
 
-def _hockey_stick(atoms: Atoms, epsilon: Fraction) -> Fraction:
+def _hockey_stick(atoms: Atoms, epsilon: Fraction) -> arb:
     """The sum of (P - e^epsilon Q)+, rounded up."""
     level = float_below(epsilon)
     finite = atoms.loss[np.isfinite(atoms.loss)]
     loss_error = ATOM * (1 + float(np.abs(finite).max(initial=0.0)) + level)
     gap = -np.expm1(np.minimum(level - atoms.loss - loss_error, 0.0))
-    return min(Fraction(1), fraction(float((atoms.p * gap).sum()) * (1 + _ROUNDING)))
+    return arb(min(1.0, float((atoms.p * gap).sum()) * (1 + _ROUNDING)))
 
 
 def _curve(loss: Sum) -> Curve | None:
     curve = _bounds.renyi_curve(loss)
-    return None if isinstance(curve, Unknown) else curve
+    return None if isinstance(curve, Unknown) else cache(curve)
 
 
 def _pure(loss: Sum, failure: Fraction) -> Fraction | None:

@@ -5,7 +5,7 @@ If the number has a ceiling, they are never worse than the bounds of that many r
 outcomes are released.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -37,6 +37,7 @@ from discreet.accounting.terms._best_run import (
     Ceiling,
     OneRun,
     Runs,
+    least,
     pure_spread,
     spreads,
     widest_spread,
@@ -241,10 +242,10 @@ class TunedNegativeBinomial(_BestOfRuns):
 
 @dataclass(frozen=True, slots=True)
 class _BestRunCurve:
-    """Renyi divergences apart from failures: at any order, at the fixed orders, and the least."""
+    """Renyi divergences apart from failures: at any order, at each of `ORDERS`, and the least."""
 
     at: Curve
-    found: Mapping[Fraction, arb]
+    found: Sequence[arb]
     best: tuple[Fraction, arb]
 
 
@@ -256,17 +257,19 @@ def _curve(best: _BestOfRuns) -> _BestRunCurve | Unknown:
         ceiling = Ceiling.of(runs, best.most)
 
         def divergences(orders: Sequence[Fraction]) -> list[arb]:
-            both = zip(orders, spreads(runs, one, orders), strict=True)
-            return [ceiling.divergence(order, one.at(order), spread) for order, spread in both]
+            of_one = map(one.at, orders)
+            each = zip(orders, of_one, spreads(runs, one, orders), strict=True)
+            return ceiling.divergences(each)
 
-        found = dict(zip(ORDERS, divergences(ORDERS), strict=True))
-        finite = {order: upper_fraction(b) for order, b in found.items() if b.is_finite()}
+        found = divergences(ORDERS)
+        finite = [place for place, divergence in enumerate(found) if divergence.is_finite()]
         if not finite:
             return Unknown(
                 f"no Renyi divergence is known of the best of some runs of {best.privacy_loss!r}"
             )
-        least = min(finite, key=finite.__getitem__)
-        return _BestRunCurve(lambda order: divergences([order])[0], found, (least, found[least]))
+        least = min(finite, key=lambda place: upper_fraction(found[place]))
+        best_one = ORDERS[least], found[least]
+        return _BestRunCurve(lambda order: divergences([order])[0], found, best_one)
 
 
 # The pair: a bound on delta at many epsilons, and the pair that has it
@@ -292,22 +295,21 @@ def _profile(best: _BestOfRuns) -> DeltaFunction | Unknown:
         return curve
     spread = widest_spread(best.runs, one) - ceiling.share.log()
     often = ceiling.mean * ceiling.share / ceiling.within
-    renyi, failure = Conversion(curve.found), best.failure_probability()
+    renyi, failure = Conversion(curve.found), ball(best.failure_probability())
     pure = best.approximate()
     composed = None
     if 0 < best.most <= _MOST_RUNS:
         composed = profile(best.most * best.privacy_loss, float(_LEAST))
 
     def deltas(epsilons: Sequence[Fraction]) -> list[Fraction]:
-        left = {epsilon: lower_fraction(ball(epsilon) - spread) for epsilon in epsilons}
-        left = {epsilon: rest for epsilon, rest in left.items() if rest >= 0}
-        of_one = dict(zip(left, one.deltas([*left.values()]), strict=True)) if left else {}
-        return [least_delta(epsilon, of_one.get(epsilon)) for epsilon in epsilons]
+        left = [lower_fraction(ball(epsilon) - spread) for epsilon in epsilons]
+        asked = [rest for rest in left if rest >= 0]
+        answers = iter(one.deltas(asked) if asked else ())
+        of_one = [often * next(answers) if rest >= 0 else arb(1) for rest in left]
+        return list(map(least_delta, epsilons, of_one))
 
-    def least_delta(epsilon: Fraction, of_one: arb | None) -> Fraction:
-        found = [Fraction(1), upper_fraction(renyi.delta(epsilon)) + failure]
-        if of_one is not None:
-            found.append(upper_fraction(often * of_one))
+    def least_delta(epsilon: Fraction, of_one: arb) -> Fraction:
+        found = [upper_fraction(least([arb(1), renyi.delta(epsilon) + failure, of_one]))]
         if not isinstance(pure, Unknown) and pure[0] <= epsilon:
             found.append(pure[1])
         if composed is not None:
