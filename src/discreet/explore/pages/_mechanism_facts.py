@@ -8,7 +8,7 @@ from discreet.explore._page import shown
 from discreet.explore.pages._texts import at_most, at_most_percent
 from discreet.plots import Axis, Chart, RuleLine, Series
 
-_TOPS = (1, 1.5, 2, 3, 5, 7)  # of an axis, times a power of ten
+_TOPS = (1, 2, 5, 10)  # of an axis, times a power of ten
 
 LOSS_CODE = """
 epsilon = loss.epsilon({delta})
@@ -47,7 +47,7 @@ def ratio_chart(x: Axis, logs: Series, epsilon: float) -> Chart:
 
 
 def round_top(height: float) -> float:
-    """A round number above this height. Few are different, so that a drag keeps most axes."""
+    """A round number above this height. Few are different: to change axes slows down a drag."""
     power = math.floor(math.log10(height))
-    tops = (float(f"{top}e{power}") for top in (*_TOPS, 10))
+    tops = (float(f"{top}e{power}") for top in _TOPS)
     return next(top for top in tops if top >= height)
