@@ -292,6 +292,19 @@ def test_large_addends_are_left_to_the_engine(refused: str) -> None:
     assert _cell_sums.cell_sums_of(table.question(refused).plan, ids) is None
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize(("size", "is_allowed"), [(2**31 - 1, True), (2**31, False)])
+def test_the_largest_addends_fit_their_column(size: int, sign: int, is_allowed: bool) -> None:
+    """A cast that overflowed would fail for the rows of one unit only."""
+    age = Column.integer(*sorted((sign * size, -sign)))
+    rows = pa.table({"person": [1, 2], "age": [sign * size, 0]})
+    table = Table(rows, name="t", unit=Unit("person"), columns={"age": age}, rows=2)
+    question = table.question("SELECT SUM(age) AS s FROM t")
+    found = _cell_sums.cell_sums_of(question.plan, pa.schema([("person", pa.int64())]))
+    assert (found is not None) is is_allowed
+    assert parts(question, is_in_cells=True) == {"sum(age)": [sign * size]}
+
+
 def test_keys_in_a_row_are_numbered_without_overflow() -> None:
     ends = [-(2**63), 2**63 - 1, None, 4, 5, 6, 7, 8]
     rows = pa.table({"key": pa.array(ends, pa.int64())})
