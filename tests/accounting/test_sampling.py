@@ -29,11 +29,15 @@ from discreet.accounting import (
     Shuffled,
     ShuffledReports,
     Term,
+    Threshold,
     TruncatedPoisson,
+    TunedNegativeBinomial,
+    TunedPoisson,
     Zcdp,
     _bounds,
 )
 from discreet.accounting._bounds import known
+from discreet.accounting._renyi import infinite_probability
 from discreet.accounting.pld._dominating_pairs import Pair, Side
 from discreet.accounting.terms._around_loss import binomial_tail
 from discreet.accounting.terms._fixed_samples import _drawn
@@ -285,6 +289,28 @@ class TestLeaks:
         """Of the rarest leaks, the pairs of the epoch are used: theirs are as rare."""
         epoch = RandomAllocation(Approximate(Fraction(1, 2), failure), 10)
         assert failure <= epoch.failure_probability() < failure * Fraction("1.00000001")
+
+    @pytest.mark.parametrize(
+        "term",
+        [
+            PoissonSampled(INNER, 0.25),
+            TruncatedPoisson(INNER, 0.25, 3, 10),
+            TruncatedPoisson(INNER, 0.5, 1, 3),  # often full: then two units fail
+            SampledWithoutReplacement(INNER, 3, 10),
+            SampledWithReplacement(INNER, 3, 10),
+            Shuffled(INNER),
+            RandomAllocation(INNER, 10),
+            Threshold(INNER, 0.01),
+            TunedPoisson(INNER, 3),
+            TunedNegativeBinomial(INNER, 1, 0.1),
+        ],
+        ids=repr,
+    )
+    def test_no_pair_is_infinite_more_often_than_the_term_fails(self, term: Term) -> None:
+        """Renyi divergences hold apart from the failures, and no finite one bounds the pair."""
+        found = max(map(infinite_probability, known(term.pairs(Side.UPPER))))
+        failure = term.failure_probability()
+        assert Fraction(99, 100) * failure < found < failure * (1 + Fraction(1, 10**11))
 
     def test_draws_beyond_what_is_known_are_a_leak(self) -> None:
         several = SampledWithReplacement(self.INNER, 40, 40)
