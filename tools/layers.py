@@ -110,6 +110,7 @@ SHARED = {
     },
     "ledger": {"_place"},  # for the declarations of tables
     "query": {  # for the commands that write declarations, suggest and diagnose
+        "_answers._answer_rows",
         "_answers._forecast",
         "_engines._address",
         "_engines._postgres_address",

@@ -16,6 +16,7 @@
     │   ├── LedgerDiffers    the ledger and the declaration contradict each other
     │   ├── ReceiptDiffers   a receipt was altered, or is not from this ledger
     │   └── LedgerDamaged    its chain of entries is broken, or it is older than its anchor
+    ├── ServiceError         a service gave no answer, or none that a service sends
     └── ComputationFailed    it was paid, then failed; only the owner's log has the cause
 
 Texts depend on public facts only: no row of a private table shows in any of them.
@@ -84,6 +85,10 @@ class ReceiptDiffers(LedgerError):
 
 class LedgerDamaged(LedgerError):
     """The ledger's chain of entries is broken, or it is older than its anchor says."""
+
+
+class ServiceError(DiscreetError):
+    """A service can't be reached, or its reply is none that a service sends."""
 
 
 class ComputationFailed(DiscreetError):

@@ -29,6 +29,7 @@ CODES = {
     "LedgerError": 5,
     "LedgerDamaged": 5,
     "ComputationFailed": 5,
+    "ServiceError": 5,
     "DiscreetError": 5,
 }
 SECRET = "row 17 holds 4711"

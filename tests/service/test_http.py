@@ -9,10 +9,11 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from discreet import Limit, errors
+from discreet import Bounded, DiscreteLaplace, Limit, Unit, errors, release
 from discreet.accounting import Pure
 from discreet.ledger import Kind, check_receipt
 from discreet.service import connect
@@ -313,10 +314,43 @@ def test_a_client_asks_like_a_table_here(served: Served, ana: str) -> None:
         question.release(epsilon=0.02, request="client")
 
 
-@pytest.mark.parametrize("url", ["http://example.org/", "ftp://127.0.0.1", "http://a:b@localhost"])
-def test_a_client_sends_no_token_in_plain_text(url: str) -> None:
-    with pytest.raises(errors.InvalidArgument):
-        connect(url, "token")
+def test_a_ledger_behind_a_service_pays_for_computations_here(served: Served) -> None:
+    """By the same door; the service's ledger decides, and the share of the token's name pays."""
+    token = served.token("fay", share=1)
+    ledger = connect(served.url, token)["wages"].ledger
+    people = Bounded(lambda: 41, sensitivity=1, unit=Unit("person"), name="people")
+    mechanism = DiscreteLaplace.for_epsilon(0.25, people)
+    found = release(people, mechanism, ledger, by="somebody else")
+    checked = check_receipt(found.receipt.to_json(), served.ledger)
+    assert checked.facts["by"] == "fay"
+    assert checked.privacy_loss == found.privacy_loss
+    with pytest.raises(errors.BudgetExceeded):
+        release(people, DiscreteLaplace.for_epsilon(1, people), ledger)
+    with pytest.raises(errors.WrongUnit):
+        ledger.charge((1 * Pure(0.1)).for_unit(Unit("ship")), purpose="x", by="x")
+    with pytest.raises(errors.Refused):
+        release(people, mechanism, ledger, request="1")
+    # steps of a plan
+    loss = 2 * Pure(0.125)
+    receipt = ledger.charge(loss, purpose="plan", by="x")
+    facts: dict[str, Any] = {"count": 3, "of": 5, "plan": "digest"}
+    blocks = [ledger.reserve(receipt, loss, **facts) for _ in range(2)]
+    assert blocks == [range(3), range(3, 5)]
+    assert ledger.reserved(receipt) == 5
+    with pytest.raises(errors.SessionEnded):
+        ledger.reserve(receipt, loss, **facts)
+    other = connect(served.url, served.token("gus", share=1))["wages"].ledger
+    for call in (other.reserved, other.lock):
+        with pytest.raises(errors.Refused):
+            call(receipt)
+    # a failure ends the share, and stops nobody else
+    fails = Bounded(lambda: 1 // 0, sensitivity=1, unit=Unit("person"), name="fails")
+    with pytest.raises(errors.ComputationFailed):
+        release(fails, mechanism, ledger)
+    with pytest.raises(errors.Refused):
+        ledger.charge(loss, purpose="again", by="x")
+    assert not served.ledger.is_locked
+    assert other.charge(Pure(0.1) * 1, purpose="goes on", by="x").number
 
 
 # the last one, since it locks the table

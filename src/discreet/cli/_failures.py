@@ -23,6 +23,7 @@ from discreet.errors import (
     ReceiptDiffers,
     Refused,
     RequestReused,
+    ServiceError,
     SessionEnded,
     WrongUnit,
 )
@@ -78,6 +79,7 @@ KINDS: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (BudgetExceeded, FailureKind("budget_exceeded", BUDGET, "spend less, or ask the owner")),
     (LedgerDamaged, FailureKind("ledger_damaged", FAILED, "restore the ledger from a backup")),
     (LedgerError, FailureKind("ledger", FAILED, "look at the ledger's file")),
+    (ServiceError, FailureKind("service", FAILED, "repeat the command with its --request")),
     (ComputationFailed, FailureKind("computation_failed", FAILED, "ask the owner to look")),
     (DiscreetError, FailureKind("failed", FAILED, "follow the message")),
     (Declined, FailureKind("declined", REFUSED, "ask for less, or spend more")),

@@ -8,11 +8,13 @@ To read the files in order:
 3. `_work_order`: a question for a worker; `_worker`: the confined process that answers it;
    `_results`: its answers as JSON; `_workers`: the processes, seen from their parent; `_payment`:
    their charges
-4. `_desk`: every request as a method, without HTTP
+4. `_outside_charges`: charges for computations elsewhere; `_desk`: every request as a method,
+   without HTTP
 5. `_problems`: the closed list of problems; `_body`: strict JSON; `_pace`: deadlines and rates;
    `_waiting`: places
 6. `_routes`: all requests; `_app`: the application; `_observing`: logs; `_serving`: listens
-7. `_client`: tables of a service that runs elsewhere
+7. `_transport`: one request of a client; `_remote_ledger`: a payer behind a service; `_client`:
+   tables of a service that runs elsewhere
 
 All but the client needs ``pip install 'discreet[service]'``.
 """
@@ -28,11 +30,13 @@ if TYPE_CHECKING:
         RemoteTables,
         connect,
     )
+    from discreet.service._remote_ledger import RemoteLedger
     from discreet.service._serving import Place, serve
 
 __all__ = [
     "Place",
     "RemoteAnswer",
+    "RemoteLedger",
     "RemoteQuestion",
     "RemoteTable",
     "RemoteTables",

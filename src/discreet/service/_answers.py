@@ -68,6 +68,11 @@ class AnswerStore:
             )
             connection.commit()
 
+    def put(self, by: str, request: str, body: str, answer: bytes) -> None:
+        """Store the response durably, whether the request is claimed or not; it is stored once."""
+        self._claim(by, request, body)
+        self.store(by, request, answer)
+
     def forget(self, by: str, request: str) -> None:
         """Free a request id under which nothing was paid; one with an answer stays."""
         with self._engine.connect() as connection:

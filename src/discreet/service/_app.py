@@ -34,7 +34,7 @@ from discreet.service._problems import (
     Problem,
     problem_of,
 )
-from discreet.service._routes import ALL, ROUTES, Route
+from discreet.service._routes import ALL, OWNERS, ROUTES, Route
 from discreet.service._tokens import TokenFacts
 from discreet.service._waiting import WaitingRoom
 
@@ -149,7 +149,8 @@ class Application:
             found = route.answer(*owner, caller, *places.values(), *more)
             return found if isinstance(found, bytes) else json.dumps(found).encode()
 
-        room = self._questions if "sql" in route.members else self._others
+        is_asked = bool(route.members) and route.roles != OWNERS
+        room = self._questions if is_asked else self._others
         with room.taken(caller.id) as threads:  # apart from the threads that check tokens
             return await to_thread.run_sync(run, limiter=threads)
 
@@ -231,6 +232,8 @@ def _schema(member: Member) -> dict[str, Any]:
     found: dict[str, Any] = {"type": member.type.value}
     if member.type.value == "string":
         found |= {"minLength": 1, "maxLength": facts["longest"]}
+        if member.is_place:
+            found["pattern"] = r"^(?!\.{1,2}$)[^/]*$"
     if member.choices:
         found["enum"] = list(member.choices)
     return found

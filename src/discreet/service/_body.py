@@ -43,18 +43,22 @@ _TAKES: Mapping[MemberType, tuple[type, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of a body: its type, whether it is required, its longest text or its choices."""
+    """One member of a body: its type, whether it is required, its longest text or its choices, and
+    whether it is a place of addresses, which can't hold a slash."""
 
     type: MemberType
     is_required: bool = False
     longest: int = 200
     choices: tuple[str, ...] = ()
+    is_place: bool = False
 
     def admits(self, value: object) -> bool:
         """Whether this is a value for the member."""
         if type(value) not in _TAKES[self.type]:
             return False
         if isinstance(value, str):
+            if self.is_place and ("/" in value or value in (".", "..")):
+                return False
             return 0 < len(value) <= self.longest and (not self.choices or value in self.choices)
         return True
 

@@ -1,82 +1,29 @@
 """A client: the tables of a service that runs elsewhere, to be asked like tables here."""
 
-import ipaddress
 import json
-import re
 import secrets
-import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from http.client import HTTPException
-from typing import TYPE_CHECKING, Any, cast
-from urllib.error import HTTPError, URLError
-from urllib.parse import quote, urlsplit
-from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from discreet import _checks, errors
 from discreet._exact import Number, fraction, shown
 from discreet.accounting import PrivacyLoss
+from discreet.errors import ServiceError
+from discreet.service._remote_ledger import RemoteLedger
+from discreet.service._transport import (
+    ServiceAddress,
+    address_of,
+    objects_of,
+    readable,
+    text_of,
+    texts_of,
+)
 
 if TYPE_CHECKING:
     from discreet.query import Forecast
-
-_SECONDS = 180.0
-_TRIES = 3  # of a request that costs nothing to repeat
-_PAUSE = 1.0  # seconds between them
-_TRY_AGAIN = {"busy", "not_answered"}
-
-
-class _NoRedirect(HTTPRedirectHandler):
-    """Follows no redirect, which could take the token elsewhere."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceAddress:
-    """The address of a service, and the token that it knows the caller by."""
-
-    url: str
-    token: str = field(repr=False)
-
-    def get(self, *path: str) -> dict[str, Any]:
-        """The answer to a request without a body."""
-        return self._repeated("GET", path, None)
-
-    def post(self, *path: str, body: Mapping[str, object]) -> dict[str, Any]:
-        """The answer to a request with a body of JSON. It must be safe to repeat."""
-        return self._repeated("POST", path, json.dumps(body).encode())
-
-    def _repeated(self, method: str, path: tuple[str, ...], body: bytes | None) -> dict[str, Any]:
-        for pause in (*[_PAUSE] * (_TRIES - 1), None):
-            try:
-                return self._sent(method, path, body)
-            except _TryAgain as again:
-                if pause is None:
-                    raise errors.DiscreetError(str(again)) from None
-                time.sleep(pause)
-        raise AssertionError("the last try returns or raises")
-
-    def _sent(self, method: str, path: tuple[str, ...], body: bytes | None) -> dict[str, Any]:
-        address = "/".join([self.url.rstrip("/"), "v1", *(quote(one, safe="") for one in path)])
-        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
-        request = Request(address, body, headers, method=method)  # noqa: S310  # `connect` checked it
-        try:
-            with build_opener(_NoRedirect, ProxyHandler({})).open(
-                request, timeout=_SECONDS
-            ) as found:
-                return cast(dict[str, Any], json.load(found))
-        except HTTPError as refusal:
-            with refusal:
-                raise _error(refusal) from None
-        except (URLError, HTTPException, OSError, ValueError) as failure:
-            raise _TryAgain(f"{self.url} gave no answer ({failure})") from None
-
-
-class _TryAgain(Exception):
-    """The request may be sent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +32,59 @@ class RemoteAnswer:
 
     facts: Mapping[str, Any]  # Any: JSON
 
+    def __post_init__(self) -> None:
+        """Raise `ServiceError` for facts that are no answer."""
+        with readable():
+            names = self.columns
+            if any(row.keys() != set(names) for row in self.rows()):
+                raise ValueError("a row has other columns")
+            self.privacy_loss, self.receipt, self.notes, self.request  # noqa: B018  # read once
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns, in order."""
-        return tuple(self.facts["columns"])
+        return texts_of(self.facts, "columns")
 
     def rows(self) -> list[dict[str, object]]:
         """The rows as dictionaries; days are texts, such as 2026-05-01."""
-        return [dict(row) for row in self.facts["rows"]]
+        return [dict(row) for row in objects_of(self.facts, "rows")]
+
+    def cells(self) -> list[list[str]]:
+        """The table as texts, each aggregate in two columns: its value and its interval."""
+        from discreet.query._answers._answer_rows import cells_of, parted
+
+        with readable():
+            return cells_of(*parted(self.columns), self.rows())
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The names of the columns that are no numbers with an interval."""
+        from discreet.query._answers._answer_rows import parted
+
+        return tuple(parted(self.columns)[0])
+
+    def to_arrow(self) -> Any:  # Any: of pyarrow
+        """The answer as an Arrow table."""
+        from discreet.query._answers._answer_rows import arrow_of
+
+        with readable():
+            return arrow_of(self.columns, self.rows())
+
+    def to_pandas(self) -> Any:  # Any: of pandas
+        """The answer as a pandas frame; needs pandas."""
+        return self.to_arrow().to_pandas()
+
+    def to_csv(self) -> str:
+        """The answer as CSV text."""
+        from discreet.query._answers._answer_rows import csv_of
+
+        return csv_of(self.to_arrow())
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the answer to a Parquet file."""
+        from discreet.query._answers._answer_rows import write_parquet
+
+        write_parquet(self.to_arrow(), path)
 
     @property
     def privacy_loss(self) -> PrivacyLoss:
@@ -102,17 +94,17 @@ class RemoteAnswer:
     @property
     def request(self) -> str:
         """The request id, by which the same answer is free."""
-        return str(self.facts["request"])
+        return text_of(self.facts, "request")
 
     @property
     def receipt(self) -> str:
         """The receipt as JSON, for `discreet verify`."""
-        return json.dumps(self.facts["receipt"], indent=2)
+        return json.dumps(dict(self.facts["receipt"]), indent=2)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """In words: the facts that intervals cover, and those that caps and bounds leave out."""
-        return tuple(self.facts["notes"])
+        return texts_of(self.facts, "notes")
 
     def to_json(self) -> str:
         """All facts of the answer as JSON."""
@@ -138,13 +130,16 @@ class RemoteQuestion:
         from discreet.query._answers._forecast import Forecast, ForecastLine
 
         found = self._post("forecast", _price(epsilon, delta, confidence, noise))
-        return Forecast(
-            PrivacyLoss.from_json(json.dumps(found["privacy_loss"])),
-            fraction(found["confidence"]),
-            tuple(ForecastLine(**line) for line in found["expected"]),
-            tuple(found["warnings"]),
-            found["hidden"],
-        )
+        with readable():
+            predicted = Forecast(
+                PrivacyLoss.from_json(json.dumps(found["privacy_loss"])),
+                fraction(found["confidence"]),
+                tuple(ForecastLine(**line) for line in objects_of(found, "expected")),
+                texts_of(found, "warnings"),
+                text_of(found, "hidden"),
+            )
+            str(predicted)  # every line can be shown
+        return predicted
 
     def explain(
         self,
@@ -156,7 +151,9 @@ class RemoteQuestion:
     ) -> dict[str, list[str]]:
         """The assumptions, the cost and the errors in words, by section."""
         found = self._post("explain", _price(epsilon, delta, confidence, noise))
-        return dict(found["explanation"])
+        with readable():
+            sections = dict(found["explanation"])
+            return {title: list(texts_of(sections, title)) for title in sections}
 
     def release(
         self,
@@ -170,12 +167,18 @@ class RemoteQuestion:
         """The private answer, charged to the caller's share before a row is read.
 
         The same ``request`` id with the same question returns the same answer and costs nothing;
-        without one, a new id is made. Raises the errors of `Question.release`.
+        without one, a new id is made. Raises the errors of `Question.release`, and `ServiceError`
+        if no answer came: it names the request id, by which an answer that was paid can be had.
         """
         price = _price(epsilon, delta, confidence, noise)
-        return RemoteAnswer(
-            self._post("ask", {**price, "request": request or secrets.token_hex(16)})
-        )
+        chosen = secrets.token_hex(16) if request is None else _checks.text(request=request)
+        try:
+            return RemoteAnswer(self._post("ask", {**price, "request": chosen}))
+        except ServiceError as failure:
+            raise ServiceError(
+                f"{failure}; it may have been paid: repeat it with request={chosen!r}, which is "
+                "charged once"
+            ) from None
 
     def _post(self, task: str, price: Mapping[str, object]) -> dict[str, Any]:
         body = {"sql": self.sql, **price}
@@ -202,13 +205,20 @@ class RemoteTable:
         """The public facts of the table as JSON: unit, caps and columns."""
         return self.service.get("tables", self.name)
 
+    @property
+    def ledger(self) -> RemoteLedger:
+        """The table's ledger as a payer, for training runs and releases on this machine."""
+        return RemoteLedger(self.service, self.name)
+
     def budget(self) -> dict[str, Any]:
         """The limit, the spent and the remaining part, and the caller's share."""
         return self.service.get("tables", self.name, "budget")
 
     def history(self) -> list[dict[str, Any]]:
         """The last entries of the ledger; for an analyst his own."""
-        return list(self.service.get("tables", self.name, "history")["entries"])
+        found = self.service.get("tables", self.name, "history")
+        with readable():
+            return objects_of(found, "entries")
 
 
 class RemoteTables(Mapping[str, RemoteTable]):
@@ -226,7 +236,13 @@ class RemoteTables(Mapping[str, RemoteTable]):
         return RemoteTable(self.service, name)
 
     def _names(self) -> list[str]:
-        return [one["name"] for one in self.service.get("tables")["tables"]]
+        found = self.service.get("tables")
+        with readable():
+            return [text_of(one, "name") for one in objects_of(found, "tables")]
+
+    def receipt(self, request: str) -> str:
+        """The receipt of the caller's own paid request as JSON, for `discreet verify`."""
+        return json.dumps(self.service.get("receipts", _checks.text(request=request)), indent=2)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names())
@@ -244,24 +260,7 @@ def connect(url: str, token: str) -> RemoteTables:
     Without TLS the address must be on this machine, since everyone on the way could read the token.
     Raises `InvalidArgument` for another address.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("https", "http") or not parts.hostname or parts.username:
-        raise errors.InvalidArgument(f"url = {_checks.quoted(url)}: give https://HOST/")
-    if parts.scheme == "http" and not _is_here(parts.hostname):
-        raise errors.InvalidArgument(
-            f"url = {_checks.quoted(url)}: the token would cross the network in plain text; give "
-            "an address with https"
-        )
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", _checks.text(token=token)):
-        raise errors.InvalidArgument("token: give the text that the service printed")
-    return RemoteTables(ServiceAddress(url, token))
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    return RemoteTables(address_of(url, token))
 
 
 def _price(
@@ -281,26 +280,3 @@ def _written(**named: Number) -> float:
             f"{name} = {shown(exact)}: give a decimal of at most 15 digits, as 0.25"
         )
     return float(exact)
-
-
-def _error(refusal: HTTPError) -> Exception:
-    """The error of `discreet.errors` that the service's problem names."""
-    try:
-        facts = json.load(refusal)
-        name, text = str(facts["error"]), str(facts["message"])
-    except (ValueError, LookupError, TypeError, HTTPException, OSError):
-        return _TryAgain(f"the answer has the status {refusal.code}")
-    if name in _TRY_AGAIN:
-        return _TryAgain(text)
-    found = next((kind for kind in _kinds() if _snake(kind.__name__) == name), None)
-    return (found or errors.Refused)(text)
-
-
-def _kinds() -> Iterator[type[errors.DiscreetError]]:
-    for one in vars(errors).values():
-        if isinstance(one, type) and issubclass(one, errors.DiscreetError):
-            yield one
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.removesuffix("Error")).lower()

@@ -9,7 +9,6 @@ from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from discreet._budget import Limit
 from discreet._exact import float_down, float_up
@@ -20,6 +19,7 @@ from discreet.query import Declaration, Noise
 from discreet.query._toml._declaration_file import read, read_text
 from discreet.service._answers import AnswerStore
 from discreet.service._confinement import Barrier
+from discreet.service._outside_charges import Body, OutsideCharges, loss_in
 from discreet.service._pace import padded
 from discreet.service._payment import Payment
 from discreet.service._problems import NO_SHARE, NOT_FOUND, Problem
@@ -31,8 +31,6 @@ from discreet.service._workers import WorkerPool, WorkerSettings, sources_of
 _WAIT = 20.0  # seconds for a free worker
 _LAST_ENTRIES = 1000
 _CONFIDENCE = Decimal("0.95")
-
-Body = Mapping[str, Any]  # Any: JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +70,7 @@ class Desk:
             engine = open_storage(settings.storage)
             self.tokens = TokenStore(engine)
             self._answers = AnswerStore(engine)
+            self._charges = OutsideCharges(self._answers)
             sources = sources_of(declared)
             self._pool = WorkerPool(
                 WorkerSettings(file, text, sources, settings.log, settings.seconds),
@@ -166,6 +165,37 @@ class Desk:
             return ledger.share(caller.name)
         except InvalidArgument:
             raise Problem(NO_SHARE) from None
+
+    # charges for computations elsewhere
+
+    def charge(self, caller: TokenFacts, table: str, body: Body) -> bytes:
+        """Charge a privacy loss for a computation elsewhere, such as a training run; the receipt.
+        A repetition of the request is free."""
+        ledger, payer = self._ledger(table), self._payer(caller, table)
+        return self._charges.charge(caller.name, ledger, payer, {**body, "table": table})
+
+    def reserve(self, caller: TokenFacts, table: str, body: Body) -> object:
+        """Reserve the next steps of a plan that the caller's own charge paid; none runs twice."""
+        receipt = self._charges.own(caller.name, body)
+        counts = {name: body[name] for name in ("count", "of", "plan")}
+        taken = self._ledger(table).reserve(receipt, loss_in(body), **counts)
+        return {"first": taken.start, "end": taken.stop}
+
+    def reserved(self, caller: TokenFacts, table: str, body: Body) -> object:
+        """The number of reserved steps of the caller's own charge."""
+        receipt = self._charges.own(caller.name, body)
+        return {"reserved": self._ledger(table).reserved(receipt)}
+
+    def lock(self, caller: TokenFacts, table: str, body: Body) -> object:
+        """Refuse further charges after a computation elsewhere failed: lock the table for an owner,
+        and end the share of an analyst, who can't stop the others by it."""
+        receipt, ledger = self._charges.own(caller.name, body), self._ledger(table)
+        ledger.reserved(receipt)  # raises unless it is a receipt of this ledger
+        if caller.role is Role.OWNER:
+            ledger.lock(receipt)
+        else:
+            ledger.revoke(caller.name, by=caller.name)
+        return {}
 
     # reading
 

@@ -26,7 +26,14 @@ _NOISY = {
     "delta": _NUMBER,
     "noise": Member(MemberType.TEXT, choices=("laplace", "gaussian")),
 }
-_REQUEST = {"request": Member(MemberType.TEXT, is_required=True)}
+_REQUEST = {"request": Member(MemberType.TEXT, is_required=True, is_place=True)}
+_LONGEST_LOSS = 8_000  # characters: pricing takes time
+_LONGEST_STATEMENT = 40_000
+_LOSS = {"privacy_loss": Member(MemberType.TEXT, is_required=True, longest=_LONGEST_LOSS)}
+_CHARGED = {
+    "number": Member(MemberType.WHOLE, is_required=True),
+    "digest": Member(MemberType.TEXT, is_required=True),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,34 @@ ROUTES = (
     ),
     Route("POST", f"{_TABLE}/forecast", ASKERS, Desk.forecast, _NOISY),
     Route("POST", f"{_TABLE}/explain", ASKERS, Desk.explain, _NOISY),
+    Route(
+        "POST",
+        f"{_TABLE}/charge",
+        ASKERS,
+        Desk.charge,
+        {
+            **_LOSS,
+            "purpose": Member(MemberType.TEXT, is_required=True, longest=_LONGEST_SQL),
+            "statement": Member(MemberType.TEXT, longest=_LONGEST_STATEMENT),
+            "is_insecure": Member(MemberType.FACT),
+            **_REQUEST,
+        },
+    ),
+    Route(
+        "POST",
+        f"{_TABLE}/reserve",
+        ASKERS,
+        Desk.reserve,
+        {
+            **_CHARGED,
+            **_LOSS,
+            "count": Member(MemberType.WHOLE, is_required=True),
+            "of": Member(MemberType.WHOLE, is_required=True),
+            "plan": Member(MemberType.TEXT, is_required=True),
+        },
+    ),
+    Route("POST", f"{_TABLE}/reserved", ASKERS, Desk.reserved, _CHARGED),
+    Route("POST", f"{_TABLE}/lock", ASKERS, Desk.lock, _CHARGED),
     Route("GET", f"{_TABLE}/budget", ALL, Desk.budget),
     Route("GET", f"{_TABLE}/history", ALL, Desk.history),
     Route("GET", "/v1/receipts/{request}", ASKERS, Desk.receipt),

@@ -2,5 +2,6 @@
 
 Read `_answer` first, and `_assembly`, which makes its columns from noisy sums. `_totals` are those
 of ROLLUP and CUBE, `_empty_groups` says where a result may be NULL, `_answer_in_words` explains
-the privacy. `_forecast` computes errors beforehand, and `_ranges` what follows without asking.
+the privacy, and `_answer_rows` writes rows. `_forecast` computes errors beforehand, and `_ranges`
+what follows without asking.
 """

@@ -1,9 +1,7 @@
 """The answer to a question: noisy numbers, each with its interval, and the receipt."""
 
 import datetime
-import io
 import json
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
@@ -11,17 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
-import pyarrow.csv as pc
-import pyarrow.parquet as pq
 
 from discreet._budget import Receipt
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Release
 from discreet.query._answers._answer_in_words import in_words
+from discreet.query._answers._answer_rows import cells_of, csv_of, write_parquet
 from discreet.query._answers._assembly import columns
 from discreet.query._answers._forecast import limits_in_words
 from discreet.query._expressions._aggregates import ESTIMATORS
-from discreet.query._expressions._query import column_names, columns_used
+from discreet.query._expressions._query import columns_used
 from discreet.query._outputs._post_processing import after_in_words
 from discreet.query._plan._plan import Plan
 from discreet.query._plan._price import PricedPlan
@@ -89,16 +86,14 @@ class Answer:
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """The answer as CSV text; with ``path``, also written to that file."""
-        buffer = io.BytesIO()
-        pc.write_csv(self.table, buffer, write_options=pc.WriteOptions(quoting_style="needed"))
-        text = buffer.getvalue().decode()
+        text = csv_of(self.table)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")
         return text
 
     def to_parquet(self, path: str | Path) -> None:
         """Write the answer to a Parquet file."""
-        pq.write_table(self.table, path)
+        write_parquet(self.table, path)
 
     def to_json(self) -> str:
         """Rows, confidence, cost and receipt as JSON."""
@@ -209,23 +204,13 @@ class Answer:
     def cells(self, most: int | None = None) -> list[list[str]]:
         """The table as texts, each aggregate in two columns: its value and its interval. Of more
         rows than ``most``, the first and the last ones."""
-        query = self.plan.query
-        head = [
-            *query.key_names,
-            *(text for name in query.columns for text in (name, "interval")),
-        ]
         parts = [self.table]
         if most is not None and self.table.num_rows > most:
             half = most // 2
             parts = [self.table.slice(0, half), self.table.slice(self.table.num_rows - half)]
-        body = [
-            [
-                *(_key(row[key]) for key in query.key_names),
-                *(t for name in query.columns for t in _number(row, name)),
-            ]
-            for part in parts
-            for row in part.to_pylist()
-        ]
+        rows = [row for part in parts for row in part.to_pylist()]
+        query = self.plan.query
+        head, *body = cells_of(query.key_names, query.columns, rows)
         if len(parts) > 1:
             body.insert(parts[0].num_rows, ["…"] * len(head))
         return [head, *body]
@@ -250,35 +235,6 @@ def table_of(
     some, numbers = (shown, noisy) if shown.groups else released_groups(plan, one_group(plan))
     table = pa.table(columns(replace(priced, plan=some), numbers, confidence))
     return shown, table.slice(0, len(shown.groups))
-
-
-def _number(row: dict[str, object], name: str) -> tuple[str, str]:
-    value, low, high, error = (row[column] for column in column_names(name))
-    if low is None and high is None:
-        return (_figure(value), "–") if error is None else (_key(value), f"within {error:,} rows")
-    return _figure(value), f"{_figure(low)} .. {_figure(high)}"
-
-
-def _figure(value: object) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool | str | datetime.date):
-        return _key(value)
-    if isinstance(value, float) and abs(value) < sys.float_info.min:  # the end of an open range
-        return "0"
-    return (
-        f"{value:,}"
-        if isinstance(value, int)
-        else f"{value:,.4g}"
-        if abs(cast(float, value)) < 1e4
-        else f"{value:,.0f}"
-    )
-
-
-def _key(value: object) -> str:
-    if value is None:
-        return "all"
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _escaped(text: str) -> str:

@@ -1,0 +1,127 @@
+"""A ledger behind a service, as a payer: for training runs and releases on another machine.
+
+The door is the same as with a ledger here. The service decides on each charge, by the ledger and by
+the share of the token's name, and records it before the charge returns.
+"""
+
+import json
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from discreet import _checks
+from discreet._budget import Receipt, Request
+from discreet.accounting import PrivacyLoss
+from discreet.errors import Refused, ServiceError
+from discreet.service._transport import ServiceAddress, readable, text_of
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteLedger:
+    """A payer whose charges are recorded by the ledger of a service.
+
+    Guarantee: a charge returns only after the service recorded it, from the share of the token's
+    name, below the ledger's limit. The service can't know what is computed here: that the
+    computation costs what is charged is stated by the caller, as with a ledger here.
+    """
+
+    service: ServiceAddress
+    table: str
+
+    def charge(
+        self,
+        loss: PrivacyLoss,
+        *,
+        purpose: str,
+        by: str,  # noqa: ARG002  # the service knows it from the token
+        request: Request | None = None,
+        is_insecure: bool = False,
+        statement: str | None = None,
+    ) -> Receipt:
+        """Let the service record the privacy loss; the receipt, or its refusal as an error.
+
+        A charge whose reply is lost is repeated under the same id, and recorded once. Raises
+        `Refused` for a ``request``: the service stores answers to its own questions only.
+        """
+        if request is not None:
+            raise Refused(
+                "request: a service stores the answers to its own questions only: leave it out"
+            )
+        id_ = secrets.token_hex(16)
+        body = {
+            "privacy_loss": loss.to_json(),
+            "purpose": _checks.text(purpose=purpose),
+            "is_insecure": is_insecure,
+            "request": id_,
+            **({} if statement is None else {"statement": statement}),
+        }
+        try:
+            found = self.service.post("tables", self.table, "charge", body=body)
+            with readable():
+                receipt = _receipt(dict(found["receipt"]), statement)
+                if PrivacyLoss.from_json(receipt.privacy_loss or "").terms != loss.terms:
+                    raise ValueError("it is for another privacy loss")
+        except ServiceError as failure:
+            raise ServiceError(
+                f"{failure}; it may have been charged: look for the request {id_!r} in the history"
+            ) from None
+        return receipt
+
+    def keep(self, receipt: Receipt, answer: str) -> None:  # noqa: ARG002  # a payer's
+        """Refused: the service stores the answers to its own questions only."""
+        raise Refused(f"a service stores no answer to charge {receipt.number}")
+
+    def lock(self, receipt: Receipt) -> None:
+        """Let the service refuse further charges: the computation failed after it was paid. The
+        ledger of an owner is locked, and the share of an analyst ends."""
+        self.service.post("tables", self.table, "lock", body=_named(receipt))
+
+    def reserve(
+        self, receipt: Receipt, loss: PrivacyLoss, *, count: int, of: int, plan: str
+    ) -> range:
+        """Reserve the next steps of a plan that this receipt paid, as `Ledger.reserve` does. Steps
+        whose reply is lost count as made."""
+        facts = {"privacy_loss": loss.to_json(), "count": count, "of": of, "plan": plan}
+        found = self.service.post(
+            "tables", self.table, "reserve", body={**_named(receipt), **facts}
+        )
+        with readable():
+            taken = range(_whole(found["first"]), _whole(found["end"]))
+            if not 0 <= taken.start < taken.stop <= min(of, taken.start + count):
+                raise ValueError("these steps were not asked for")
+        return taken
+
+    def reserved(self, receipt: Receipt) -> int:
+        """The number of reserved steps, of those that this receipt paid."""
+        found = self.service.post("tables", self.table, "reserved", body=_named(receipt))
+        with readable():
+            return _whole(found["reserved"])
+
+    def __repr__(self) -> str:
+        return f"<ledger of {self.table!r} at {self.service.url}>"
+
+
+def _named(receipt: Receipt) -> dict[str, object]:
+    return {"number": receipt.number, "digest": receipt.digest}
+
+
+def _receipt(facts: dict[str, Any], statement: str | None) -> Receipt:  # Any: JSON
+    loss = json.dumps(facts["privacy_loss"])
+    return Receipt(
+        _whole(facts["number"]),
+        text_of(facts, "digest"),
+        datetime.fromisoformat(text_of(facts, "at")),
+        text_of(facts, "purpose"),
+        text_of(facts, "by"),
+        is_insecure=facts["is_insecure"] is True,
+        request=text_of(facts, "request"),
+        privacy_loss=loss,
+        statement=statement,
+    )
+
+
+def _whole(value: object) -> int:
+    if type(value) is not int:
+        raise TypeError("this is no integer")
+    return value

@@ -1,0 +1,135 @@
+"""A charge for a computation elsewhere is recorded once for each request id, also after a crash."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet import Limit, Request, Unit
+from discreet.accounting import Gaussian, PrivacyLoss, Pure
+from discreet.errors import BudgetExceeded, DiscreetError, InvalidArgument, RequestReused
+from discreet.ledger import Ledger
+from discreet.service._answers import AnswerStore
+from discreet.service._outside_charges import OutsideCharges
+from discreet.service._problems import Problem
+from discreet.service._storage import open_storage
+
+UNIT = Unit("person")
+
+
+@dataclass(frozen=True, slots=True)
+class Office:
+    """Charges to the share of ana, 1 of a ledger's 2."""
+
+    charges: OutsideCharges
+    ledger: Ledger
+
+    def charge(self, **facts: Any) -> dict[str, Any]:
+        body = {
+            "table": "wages",
+            "privacy_loss": PrivacyLoss.of(Pure(0.25)).to_json(),
+            "purpose": "training",
+            "request": "1",
+            **facts,
+        }
+        found = self.charges.charge("ana", self.ledger, self.ledger.share("ana"), body)
+        receipt: dict[str, Any] = json.loads(found)["receipt"]
+        return receipt
+
+    @property
+    def count(self) -> int:
+        return self.ledger.spent().charges
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Office:
+    ledger = Ledger.in_memory(unit=UNIT, limit=Limit(2))
+    ledger.grant("ana", limit=Limit(1), by="owner")
+    return Office(OutsideCharges(AnswerStore(open_storage(tmp_path / "service"))), ledger)
+
+
+def test_a_repeated_request_is_charged_once(office: Office) -> None:
+    first = office.charge(statement='{"a":1}')
+    assert (first["by"], first["request"], first["statement"]) == ("ana", "1", {"a": 1})
+    assert office.charge(statement='{"a":1}') == first
+    assert office.count == 1
+    assert office.charge(request="2") != first
+    assert office.count == 2
+
+
+def test_a_race_of_one_request_is_one_charge(office: Office) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        receipts = list(threads.map(lambda _: office.charge(), range(16)))
+    assert all(one == receipts[0] for one in receipts)
+    assert office.count == 1
+
+
+def test_a_charge_that_a_crash_cut_off_is_found_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Crash(Exception):
+        pass
+
+    def crash(*_: object) -> None:
+        raise Crash
+
+    with monkeypatch.context() as broken:
+        broken.setattr(AnswerStore, "put", crash)
+        with pytest.raises(Crash):
+            office.charge(statement='{"a":1}')
+    assert office.count == 1
+    found = office.charge(statement='{"a":1}')
+    assert (found["request"], found["statement"]) == ("1", {"a": 1})
+    assert office.count == 1
+    with pytest.raises(RequestReused):
+        office.charge(purpose="another")
+
+
+def test_an_id_of_another_charge_gives_no_receipt(office: Office) -> None:
+    """Such as that of a question, whose answer is being computed now."""
+    loss = Pure(0.25)
+    office.ledger.charge(loss, purpose="a question", by="ana", request=Request("1", "body"))
+    for facts in ({}, {"purpose": "a question", "privacy_loss": (2 * loss).to_json()}):
+        with pytest.raises(RequestReused):
+            office.charge(**facts)
+    assert office.count == 1
+
+
+@pytest.mark.parametrize(
+    ("facts", "kind"),
+    [
+        ({"privacy_loss": PrivacyLoss.of(Pure(5)).to_json()}, BudgetExceeded),
+        ({"privacy_loss": PrivacyLoss.of(Gaussian(1)).to_json()}, BudgetExceeded),
+        ({"privacy_loss": Pure(1).__repr__()}, InvalidArgument),
+        ({"privacy_loss": "[" * 8000}, InvalidArgument),
+        ({"privacy_loss": '{"terms": [[1, 2]], "unit": 3}'}, InvalidArgument),
+        ({"statement": "{"}, InvalidArgument),
+        ({"statement": '{"a": NaN}'}, InvalidArgument),
+        ({"statement": "[" * 40_000}, InvalidArgument),
+    ],
+)
+def test_a_refused_charge_leaves_its_id_free(
+    office: Office, facts: dict[str, str], kind: type[DiscreetError]
+) -> None:
+    with pytest.raises(kind):
+        office.charge(**facts)
+    assert office.count == 0
+    office.charge()
+    assert office.count == 1
+
+
+def test_a_charge_is_its_callers_own(office: Office) -> None:
+    receipt = office.charge()
+    own = {"number": receipt["number"], "digest": receipt["digest"]}
+    assert office.charges.own("ana", own).digest == receipt["digest"]
+    for by, body in (
+        ("ben", own),
+        ("ana", {**own, "number": own["number"] + 1}),
+        ("ana", {**own, "digest": "0" * 64}),
+        ("ana", {**own, "digest": "../1"}),
+    ):
+        with pytest.raises(Problem):
+            office.charges.own(by, body)
