@@ -22,6 +22,7 @@ from discreet.cli._before_paying import asked_price, is_repeated, warn
 from discreet.cli._diagnosing import check_both, diagnosed
 from discreet.cli._exit_codes import log_to
 from discreet.cli._options import (
+    AtOption,
     ByOption,
     ConfidenceOption,
     DeltaOption,
@@ -34,10 +35,12 @@ from discreet.cli._options import (
     RequestOption,
     SqlArgument,
     TableArgument,
+    TokenFileOption,
     WeightsOption,
     WithinOption,
     above_zero,
     login,
+    tables_at,
     weights,
     within_of,
 )
@@ -101,6 +104,8 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         Path | None,
         typer.Option(metavar="PATH", help="Write the receipt, for `discreet verify`."),
     ] = None,
+    at: AtOption = None,
+    token_file: TokenFileOption = None,
     file: FileOption = _FILE,
 ) -> None:
     """Ask a question and pay for it; each number of the answer has an interval.
@@ -116,6 +121,17 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     # 1. check everything that can be checked before the charge
     _check_output(as_json=as_json, as_csv=as_csv, parquet=parquet, forecast=forecast)
     _check_path(receipt, "--receipt")
+    none = {"within": within, "group_size": group_size, "diagnose": diagnose, "weight": weight}
+    tables = tables_at(at, token_file, **none, by=by)
+    if tables is not None:
+        price = remote_price(epsilon, delta, confidence, _noise(noise, delta))
+        asked = RemoteTable(tables.service, name).question(sql)
+        if forecast:
+            show_forecast(asked.forecast(**price), delta, as_json=as_json)
+        else:
+            form = AnswerForm(as_json=as_json, as_csv=as_csv, parquet=parquet, receipt=receipt)
+            ask_at(asked, price, form, request=request)
+        return
     declared = query.open(file).file(name)
     question = declared.table().question(sql)
     named = asked_price(

@@ -10,8 +10,10 @@ import typer
 
 if TYPE_CHECKING:
     from discreet.query import Question
+    from discreet.service import RemoteTables
 
 _LONGEST = 200
+_LONGEST_TOKEN = 1000  # bytes
 
 NoiseName = Literal["laplace", "gaussian"]
 
@@ -183,7 +185,45 @@ RequestOption = Annotated[
         help="The id of your earlier question or check: returns its answer again, free of charge.",
     ),
 ]
+AtOption = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="URL",
+        help="Ask the service at this address, by --token-file, in place of a table here.",
+    ),
+]
+TokenFileOption = Annotated[
+    Path | None,
+    typer.Option("--token-file", metavar="PATH", help="The file with your token for --at."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def tables_at(
+    url: str | None, token_file: Path | None, **others: object
+) -> "RemoteTables | None":
+    """The tables of the service at this address; None without one. ``others`` are the options that
+    a service does not take, by their names."""
+    if url is None and token_file is None:
+        return None
+    if url is None or token_file is None:
+        raise typer.BadParameter("give both, or none", param_hint="'--at' / '--token-file'")
+    for name, value in others.items():
+        if value:
+            option = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter("use it without --at", param_hint=f"'{option}'")
+    from discreet.service import connect
+
+    try:
+        with token_file.open("rb") as file:
+            token = file.read(_LONGEST_TOKEN).decode().strip()
+    except (OSError, ValueError) as mistake:
+        why = mistake.strerror if isinstance(mistake, OSError) else "it is no text"
+        raise typer.BadParameter(
+            f"{str(token_file)!r}: it can't be read ({why})", param_hint="'--token-file'"
+        ) from None
+    return connect(url, token)
 
 
 def weights(given: list[str] | None, question: "Question") -> dict[str, Decimal]:

@@ -1,0 +1,132 @@
+"""Commands with ``--at``: a service answers in place of a table here, and its ledger pays."""
+
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from discreet._exact import fraction
+from discreet.cli import _format
+from discreet.cli._answers import show_forecast, write_file
+from discreet.cli._before_paying import warn
+from discreet.cli._failures import UsageError
+from discreet.cli._output import busy, say, show, table, write, write_json
+from discreet.errors import ReceiptDiffers, Refused
+
+if TYPE_CHECKING:
+    from discreet.ledger import ReceiptCheck
+    from discreet.query import Noise
+    from discreet.service import RemoteAnswer, RemoteQuestion, RemoteTable, RemoteTables
+
+_FREE = "request {0}: repeat it with --request {0} for the same answer, free of charge"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOutput:
+    """Where an answer goes: JSON, CSV, a Parquet file, or a table; and the file of its receipt."""
+
+    as_json: bool
+    as_csv: bool
+    parquet: Path | None
+    receipt: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemotePrice:
+    """The price of a question to a service."""
+
+    epsilon: Decimal
+    delta: Decimal
+    confidence: Decimal
+    noise: "Noise | None"
+
+    @staticmethod
+    def of(
+        epsilon: Decimal | None, delta: Decimal, confidence: Decimal, noise: "Noise | None"
+    ) -> "RemotePrice":
+        """The price, which must have an epsilon."""
+        if epsilon is None:
+            raise UsageError("Missing option '--epsilon'.")
+        return RemotePrice(epsilon, delta, confidence, noise)
+
+    @property
+    def named(self) -> dict[str, Any]:  # Any: arguments of different types
+        """The arguments of a question's methods."""
+        noise = None if self.noise is None else self.noise.value
+        numbers = {"epsilon": self.epsilon, "delta": self.delta, "confidence": self.confidence}
+        return {**numbers, "noise": noise}
+
+
+def forecast_at(question: "RemoteQuestion", price: RemotePrice, *, as_json: bool) -> None:
+    """Show the cost and the expected errors, as the service computes them."""
+    show_forecast(question.forecast(**price.named), price.delta, as_json=as_json)
+
+
+def ask_at(
+    question: "RemoteQuestion",
+    price: RemotePrice,
+    output: AnswerOutput,
+    *,
+    request: str | None,
+    is_asked: bool,
+) -> None:
+    """Ask the service, which charges the share of the token's name, and show the answer."""
+    if request is None:  # an earlier answer is free
+        predicted = question.forecast(**price.named)
+        warn(predicted, is_asked=is_asked)
+    id_ = secrets.token_hex(8) if request is None else request
+    with busy("paying, then asking"):
+        answer = question.release(**price.named, request=id_)
+    say(_FREE.format(id_))
+    if not output.as_json:
+        _show_answer(answer, output)
+    for note in answer.notes:
+        say(note)
+    if (path := output.receipt) is not None:
+        write_file(path, lambda: path.write_text(f"{answer.receipt}\n", "utf-8"))
+    cost = _format.cost(answer.privacy_loss, fraction(price.delta))
+    say(f"this question cost {cost}, once for this request", "green")
+    if output.as_json:
+        write_json(answer.facts)
+
+
+def _show_answer(answer: "RemoteAnswer", output: AnswerOutput) -> None:
+    if output.as_csv:
+        write(answer.to_csv())
+    elif (path := output.parquet) is not None:
+        write_file(path, lambda: answer.to_parquet(path))
+    else:
+        head, *rows = answer.cells()
+        show(table(head, rows, left=len(answer.keys)))
+
+
+def explain_at(question: "RemoteQuestion", price: RemotePrice, *, as_json: bool) -> None:
+    """Show the assumptions, the cost and the errors, as the service explains them."""
+    sections = question.explain(**price.named)
+    if as_json:
+        write_json({"explanation": sections})
+        return
+    for title, lines in sections.items():
+        show(Text(title, "bold"))
+        for line in lines:
+            show(f"  - {line}")
+
+
+def budget_at(asked: "RemoteTable", *, as_json: bool) -> None:
+    """Show the charges that the token may see, and the spent and the remaining part."""
+    found, entries = asked.budget(), asked.history()
+    if as_json:
+        write_json({"table": asked.name, **found, "history": entries})
+        return
+    charges = [entry for entry in entries if entry.kind == "charge"]
+    rows = [
+        [str(one.number), f"{one.at:%Y-%m-%d %H:%M}", one.by, one.purpose, one.cost]
+        for one in charges
+    ]
+    show(table(["", "when (UTC)", "by", "what", "cost"], rows, left=4))
