@@ -7,7 +7,7 @@ import signal
 import stat
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 import discreet as dp
 from discreet.errors import DiscreetError, Refused, RequestReused
-from discreet.query import Caps, Column, Declaration, Noise, Table
+from discreet.query import Caps, Column, Declaration, Noise, Table, suggest
 from discreet.query._engines import _duckdb
 from discreet.query._engines._engine_statement import EngineStatement
 
@@ -310,13 +310,22 @@ def test_rows_spill_into_a_private_folder_that_goes(
         "SELECT * FROM rows",
     ],
 )
+@pytest.mark.parametrize(
+    ("opened", "rows"),
+    [(_duckdb.opened, ROWS), (_duckdb.compiling, ROWS[:0])],
+    ids=["own", "shared"],
+)
 def test_the_engine_opens_nothing(
-    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    opened: Callable[[], AbstractContextManager[_duckdb.DuckdbEngine]],
+    rows: pa.Table,
+    text: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.csv").write_text("a\n1\n")
-    with _duckdb.opened() as own, pytest.raises(duckdb.Error):
-        own.run(EngineStatement(text), ROWS)
+    with opened() as own, pytest.raises(duckdb.Error):
+        own.run(EngineStatement(text), rows)
     assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
 
 
@@ -329,7 +338,11 @@ def test_a_host_without_temporary_folders_is_refused_and_free(
         table = Table(ROWS, name="t", unit=UNIT, rows=1, columns=COLUMNS, ledger=ledger)
         return table.agg(n=dp.count()).release(epsilon=1)
 
-    assert not answered_or_free(act)
+    def suggested(ledger: dp.Ledger) -> object:
+        return suggest(ROWS.select(["u"]), unit=UNIT, ledger=ledger, epsilon=1)
+
+    for each in (act, suggested):
+        assert not answered_or_free(each)
 
 
 @pytest.mark.parametrize("epsilon", ["9e-300", "2e-299", "1e-250", "1e-320", "7e-309", "1e-190"])

@@ -2,12 +2,14 @@
 
 import ast
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import ibis
 import pyarrow as pa
 import pytest
@@ -21,7 +23,7 @@ from discreet.query._engines import (
     _spark_compiler,
     _spark_forms,
 )
-from discreet.query._engines._duckdb import FUNCTIONS, _text
+from discreet.query._engines._duckdb import FUNCTIONS, _compiling_instance, _text
 from discreet.query._engines._engine import as_bytes, md5, moment, quotient
 from discreet.query._engines._engine_statement import EngineStatement
 
@@ -194,6 +196,32 @@ def test_a_text_that_is_used_again_reads_the_tables_of_its_own_question() -> Non
             own.table(pa.schema([("x", pa.int64())]))
             found = own.run(own.statement(table), pa.table({"x": pa.array([1], pa.int64())}))
         assert found["a"].to_pylist() == [row]
+
+
+def test_an_engine_that_compiles_takes_no_rows() -> None:
+    """All questions of the process share its instance."""
+    rows = pa.table({"x": [1]})
+    with _engine.compiling() as own, _engine.compiling() as other:
+        statement = EngineStatement("SELECT discreet_quotient(x, 1) AS y FROM source")
+        assert own.run(statement, rows.schema.empty_table()).schema == pa.schema({"y": "int64"})
+        for given in (rows, rows.to_reader()):
+            with pytest.raises(AssertionError):
+                own.run(statement, given)
+        own.table(rows.schema)
+        with pytest.raises(duckdb.Error):
+            other.connection.table("source")
+
+
+def test_a_fork_takes_over_no_engine_that_compiles() -> None:
+    """A child that ended with it would crash, or wait for threads that only its parent has."""
+    with _engine.compiling():
+        assert _compiling_instance.cache_info().currsize == 1
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == 0
+    else:
+        os._exit(_compiling_instance.cache_info().currsize)
+    with _engine.compiling() as own:
+        assert own.table(pa.schema({"x": "int64"})).columns == ("x",)
 
 
 def _lowered(source: Any) -> Any:  # Any: Ibis expressions

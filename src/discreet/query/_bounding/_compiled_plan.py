@@ -129,14 +129,15 @@ def prepare_rows(
     *,
     columns: tuple[str, ...],
     values: Mapping[str, RowValue],
+    use: tuple[object, ...],
 ) -> CompiledStatements:
-    """The statement for the rows themselves, with values that need these columns; it reads the
-    source's schema only."""
+    """The statement for the rows themselves, with values that need these columns and follow from
+    ``use`` and the plan; it reads the source's schema only."""
 
     def expressions(table: ir.Table) -> list[ir.Table]:
         return [bounded_rows(plan, table, values)]
 
-    return _compiled(plan, source, engine, expressions, columns=columns)
+    return _compiled(plan, source, engine, expressions, columns=columns, use=use)
 
 
 def prepare_cuts(plan: Plan, source: TableSource, engine: Engine) -> CompiledStatements:
@@ -164,16 +165,16 @@ def _compiled(
     expressions: Callable[[ir.Table], Iterable[ir.Table]],
     *,
     columns: tuple[str, ...] = (),
-    use: str | None = None,
+    use: str | tuple[object, ...],
 ) -> CompiledStatements:
-    """The statements of these expressions. Those that follow from the plan and the schema alone
-    have a ``use``, and are made once for all questions with this plan."""
+    """The statements of these expressions, which follow from the plan, the schema and the ``use``,
+    and are made once for all questions with the same ones."""
     own = id_columns(source, plan.declaration.unit)
     names = tuple(dict.fromkeys([*own, *columns_used(plan.query), *columns]))
     if not names:  # a count of rows needs a column to count
         names = tuple(plan.declaration.columns)[:1]
     schema = arrow_schema(source, names)
-    facts = pickle.dumps((use, plan, schema, engine.place)) if use is not None else b""
+    facts = pickle.dumps((use, plan, schema, engine.place))
     known = _known.get(facts)
     if known is not None:
         return CompiledStatements(source, names, engine, known)
@@ -186,7 +187,7 @@ def _compiled(
             f"the engine can't compute this question ({type(cause).__name__}); make it shorter "
             "or simpler"
         ) from cause
-    if 0 < len(facts) <= _LARGEST_FACTS:
+    if len(facts) <= _LARGEST_FACTS:
         if len(_known) >= _MOST_KNOWN:
             _known.clear()
         _known[facts] = statements

@@ -1,9 +1,11 @@
 """A DuckDB instance for one computation, which reads the given Arrow data and nothing else.
 
 Data that don't fit into memory are written to a temporary folder that only this user can read and
-that is removed at the end.
+that is removed at the end. To make an instance takes longer than to compile a small question. So
+one instance of the process compiles all questions, over tables without rows.
 """
 
+import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -40,7 +42,6 @@ FUNCTIONS = {
         "try(CAST(timezone(zone, timezone('UTC', given)) AS DATE))"
     ),
 }
-_DEFINITIONS = ";".join(f"CREATE TEMPORARY MACRO {name} AS {FUNCTIONS[name]}" for name in FUNCTIONS)
 _SOURCE = "source"
 _TEXTS = 64
 _BATCH = 1 << 17
@@ -51,13 +52,16 @@ _SETTINGS = {
     "ieee_floating_point_ops": True,
     "arrow_large_buffer_size": True,  # else long texts of one unit could fail a batch
 }
+_WITHOUT_ROWS = {"temp_directory": "", "threads": 1}  # nothing to spill or to divide
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class DuckdbEngine:
-    """A DuckDB connection of its own."""
+    """A DuckDB connection of its own. Unless it ``takes_rows``, all questions of the process share
+    its instance."""
 
     connection: Any  # Any: DuckDB's own
+    takes_rows: bool = True
 
     @property
     def place(self) -> str:
@@ -119,6 +123,7 @@ class DuckdbEngine:
         self, statement: EngineStatement, rows: Mapping[str, object]
     ) -> Any:  # Any: DuckDB's own
         """The statement's result, not yet computed, over these rows of each table."""
+        assert self.takes_rows or not any(map(_has_rows, rows.values()))
         for name, given in {**statement.tables, **rows}.items():
             self.connection.register(name, given)
         return self.connection.sql(statement.text)
@@ -132,6 +137,10 @@ def _interruptible() -> Iterator[None]:
         if "Query interrupted" in str(failure):
             raise KeyboardInterrupt from None
         raise
+
+
+def _has_rows(given: object) -> bool:
+    return not isinstance(given, pa.Table) or given.num_rows > 0
 
 
 def _without_rows(node: ops.Node, changed: dict[str, Any] | None) -> ops.Node:  # Any: its parts
@@ -162,27 +171,59 @@ def _compiler() -> Any:  # Any: Ibis' own, which has no types
     return type("EachStepByItself", (duckdb.DuckDBCompiler,), {"translate": translate})()
 
 
-def define_functions(connection: Any) -> None:  # Any: DuckDB's own
-    """Define the functions that `_engine` declares."""
-    connection.execute(_DEFINITIONS)
+def define_functions(connection: Any, macro: str = "TEMPORARY MACRO") -> None:  # Any: DuckDB's own
+    """Define the functions that `_engine` declares; temporary ones for this connection only."""
+    definitions = [f"CREATE {macro} {name} AS {FUNCTIONS[name]}" for name in FUNCTIONS]
+    connection.execute(";".join(definitions))
 
 
 @contextmanager
 def opened() -> Iterator[DuckdbEngine]:
     """A new engine, which installs and loads no extension and opens no file."""
+    with _temporary_folder() as folder:
+        connection = duckdb.connect(config={"temp_directory": folder, **_SETTINGS})
+        try:
+            define_functions(connection)
+            _lock(connection)
+            yield DuckdbEngine(connection)
+        finally:
+            connection.close()
+
+
+@contextmanager
+def compiling() -> Iterator[DuckdbEngine]:
+    """An engine to compile for `opened`, which takes no rows. It raises the same error where no
+    temporary folder can be made, so that a later charge is not lost."""
+    with _temporary_folder():
+        connection = _compiling_instance().cursor()  # tables of one cursor are not seen by another
     try:
-        spill = tempfile.TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True)
+        yield DuckdbEngine(connection, takes_rows=False)
+    finally:
+        connection.close()
+
+
+def _temporary_folder() -> tempfile.TemporaryDirectory[str]:
+    try:
+        return tempfile.TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True)
     except OSError as cause:
         raise Refused(
             f"no temporary folder can be made ({cause.strerror}), and a question may need one; set "
             "TMPDIR to a folder with write permission"
         ) from None
-    with spill as folder:
-        connection = duckdb.connect(config={"temp_directory": folder, **_SETTINGS})
-        try:
-            define_functions(connection)
-            connection.execute("SET enable_external_access = false")
-            connection.execute("SET lock_configuration = true")
-            yield DuckdbEngine(connection)
-        finally:
-            connection.close()
+
+
+@cache
+def _compiling_instance() -> Any:  # Any: DuckDB's own
+    connection = duckdb.connect(config={**_SETTINGS, **_WITHOUT_ROWS})
+    define_functions(connection, "MACRO")
+    _lock(connection)
+    return connection
+
+
+# a forked child that ends with an instance of its parent fails or waits forever
+os.register_at_fork(before=_compiling_instance.cache_clear)
+
+
+def _lock(connection: Any) -> None:  # Any: DuckDB's own
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")

@@ -84,6 +84,12 @@ def opened(source: object = None) -> AbstractContextManager[Engine]:
     return _duckdb.opened()
 
 
+def compiling(source: object = None) -> AbstractContextManager[Engine]:
+    """An engine that compiles for `opened`, and runs statements over tables without rows only. In
+    this process it is ready at once."""
+    return opened(source) if isinstance(source, PostgresTable | SparkTable) else _duckdb.compiling()
+
+
 def is_embedded(engine: Engine) -> bool:
     """Whether the engine computes in this process, and so gives rows at the cost of a copy."""
     return not engine.place

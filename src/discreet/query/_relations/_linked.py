@@ -73,7 +73,7 @@ class LinkedSource(ComputedSource):
 
     def schema(self, names: Sequence[str]) -> pa.Schema:
         """The types of these columns, computed for tables without rows."""
-        with _engine.opened() as engine:
+        with _engine.compiling() as engine:
             try:
                 statement, schemas = self._statement(engine, names)
                 empty = {one: schema.empty_table() for one, schema in schemas.items()}

@@ -116,11 +116,11 @@ class RelationSource(ComputedSource):
     def schema(self, names: Sequence[str]) -> pa.Schema:
         """The types of these columns. All tables are checked, and the rows are computed for empty
         ones; of public tables, the rows themselves are looked at."""
-        with _engine.opened() as engine:
+        with _engine.compiling() as engine:
             try:
                 builder = self._builder(engine)
                 for keys in builder.public_keys(self.relation):
-                    self._check_unique(keys, builder, engine)
+                    self._check_unique(keys, builder)
                 statement = engine.statement(builder.table(self.relation, names))
                 empty = {one: schema.empty_table() for one, schema in builder.schemas.items()}
                 with engine.streamed(statement, empty) as rows:
@@ -180,12 +180,12 @@ class RelationSource(ComputedSource):
                     "each row is a unit that counts once; if no row is in both, copy one of them"
                 )
 
-    def _check_unique(self, keys: ir.Table, builder: "_Builder", engine: Engine) -> None:
+    def _check_unique(self, keys: ir.Table, builder: "_Builder") -> None:
         """Refuse a public table with several rows that one row would meet."""
         kept = keys.filter(*[keys[name].notnull() for name in keys.columns])
         times = kept.group_by(list(keys.columns)).aggregate(times=kept.count())
         several = times.filter(times.times > 1)
-        with ExitStack() as stack:
+        with _engine.opened() as engine, ExitStack() as stack:
             given = self._rows_for(builder, several, stack)
             with engine.streamed(engine.statement(several.limit(1)), given) as found:
                 count = found.read_all().num_rows

@@ -65,8 +65,8 @@ class TableRows:
             else _RowColumn.of(name, facts)
             for name in names
         ]
-        with _engine.opened(self.source) as opened:
-            self._prepared(columns, opened)
+        with _engine.compiling(self.source) as compiling:
+            self._prepared(columns, compiling)
         return Bounded.rows(
             lambda: self._computed(columns),
             columns={column.name: column.grid.values for column in columns},
@@ -82,8 +82,8 @@ class TableRows:
         refuse_private_keys(self.plan, "a mechanism on counts")
         (one,) = self.plan.sums
         self._check_source()
-        with _engine.opened(self.source) as opened:
-            prepare(self.plan, self.source, opened)
+        with _engine.compiling(self.source) as compiling:
+            prepare(self.plan, self.source, compiling)
         dimensions = (len(self.plan.groups),) if shape is None else shape
         return Bounded(
             lambda: np.reshape(self._counted()[one.name], dimensions),
@@ -118,7 +118,8 @@ class TableRows:
     def _prepared(self, columns: Sequence["_RowColumn"], engine: Engine) -> CompiledStatements:
         names = tuple(column.name for column in columns)
         values: dict[str, RowValue] = {_value(n): c.expression for n, c in enumerate(columns)}
-        return prepare_rows(self.plan, self.source, engine, columns=names, values=values)
+        use = ("rows", *columns)
+        return prepare_rows(self.plan, self.source, engine, columns=names, values=values, use=use)
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,8 +109,8 @@ def row_histogram(
 ) -> tuple[Bounded[IntegerArray], DiscreteLaplace]:
     """The number of units by their rows, in bins that double, and its noise."""
     made = plan(_counting(()), asked.declaration(1))
-    with _engine.opened(asked.source) as opened:
-        prepare_units(made, asked.source, opened)
+    with _engine.compiling(asked.source) as compiling:
+        prepare_units(made, asked.source, compiling)
 
     def compute() -> IntegerArray:
         with _engine.opened(asked.source) as engine:
@@ -217,8 +217,8 @@ class OpenColumns:
         function = AggregateFunction.COUNT if facts.unit.column is None else _UNITS
         query = Query("table", (Aggregate(function, None, "n"),), (name,))
         made = plan(query, facts)
-        with _engine.opened(self.asked.source) as opened:
-            prepare(made, self.asked.source, opened)
+        with _engine.compiling(self.asked.source) as compiling:
+            prepare(made, self.asked.source, compiling)
 
         def compute() -> Mapping[str, Any]:
             with _engine.opened(self.asked.source) as engine:
