@@ -3,8 +3,8 @@
 A `Ledger` is a payer. It admits a charge by the filter of `discreet.accounting` and appends it to a
 chain of entries, so that no crash, race or restart takes it over its limit. Read in this order:
 
-1. `_ledger`: the class `Ledger`, which callers use; `_shares`: payers with a part of its limit;
-   `_views`: the texts it shows
+1. `_ledger`: the class `Ledger`, which callers use; `_reader`: its half that reads; `_shares`:
+   payers with a part of its limit; `_views`: the texts it shows
 2. `_facts`: recorded facts, and the state after each; `_fact_json`: their values as JSON;
    `_entries`: their rows and digests; `_chain`: the rules from one entry to the next
 3. `_decisions`: whether a charge is admitted or repeated; `_appending`: each decision that appends

@@ -8,8 +8,9 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, LedgerError
 from discreet.ledger import _postgres
+from discreet.ledger._anchor import Anchor, AnchorMark
 from discreet.ledger._facts import Opening
 from discreet.ledger._postgres_store import PostgresStore
 from discreet.ledger._sqlite import as_path
@@ -35,6 +36,25 @@ def open_store(address: Address) -> Store:
     if isinstance(found, Path):
         return SqliteStore.open_file(found)
     return PostgresStore.open(*found)
+
+
+def open_anchored(address: Address, anchor: Address | None) -> tuple[Store, Anchor | None]:
+    """The store at this address with its anchor, which the first opening makes."""
+    store = open_store(address)
+    mark = None if anchor is None else Anchor(as_path(anchor))
+    if mark is not None and not mark.is_made:
+        with store.reading() as rows:
+            mark.advance(AnchorMark.of(rows.head()))
+    return store, mark
+
+
+def refuse_lost(address: Address, anchor: Address | None) -> None:
+    """Raise `LedgerError` if the anchor is there and the ledger is not."""
+    if anchor is not None and Anchor(as_path(anchor)).is_made and not is_made(address):
+        raise LedgerError(
+            f"{named(address)} is not there, and its anchor {anchor} is: it was moved or removed; "
+            "put it back, or a backup of it"
+        )
 
 
 def is_taken(address: Address) -> bool:

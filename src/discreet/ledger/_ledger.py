@@ -1,8 +1,7 @@
 """The ledger: one budget for one dataset, whose limit is never exceeded."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 from discreet import _checks
@@ -11,26 +10,19 @@ from discreet._unit import Unit
 from discreet.accounting import Filter, PrivacyLoss, Spent, Term
 from discreet.errors import (
     InvalidArgument,
-    LedgerDamaged,
     LedgerError,
-    ReceiptDiffers,
 )
-from discreet.ledger import _appending, _chain
-from discreet.ledger._addresses import is_made, is_taken, make_store, named, open_store
-from discreet.ledger._anchor import Anchor, AnchorMark
+from discreet.ledger import _appending
+from discreet.ledger._addresses import is_taken, make_store, named, open_anchored, refuse_lost
+from discreet.ledger._anchor import Anchor
 from discreet.ledger._decisions import (
     CountedCharge,
     Track,
     charge_for,
     check_receipt_type,
-    failures,
-    last_reservation,
     loss_of,
     opening_for,
-    paid,
-    receipt_of,
     storable,
-    verified_head,
 )
 from discreet.ledger._entries import request_key
 from discreet.ledger._export import write_export
@@ -41,14 +33,14 @@ from discreet.ledger._facts import (
     Link,
     Opening,
     Revoke,
-    ShareState,
     Unlock,
 )
-from discreet.ledger._shares import Share, ShareBalance, balances
+from discreet.ledger._reader import LedgerReader
+from discreet.ledger._shares import Share, ShareBalance
 from discreet.ledger._sqlite import as_path
 from discreet.ledger._sqlite_store import SqliteStore
-from discreet.ledger._store import Store, Transaction, links_in_chunks, log
-from discreet.ledger._views import Balance, Entry, FilterUse, summary
+from discreet.ledger._store import Store, Transaction, log
+from discreet.ledger._views import Balance, Entry
 from discreet.ledger._writer import Decision, Writer
 
 _TRIES = 20  # to count a charge before its transaction, while others charge
@@ -91,13 +83,13 @@ the owner
     (ε = 0.8 if all charges had been fixed beforehand)
     """
 
-    __slots__ = ("_anchor", "_last", "_store", "_writer")
+    __slots__ = ("_last", "_reader", "_store", "_writer")
 
     def __init__(self, store: Store, anchor: Anchor | None = None) -> None:
         """Use this store; `create`, `open` and `in_memory` make ledgers."""
         self._store = store
-        self._anchor = anchor
         self._writer = Writer(store, anchor)
+        self._reader = LedgerReader(store, anchor, self._writer.totals)
         self._last: tuple[Opening, LedgerState] | None = None
 
     @staticmethod
@@ -134,7 +126,7 @@ the owner
         makes the anchor. Without an anchor, an older copy in place of the file goes unnoticed, and
         its later charges are forgotten.
         """
-        ledger = Ledger(*_anchored(path, anchor))
+        ledger = Ledger(*open_anchored(path, anchor))
         ledger._opening()  # raises if it can't be read
         return ledger
 
@@ -153,14 +145,11 @@ the owner
         and the ledger is not, the ledger was lost, and no other is made (`LedgerError`).
         """
         opening = opening_for(unit, limit, None)
-        if anchor is not None and Anchor(as_path(anchor)).is_made and not is_made(path):
-            raise LedgerError(
-                f"{named(path)} is not there, and its anchor {anchor} is: it was moved or removed; "
-                "put it back, or a backup of it"
-            )
+        refuse_lost(path, anchor)
         if is_taken(path) or not make_store(path, opening):
-            ledger = Ledger(*_anchored(path, anchor))
-            ledger._agree(opening)
+            ledger = Ledger(*open_anchored(path, anchor))
+            name = ledger._store.name
+            ledger._writer.write(lambda rows, head: _appending.agree(rows, head, opening, name))
             return ledger
         return Ledger.open(path, anchor=anchor)
 
@@ -203,12 +192,7 @@ the owner
     def filters_of(self, share: str | None) -> tuple[tuple[Filter, Spent], ...]:
         """The same for a charge to this share: the ledger's filter, then the share's. The
         reserves of other shares count as spent."""
-        with self._reading() as (rows, head):
-            state = (
-                None if share is None else _appending.open_share(self._shares_at(rows, head), share)
-            )
-            both = _appending.tracks(rows.opening(head), head.state, state)
-        return tuple((one.opening.filter, one.spent.beside(one.reserved)) for one in both)
+        return self._reader.filters(share)
 
     @property
     def path(self) -> Path | None:
@@ -218,8 +202,7 @@ the owner
     @property
     def is_locked(self) -> bool:
         """Whether a paid computation failed and the owner has not looked yet."""
-        with self._reading() as (_, head):
-            return head.state.is_locked
+        return self._reader.look()[1].is_locked
 
     def charge(
         self,
@@ -267,7 +250,7 @@ the owner
     ) -> Decision[Receipt | CountedCharge | None]:
         def decide(rows: Transaction, head: Link) -> Receipt | CountedCharge | None:
             self._last = rows.opening(head), head.state
-            to = None if share is None else (share, self._shares_at(rows, head))
+            to = None if share is None else (share, self._reader.shares_at(rows, head))
             return _appending.pay(
                 rows, head, fact, costs, to=to, statement=statement, may_wait=may_wait
             )
@@ -277,9 +260,7 @@ the owner
     def _tracks(self, share: str | None) -> tuple[Track, ...]:
         if share is None:
             return _appending.tracks(*(self._last or self._look()), None)
-        with self._reading() as (rows, head):
-            state = self._shares_at(rows, head).get(share)
-            return _appending.tracks(rows.opening(head), head.state, state)
+        return self._reader.tracks(share)
 
     def grant(
         self,
@@ -314,7 +295,7 @@ the owner
                 each.cost(whole.for_unit(opening.unit))  # may take long, and is remembered
         self._writer.write(
             lambda rows, head: _appending.grant(
-                rows, head, fact, self._shares_at(rows, head), reserve=whole
+                rows, head, fact, self._reader.shares_at(rows, head), reserve=whole
             )
         )
 
@@ -323,25 +304,18 @@ the owner
         its reserve is free for others."""
         fact = Revoke(_checks.text(share=share), _checks.text(by=by))
         self._writer.write(
-            lambda rows, head: _appending.revoke(rows, head, fact, self._shares_at(rows, head))
+            lambda rows, head: _appending.revoke(
+                rows, head, fact, self._reader.shares_at(rows, head)
+            )
         )
 
     def share(self, share: str) -> Share:
         """The open share of this name, as a payer; `InvalidArgument` if there is none."""
-        return Share(self, self._open_share(share).name)
+        return Share(self, self._reader.open_share(share).name)
 
     def shares(self) -> tuple[ShareBalance, ...]:
         """The balance of each open share, by name."""
-        with self._reading() as (rows, head):
-            terms, opened = rows.opening(head), self._shares_at(rows, head)
-            return balances(terms, head.state, opened.values())
-
-    def _shares_at(self, rows: Transaction, head: Link) -> Mapping[str, ShareState]:
-        return self._writer.totals.at(rows, head).shares
-
-    def _open_share(self, share: str) -> ShareState:
-        with self._reading() as (rows, head):
-            return _appending.open_share(self._shares_at(rows, head), share)
+        return self._reader.shares()
 
     def keep(self, receipt: Receipt, answer: str) -> None:
         """Store the answer to a paid request durably, before it is shown; it is stored once."""
@@ -381,11 +355,7 @@ the owner
 
     def reserved(self, receipt: Receipt) -> int:
         """The number of reserved steps, of those that this receipt paid."""
-        check_receipt_type(receipt)
-        with self._reading() as (rows, head):
-            paid(rows, head, receipt)
-            last = last_reservation(rows, receipt.number)
-        return 0 if last is None else last.end
+        return self._reader.reserved(receipt)
 
     def unlock(self, reason: str, by: str, *, allow_repeat: bool = False) -> tuple[Entry, ...]:
         """Open a locked ledger again, and return the charges whose questions failed.
@@ -402,8 +372,7 @@ the owner
 
     def failed(self) -> tuple[Entry, ...]:
         """The charges whose questions failed and may not be asked again."""
-        with self._reading() as (rows, head):
-            return tuple(Entry.of(link) for link in failures(rows, head))
+        return self._reader.failed()
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write a verified copy of the ledger to a new file; an existing file is refused.
@@ -426,7 +395,7 @@ the owner
         charge. An existing file is refused (`InvalidArgument`).
         """
         place = as_path(path)
-        if not write_export(place, links_in_chunks(self._reading)):
+        if not write_export(place, self._reader.links()):
             raise InvalidArgument(f"path = {str(place)!r} exists already: give a new path")
         log.info("%s: exported to %s", self._store.name, place)
 
@@ -436,35 +405,20 @@ the owner
         The first call reads and verifies the entries after the last subtotal; later ones read the
         entries that are new since then. A `Receipt` carries a balance without the total.
         """
-        with self._reading() as (rows, head):
-            terms, total = rows.opening(head), self._writer.totals.at(rows, head).sum
-        use, charges = (
-            FilterUse(terms.filter, head.state.spent, head.state.reserved),
-            head.state.charges,
-        )
-        try:
-            reached, with_reserved = use.reached, use.reached_with_reserved
-        except LedgerDamaged as damage:
-            raise LedgerDamaged(f"{self._store.name} is damaged: {damage}") from None
-        total = total.for_unit(terms.unit)
-        return Balance(use.limit, reached, use.left, charges, total, with_reserved)
+        return self._reader.spent()
 
     def count_left(self, loss: PrivacyLoss | Term) -> int:
         """The number of further charges of this privacy loss that the filter admits."""
-        whole = loss_of(loss)
-        with self._reading() as (rows, head):
-            opening, spent = rows.opening(head), head.state.spent.beside(head.state.reserved)
-        return opening.filter.count_left(spent, whole.for_unit(opening.unit))
+        return self._reader.count_left(loss_of(loss))
 
     def has_request(self, request: str, by: str) -> bool:
         """Whether this analyst charged under this request id before."""
-        with self._reading() as (rows, _):
-            return rows.has(request_key(by, Request(request, "")))
+        return self._reader.has(request_key(by, Request(request, "")))
 
     def history(self, last: int | None = None) -> tuple[Entry, ...]:
         """Every entry from the first, each digest verified; or only the ``last`` ones."""
         most = None if last is None else _checks.positive_count(last=last)
-        return tuple(Entry.of(link) for link in links_in_chunks(self._reading, most))
+        return tuple(map(Entry.of, self._reader.links(most)))
 
     def receipt(self, number: int, statement: str | None = None) -> Receipt:
         """The receipt of the charge at this number, as it is recorded; without a balance.
@@ -472,15 +426,7 @@ the owner
         ``statement`` is the text whose digest the charge recorded. Raises `ReceiptDiffers` if this
         entry is no charge, or has another statement.
         """
-        with self._reading() as (rows, head):
-            is_there = type(number) is int and 0 < number <= head.number
-            link = rows.link(number) if is_there else None
-        if link is None or not isinstance(link.fact, Charge):
-            raise ReceiptDiffers(f"{self._store.name} has no charge {number!r}")
-        found = receipt_of(link, link.fact, None, statement=statement)
-        if found.statement != statement or (statement is None and link.fact.statement):
-            raise ReceiptDiffers(f"charge {number} of {self._store.name} has another statement")
-        return found
+        return self._reader.receipt(number, statement)
 
     def verify(self) -> None:
         """Raise `LedgerDamaged` unless everything in the ledger follows by its rules.
@@ -488,30 +434,11 @@ the owner
         Checks the file, the whole chain from the first entry, and the running sums against the
         stored privacy losses.
         """
-        with self._reading() as (rows, _):
-            self._store.check(rows)
-        _chain.verify(_chain.without_text(link) for link in links_in_chunks(self._reading))
-
-    def _agree(self, declared: Opening) -> None:
-        """Check the declared limit and unit; before the first charge, record the declared unit."""
-        self._writer.write(
-            lambda rows, head: _appending.agree(rows, head, declared, self._store.name)
-        )
-
-    @contextmanager
-    def _reading(self) -> Iterator[tuple[Transaction, Link]]:
-        anchored = self._anchored()
-        with self._store.reading() as rows:
-            yield rows, verified_head(rows, anchored)
-
-    def _anchored(self) -> AnchorMark | None:
-        """The anchor's mark, read before the entries: the chain may grow in between."""
-        return None if self._anchor is None else self._anchor.read()
+        self._reader.verify()
 
     def _look(self) -> tuple[Opening, LedgerState]:
         """The opening in force and the state, which this object remembers."""
-        with self._reading() as (rows, head):
-            self._last = rows.opening(head), head.state
+        self._last = self._reader.look()
         return self._last
 
     def _opening(self) -> Opening:
@@ -521,30 +448,11 @@ the owner
         """Another process opens the same file."""
         if self._store.address is None:
             raise LedgerError("a ledger in memory can't be copied: use a file to share one")
-        return _reopened, (self._store.address, None if self._anchor is None else self._anchor.path)
+        anchor = self._reader.anchor
+        return _reopened, (self._store.address, None if anchor is None else anchor.path)
 
     def __repr__(self) -> str:
-        name = self._store.name.removeprefix("the ledger ")
-        try:
-            with self._reading() as (rows, head):
-                terms, state = rows.opening(head), head.state
-        except LedgerError as mistake:
-            return f"<Ledger {name}: {mistake}>"
-        chosen = terms.filter
-        said = summary(chosen.limit, chosen.reached(state.spent), state.charges)
-        return f"<Ledger {name}: {terms.unit!r}; {said}{'; LOCKED' * state.is_locked}>"
-
-
-def _anchored(
-    path: str | os.PathLike[str], anchor: str | os.PathLike[str] | None
-) -> tuple[Store, Anchor | None]:
-    """The store at this path with its anchor, which the first opening makes."""
-    store = open_store(path)
-    mark = None if anchor is None else Anchor(as_path(anchor))
-    if mark is not None and not mark.is_made:
-        with store.reading() as rows:
-            mark.advance(AnchorMark.of(rows.head()))
-    return store, mark
+        return self._reader.summary()
 
 
 def _reopened(path: str, anchor: Path | None) -> Ledger:
