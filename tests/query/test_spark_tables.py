@@ -336,6 +336,7 @@ def test_ctrl_c_cancels_the_jobs(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     table = table_of(f"spark:{folder}")
     context = _session().sparkContext
     _once_read(monkeypatch, _slow)
+    threads = threading.enumerate()
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # test workers ignore it
     thread = _when_busy(lambda _: os.kill(os.getpid(), signal.SIGINT))
     try:
@@ -344,6 +345,7 @@ def test_ctrl_c_cancels_the_jobs(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     finally:
         signal.signal(signal.SIGINT, before)
         thread.join()
+    assert not any(one.is_alive() for one in threading.enumerate() if one not in threads)
     for _ in range(100):
         if not context.statusTracker().getActiveStageIds():
             break

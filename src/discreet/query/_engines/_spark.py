@@ -97,15 +97,16 @@ class SparkEngine:
 
     def _computed(self, statement: EngineStatement, rows: Mapping[str, object]) -> pa.Table:
         tag = f"discreet-{secrets.token_hex(8)}"
+        context = self.session.sparkContext  # a session interrupts only tags of the calling thread
 
         def compute() -> pa.Table:
-            self.session.addTag(tag)
+            context.addJobTag(tag)
             try:
                 return self._answer(statement, rows)
             finally:
-                self.session.removeTag(tag)
+                context.removeJobTag(tag)
 
-        return _in_thread(compute, lambda: self.session.interruptTag(tag))
+        return _in_thread(compute, lambda: context.cancelJobsWithTag(tag))
 
     def _answer(self, statement: EngineStatement, rows: Mapping[str, object]) -> pa.Table:
         for name, public in statement.tables.items():
