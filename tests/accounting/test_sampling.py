@@ -54,6 +54,8 @@ from tests.accounting.enumerated import (
     without_replacement,
 )
 from tests.accounting.holding import (
+    ORDERS,
+    SURE,
     assert_attained,
     assert_holds,
     hockey_stick,
@@ -240,12 +242,8 @@ class TestBadInput:
         assert Shuffled(exchanged).change is Change.REPLACE
 
     def test_losses_that_know_no_groups(self) -> None:
-        once = SampledWithoutReplacement(Gaussian(1), 1, 2)
         with pytest.raises(NoBound, match="group"):
             (1 * TruncatedPoisson(PoissonSampled(Gaussian(1), 0.1), 0.5, 1, 10)).renyi(2)
-        assert _bounds.failure_probability(1 * SampledWithReplacement(once, 2, 4)) >= Fraction(
-            1, 16
-        )
         assert (
             TruncatedPoisson(PoissonSampled(Gaussian(1), 0.1), 0.5, 10, 10).failure_probability()
             == 0
@@ -312,6 +310,17 @@ class TestLeaks:
         found = max(map(infinite_probability, known(term.pairs(Side.UPPER))))
         for stated in (term.failure_probability(), known(term.approximate())[1]):
             assert Fraction(99, 100) * stated < found < stated * (1 + Fraction(1, 10**11))
+
+    @pytest.mark.parametrize("order", ORDERS)
+    def test_two_draws_of_a_loss_that_knows_no_groups(self, order: Fraction) -> None:
+        """They have probability 1/16 and count as a failure. Given none, one draw has probability
+        6/15."""
+        once = SampledWithoutReplacement(Gaussian(1), 1, 2)
+        term, power = SampledWithReplacement(once, 2, 4), float(order) - 1
+        assert Fraction(1, 16) <= _bounds.failure_probability(1 * term)
+        assert min(map(infinite_probability, known(term.pairs(Side.UPPER)))) >= Fraction(1, 16)
+        exact = math.log1p(6 / 15 * math.expm1(power * renyi(once, order))) / power
+        assert exact * (1 - SURE) <= renyi(term, order) <= exact * (1 + SURE)
 
     def test_draws_beyond_what_is_known_are_a_leak(self) -> None:
         several = SampledWithReplacement(self.INNER, 40, 40)
