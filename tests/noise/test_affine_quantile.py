@@ -237,6 +237,29 @@ def test_words_around_a_boundary(law: TailLaw, k: int) -> None:
     assert_alike(law, values, is_open, words)
 
 
+@pytest.mark.parametrize("scale", [500, 1000])
+def test_every_boundary_among_the_least_words_is_open(scale: int) -> None:
+    """There the radius is due to the digits that are cut off: an int64 holds one less than a
+    word."""
+    law = GeometricLaw(Fraction(1, scale))
+    _, least = radius_and_least(law, WORD)
+    with precision(256):
+        each = ball(1 - law.success)
+        first, last = (
+            int(float(ball(Fraction(end, 1 << WORD)).log() / each.log()))
+            for end in (4 * least, least // 4)
+        )
+        tails = [each**k * 2**64 for k in range(first, last)]
+    words = np.array([int(tail.floor().unique_fmpz()) for tail in tails], dtype=np.uint64)
+    _, left = law.resolve_many(words, 64)
+    assert len(words) > scale
+    assert left.tolist() == list(range(len(words)))
+    found, still = law.resolve_many(words[1:] + (words[:-1] - words[1:]) // np.uint64(2), 64)
+    settled = np.setdiff1d(np.arange(len(found)), still)
+    assert len(settled) > scale / 4
+    assert (found[settled] == settled + first).all()
+
+
 def assert_apart(law: TailLaw, word: int, k: int) -> None:
     radius, _ = radius_and_least(law, WORD)
     with precision(256):
