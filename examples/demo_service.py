@@ -5,7 +5,6 @@ both ask. The service then goes on, so that you can try it, until Ctrl-C or SIGT
 """
 
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -49,8 +48,7 @@ def main() -> None:
         say(f"The service listens on {address}")
         print(f"tokens: {', '.join(str(token_file(name)) for name in ('owner', *SHARES))}")
         print(f"declaration, ledger and logs: {FOLDER.resolve()}")
-        header = f'-H "Authorization: Bearer $(cat {shlex.quote(str(token_file("ana")))})"'
-        print(f"$ curl {header} {address}v1/tables/wages/budget")
+        print(f"$ discreet budget wages --at {address} --token-file {token_file('ana')}")
         print("Press Ctrl-C to stop.", flush=True)
         signal.pause()
 

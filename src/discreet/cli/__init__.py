@@ -2,9 +2,10 @@
 
 Each command is one function: `_declaring` (declare, tables), `_asking` (ask, explain, check),
 `_pricing` (price), `_training` (train), `_exploring` (explore), `_serving` (serve), `_budgeting`
-(budget, unlock, backup), `_ledgers` (ledger), `_verifying` (verify) and `_auditing` (audit). They
-share their options (`_options`), texts of costs (`_format`), output (`_output`) and exit codes
-(`_exit_codes`, `_failures`).
+(budget, unlock, backup), `_ledgers` (ledger), `_verifying` (verify) and `_auditing` (audit). With
+``--at``, `_asking_at` asks a service in place of a table here. They share their options
+(`_options`), texts of costs (`_format`), output (`_output`) and exit codes (`_exit_codes`,
+`_failures`).
 ``discreet declare`` is the longest: `_facts` reads its options, `_proposal` makes the new file.
 Nothing here decides about privacy: commands call `discreet.query`, `discreet.ledger`,
 `discreet.accounting`, `discreet.train` and `discreet.audit`, each imported when it is needed.

@@ -18,6 +18,7 @@ from discreet.cli._answers import (
     show_forecast,
     write_file,
 )
+from discreet.cli._asking_at import AnswerOutput, RemotePrice, ask_at, explain_at
 from discreet.cli._before_paying import asked_price, is_repeated, warn
 from discreet.cli._diagnosing import check_both, diagnosed
 from discreet.cli._exit_codes import log_to
@@ -124,13 +125,10 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     none = {"within": within, "group_size": group_size, "diagnose": diagnose, "weight": weight}
     tables = tables_at(at, token_file, **none, by=by)
     if tables is not None:
-        price = remote_price(epsilon, delta, confidence, _noise(noise, delta))
-        asked = RemoteTable(tables.service, name).question(sql)
-        if forecast:
-            show_forecast(asked.forecast(**price), delta, as_json=as_json)
-        else:
-            form = AnswerForm(as_json=as_json, as_csv=as_csv, parquet=parquet, receipt=receipt)
-            ask_at(asked, price, form, request=request)
+        price = RemotePrice.of(epsilon, delta, confidence, _noise(noise, delta))
+        output = AnswerOutput(as_json, as_csv, parquet, receipt, is_forecast=forecast)
+        is_asked = not (yes or as_json)
+        ask_at(tables[name].question(sql), price, output, request=request, is_asked=is_asked)
         return
     declared = query.open(file).file(name)
     question = declared.table().question(sql)
@@ -170,10 +168,11 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         say(note)
     if receipt is not None:
         write_file(receipt, lambda: receipt.write_text(f"{answer.receipt.to_json()}\n", "utf-8"))
-    if is_new_ledger:
-        say(f"created the ledger {declared.ledger}")
-    if is_repeat and answer.receipt.stored is None:
-        say(f"request {request} is new for {by}: no earlier answer was found")
+    _say_news(
+        created=declared.ledger if is_new_ledger else None,
+        missed=request if is_repeat and answer.receipt.stored is None else None,
+        by=by,
+    )
     say_cost("question", answer.receipt, answer.privacy_loss, delta)
     # 4. the diagnosis, for a charge of its own
     cuts = diagnosed(
@@ -181,6 +180,14 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     )
     if as_json:
         write_json(answer_json(answer, delta) | cuts)
+
+
+def _say_news(*, created: object | None, missed: str | None, by: str) -> None:
+    """Say that a ledger was created, or that a request had no earlier answer."""
+    if created is not None:
+        say(f"created the ledger {created}")
+    if missed is not None:
+        say(f"request {missed} is new for {by}: no earlier answer was found")
 
 
 def explain(  # noqa: PLR0913  # each is an option of the command
@@ -193,6 +200,8 @@ def explain(  # noqa: PLR0913  # each is an option of the command
     noise: NoiseOption = None,
     weight: WeightsOption = None,
     as_json: JsonOption = False,
+    at: AtOption = None,
+    token_file: TokenFileOption = None,
     file: FileOption = _FILE,
 ) -> None:
     """Explain a question: its assumptions, cost and expected errors; reads no data.
@@ -203,6 +212,11 @@ def explain(  # noqa: PLR0913  # each is an option of the command
     """
     from discreet import query
 
+    tables = tables_at(at, token_file, weight=weight)
+    if tables is not None:
+        price = RemotePrice.of(epsilon, delta, confidence, _noise(noise, delta))
+        explain_at(tables[name].question(sql), price, as_json=as_json)
+        return
     question = query.open(file)[name].question(sql)
     explanation = question.explain(
         epsilon=epsilon,

@@ -4,6 +4,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from discreet._exact import fraction
+from discreet.accounting import PrivacyLoss
 from discreet.cli import _format
 from discreet.cli._answers import show_forecast, write_file
 from discreet.cli._before_paying import warn
@@ -20,21 +22,23 @@ from discreet.cli._output import busy, say, show, table, write, write_json
 from discreet.errors import ReceiptDiffers, Refused
 
 if TYPE_CHECKING:
-    from discreet.ledger import ReceiptCheck
     from discreet.query import Noise
     from discreet.service import RemoteAnswer, RemoteQuestion, RemoteTable, RemoteTables
 
+_DELTA = Fraction(1, 10**6)  # at which a cost is shown, where there is none without
 _FREE = "request {0}: repeat it with --request {0} for the same answer, free of charge"
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerOutput:
-    """Where an answer goes: JSON, CSV, a Parquet file, or a table; and the file of its receipt."""
+    """Where an answer goes: JSON, CSV, a Parquet file, or a table; and the file of its receipt. Or
+    only a forecast is shown."""
 
     as_json: bool
     as_csv: bool
     parquet: Path | None
     receipt: Path | None
+    is_forecast: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +67,6 @@ class RemotePrice:
         return {**numbers, "noise": noise}
 
 
-def forecast_at(question: "RemoteQuestion", price: RemotePrice, *, as_json: bool) -> None:
-    """Show the cost and the expected errors, as the service computes them."""
-    show_forecast(question.forecast(**price.named), price.delta, as_json=as_json)
-
-
 def ask_at(
     question: "RemoteQuestion",
     price: RemotePrice,
@@ -77,6 +76,9 @@ def ask_at(
     is_asked: bool,
 ) -> None:
     """Ask the service, which charges the share of the token's name, and show the answer."""
+    if output.is_forecast:
+        show_forecast(question.forecast(**price.named), price.delta, as_json=output.as_json)
+        return
     if request is None:  # an earlier answer is free
         predicted = question.forecast(**price.named)
         warn(predicted, is_asked=is_asked)
@@ -124,9 +126,32 @@ def budget_at(asked: "RemoteTable", *, as_json: bool) -> None:
     if as_json:
         write_json({"table": asked.name, **found, "history": entries})
         return
-    charges = [entry for entry in entries if entry.kind == "charge"]
     rows = [
-        [str(one.number), f"{one.at:%Y-%m-%d %H:%M}", one.by, one.purpose, one.cost]
-        for one in charges
+        [
+            str(one["number"]),
+            f"{datetime.fromisoformat(one['at']).astimezone(UTC):%Y-%m-%d %H:%M}",
+            one["by"],
+            one["purpose"],
+            _format.cost(PrivacyLoss.from_json(json.dumps(one["privacy_loss"])), _DELTA),
+        ]
+        for one in entries
+        if one["kind"] == "charge"
     ]
     show(table(["", "when (UTC)", "by", "what", "cost"], rows, left=4))
+    for name, use in (("", found), *((f"share {one['share']}: ", one) for one in found["shares"])):
+        left = f"one more question may cost at most ε = {use['left']:.6g}"
+        show(f"{name}spent {use['spent']:.6g} of {use['limit']}; {left}")
+    if found["is_locked"]:
+        say("It is locked until its owner acts.", "red")
+
+
+def verify_at(facts: Mapping[str, Any], tables: "RemoteTables") -> str:  # Any: JSON
+    """What was checked: that the service states the same receipt for its request."""
+    request = facts["request"]
+    if request is None:
+        raise Refused("this receipt has no request id, by which a service finds it")
+    stated = json.loads(tables.receipt(request))
+    wrong = [name for name in {**facts, **stated} if facts.get(name) != stated.get(name)]
+    if wrong and wrong != ["checksum"]:
+        raise ReceiptDiffers(f"the service states another {', '.join(wrong)} for this request")
+    return f"{tables.service.url} states the same receipt for the request {request!r}"

@@ -11,7 +11,18 @@ from rich.console import RenderableType
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet._exact import float_down, float_up
 from discreet.cli import _format
-from discreet.cli._options import ByOption, FileOption, JsonOption, TableArgument, login, some_text
+from discreet.cli._asking_at import budget_at
+from discreet.cli._options import (
+    AtOption,
+    ByOption,
+    FileOption,
+    JsonOption,
+    TableArgument,
+    TokenFileOption,
+    login,
+    some_text,
+    tables_at,
+)
 from discreet.cli._output import say, show, show_bar, table, write_json
 from discreet.errors import LedgerError
 
@@ -24,13 +35,24 @@ _FILE = Path("discreet.toml")
 _NAMES = {Limit: "epsilon", RhoLimit: "rho", MuLimit: "mu", RenyiLimit: "share"}
 
 
-def budget(name: TableArgument, *, as_json: JsonOption = False, file: FileOption = _FILE) -> None:
+def budget(
+    name: TableArgument,
+    *,
+    as_json: JsonOption = False,
+    at: AtOption = None,
+    token_file: TokenFileOption = None,
+    file: FileOption = _FILE,
+) -> None:
     """Show all charges, what is spent, and what is left.
 
     Example:
 
     discreet budget wages
     """
+    tables = tables_at(at, token_file)
+    if tables is not None:
+        budget_at(tables[name], as_json=as_json)
+        return
     declared = _declared(file, name)
     ledger = _ledger(declared)
     if as_json:

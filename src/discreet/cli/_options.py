@@ -200,9 +200,7 @@ TokenFileOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def tables_at(
-    url: str | None, token_file: Path | None, **others: object
-) -> "RemoteTables | None":
+def tables_at(url: str | None, token_file: Path | None, **others: object) -> "RemoteTables | None":
     """The tables of the service at this address; None without one. ``others`` are the options that
     a service does not take, by their names."""
     if url is None and token_file is None:

@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from discreet.cli import _format
-from discreet.cli._options import JsonOption
+from discreet.cli._asking_at import verify_at
+from discreet.cli._options import AtOption, JsonOption, TokenFileOption, tables_at
 from discreet.cli._output import say, show, write_json
 from discreet.errors import ReceiptDiffers
 
@@ -27,9 +28,11 @@ def verify(
             help="The ledger's file or address; without it, only the receipt is checked.",
         ),
     ] = None,
+    at: AtOption = None,
+    token_file: TokenFileOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a receipt, against the ledger if it is given; reads no data.
+    """Check a receipt, against the ledger or the service if one is given; reads no data.
 
     Example:
 
@@ -38,6 +41,7 @@ def verify(
     from discreet.ledger import Ledger, check_receipt
     from discreet.mechanisms import stated_loss
 
+    tables = tables_at(at, token_file, ledger=ledger)
     opened = None if ledger is None else Ledger.open(ledger)
     found = check_receipt(_text(receipt), opened)
     # the price follows from sensitivities and noise, which the ledger doesn't know
@@ -46,6 +50,8 @@ def verify(
     checked, not_checked = [*found.checked], [*found.not_checked]
     if loss is not None and loss != found.privacy_loss:
         raise ReceiptDiffers("its privacy loss doesn't follow from its sensitivities and noise")
+    if tables is not None:
+        checked.append(verify_at(found.facts, tables))
     if loss is not None:
         checked.append("the privacy loss follows from the stated sensitivities and noise")
     elif stated is not None:

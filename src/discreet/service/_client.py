@@ -4,6 +4,7 @@ import json
 import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -212,13 +213,32 @@ class RemoteTable:
 
     def budget(self) -> dict[str, Any]:
         """The limit, the spent and the remaining part, and the caller's share."""
-        return self.service.get("tables", self.name, "budget")
+        found = self.service.get("tables", self.name, "budget")
+        with readable():
+            for one in (found, *objects_of(found, "shares")):
+                text_of(one, "limit"), float(one["spent"]), float(one["left"])
+            _ = [text_of(one, "share") for one in found["shares"]], found["is_locked"]
+        return found
 
     def history(self) -> list[dict[str, Any]]:
         """The last entries of the ledger; for an analyst his own."""
+        from discreet.ledger import Kind
+
         found = self.service.get("tables", self.name, "history")
         with readable():
-            return objects_of(found, "entries")
+            entries = objects_of(found, "entries")
+            for one in entries:
+                int(one["number"]), datetime.fromisoformat(text_of(one, "at"))
+                if text_of(one, "kind") == Kind.CHARGE.value:
+                    text_of(one, "by"), text_of(one, "purpose")
+                    PrivacyLoss.from_json(json.dumps(one["privacy_loss"]))
+        return entries
+
+
+class _NotServed(errors.InvalidArgument, KeyError):
+    """No table of this name; also a KeyError, as for every mapping."""
+
+    __str__ = Exception.__str__
 
 
 class RemoteTables(Mapping[str, RemoteTable]):
@@ -232,7 +252,7 @@ class RemoteTables(Mapping[str, RemoteTable]):
 
     def __getitem__(self, name: str) -> RemoteTable:
         if name not in self._names():
-            raise KeyError(name)
+            raise _NotServed(f"{self.service.url} serves no table {_checks.quoted(name)}")
         return RemoteTable(self.service, name)
 
     def _names(self) -> list[str]:
