@@ -8,8 +8,8 @@ from sqlglot import exp
 from discreet.errors import InvalidArgument, QueryRefused
 from discreet.query import QuestionPrice
 from discreet.query._plan._price import price_plan
+from discreet.query._sql._rules import RULES
 from discreet.query._sql._statement import unlisted
-from discreet.query._sql._values import RULES
 from tests.query.wages import WAGES, parse, plan_sql
 
 # each with what its error must say; `w` stands for: SELECT COUNT(*) FROM wages WHERE

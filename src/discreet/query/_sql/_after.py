@@ -9,8 +9,8 @@ from sqlglot import exp
 from discreet.query._expressions._expressions import Aggregate, Measure, Scalar
 from discreet.query._expressions._query import Output, PostProcessing, Query, SortKey
 from discreet.query._outputs._post_processing import measure
-from discreet.query._sql._leaves import TreeReader, read_number
-from discreet.query._sql._values import bare, read_condition, read_scalar
+from discreet.query._sql._leaves import bare, read_number
+from discreet.query._sql._tree_reader import TreeReader
 
 _DIGITS = 18
 
@@ -38,7 +38,7 @@ def read_clauses(
 ) -> PostProcessing:
     """HAVING, ORDER BY, LIMIT and OFFSET; ``columns`` are the values in SELECT, by place."""
     having, order = select.args.get("having"), select.args.get("order")
-    condition = None if having is None else read_condition(having.this, reader)
+    condition = None if having is None else reader.condition(having.this)
     keys = [] if order is None else [_sort_key(one, columns, reader) for one in order.expressions]
     limit, offset = (_count(select.args.get(name), reader) for name in ("limit", "offset"))
     return PostProcessing(
@@ -54,7 +54,7 @@ def _sort_key(node: exp.Expr, columns: Sequence[Scalar], reader: TreeReader) -> 
             raise reader.refused(value, f"ORDER BY takes the places 1 to {len(columns)} of SELECT")
         found = columns[int(place) - 1]
     else:
-        found = read_scalar(value, reader)
+        found = reader.scalar(value)
     return SortKey(found, node.args["desc"] == "DESC", node.args["nulls_first"] == "NULLS FIRST")
 
 

@@ -10,8 +10,8 @@ from discreet.errors import InvalidArgument
 from discreet.query._expressions._aggregates import ESTIMATORS, SPELLINGS, AggregateFunction
 from discreet.query._expressions._expressions import Aggregate, Scalar
 from discreet.query._expressions._levels import level_names
-from discreet.query._sql._leaves import TreeReader, are_id, own_name, read_number
-from discreet.query._sql._values import bare, read_scalar
+from discreet.query._sql._leaves import are_id, bare, own_name, read_number
+from discreet.query._sql._tree_reader import TreeReader
 
 _ORDERED = "write PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY wage), or QUANTILE(wage, 0.9)"
 _IN_ORDER = {"PERCENTILE_CONT", "PERCENTILE_DISC"}
@@ -85,7 +85,7 @@ def _asked(node: exp.Expr, reader: TreeReader) -> list[AskedAggregate]:
     nodes, levels = _arguments(function, node, reader)
     counts = AggregateFunction.COUNT, AggregateFunction.COUNT_UNITS
     is_of_rows = function in counts and isinstance(nodes[0], exp.Star)
-    values = () if is_of_rows else tuple(read_scalar(value, reader) for value in nodes)
+    values = () if is_of_rows else tuple(reader.scalar(value) for value in nodes)
     return [AskedAggregate(function, values, level) for level in levels]
 
 
@@ -94,12 +94,12 @@ def _within_group(node: exp.Expr, reader: TreeReader) -> list[AskedAggregate]:
     MODE() has no level."""
     call, keys = node.this, node.expression.expressions
     if call.name.upper() == "MODE" and not call.expressions and len(keys) == 1:
-        return [AskedAggregate(AggregateFunction.MODE, (read_scalar(bare(keys[0].this), reader),))]
+        return [AskedAggregate(AggregateFunction.MODE, (reader.scalar(bare(keys[0].this)),))]
     levels = _levels(call.expressions[0], reader) if len(call.expressions) == 1 else None
     if call.name.upper() not in _IN_ORDER or levels is None or len(keys) != 1:
         raise reader.refused(node, _ORDERED)
     is_descending = keys[0].args["desc"] == "DESC"
-    values = (read_scalar(bare(keys[0].this), reader),)
+    values = (reader.scalar(bare(keys[0].this)),)
     return [
         AskedAggregate(AggregateFunction.QUANTILE, values, 1 - one if is_descending else one)
         for one in levels
@@ -115,7 +115,7 @@ def _distinct(function: AggregateFunction, node: exp.Expr, reader: TreeReader) -
     if not is_plain or len(values) != 1:
         several = "; for two values write COUNT(DISTINCT x || ' ' || y)" if values[1:] else ""
         raise reader.refused(node, f"DISTINCT stands in COUNT(DISTINCT value) only{several}")
-    return AskedAggregate(AggregateFunction.COUNT_DISTINCT, (read_scalar(values[0], reader),))
+    return AskedAggregate(AggregateFunction.COUNT_DISTINCT, (reader.scalar(values[0]),))
 
 
 def _arguments(

@@ -5,7 +5,7 @@ expression, and the question is one to the relation itself. So a question has on
 is nested.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
@@ -25,18 +25,11 @@ from discreet.query._expressions._relation import (
 )
 from discreet.query._expressions._sql_words import FORM
 from discreet.query._relations._derived import Catalog, declaration_of, joined_names
-from discreet.query._sql._leaves import (
-    Scope,
-    ScopePart,
-    TreeReader,
-    id_place,
-    names_alike,
-    own_name,
-    read_column,
-)
+from discreet.query._sql._leaves import id_place, own_name, read_column
 from discreet.query._sql._per_unit import read_per_unit
 from discreet.query._sql._text import SqlText
 from discreet.query._sql._tokens import MAX_TOKENS
+from discreet.query._sql._tree_reader import NodeRule, Scope, ScopePart, TreeReader, names_alike
 
 _ROWS_ONLY = (
     "a query in FROM computes values row by row: SELECT values FROM table [WHERE conditions]; "
@@ -49,18 +42,14 @@ _EQUAL = (
     "conditions in WHERE, or in a query in FROM"
 )
 
-ReadValue = Callable[[exp.Expr, TreeReader], Scalar]
-ReadCondition = Callable[[exp.Expr, TreeReader], Condition]
-
 
 @dataclass(frozen=True, slots=True)
 class FromReader:
-    """Reads FROM of one text; values and conditions in it are read by the given functions."""
+    """Reads FROM of one text; values and conditions in it are read by the given rules."""
 
     sql: SqlText
     catalog: Catalog
-    read_value: ReadValue
-    read_condition: ReadCondition
+    rules: Mapping[type[exp.Expr], NodeRule]
     named: dict[str, Scope] = field(default_factory=dict)  # by WITH
     reading: list[str] = field(default_factory=list)  # the name of the query of WITH, now
 
@@ -128,15 +117,15 @@ class FromReader:
             if not is_listed and part is not None and part != []:
                 raise self.sql.refused(part if isinstance(part, exp.Expr) else node, _ROWS_ONLY)
         inner = self._from(node)
-        reader = TreeReader(self.sql, inner)
+        reader = TreeReader(self.sql, inner, self.rules)
         group = node.args.get("group")
         part = ScopePart("", {}, {}) if group else self._items(node.expressions, reader)
         where, condition = inner.where, node.args.get("where")
         if condition is not None:
-            own = self.read_condition(condition.this, reader)
+            own = reader.condition(condition.this)
             where = own if where is None else Both(where, own)
         if group is not None:
-            asked = read_per_unit(node.expressions, group, reader, self.read_value)
+            asked = read_per_unit(node.expressions, group, reader)
             aggregates, ids, order = asked
             for one in aggregates:
                 for value in one.arguments:
@@ -178,7 +167,7 @@ class FromReader:
                 raise self.sql.refused(
                     node, f"{name} is a column that identifies units; choose another name"
                 )
-            value = self.read_value(inner, reader)
+            value = reader.scalar(inner)
             self._check_size(value, node)
             self._add(name, value, columns, node)
         return ScopePart("", columns, ids, tuple(order))
@@ -304,7 +293,7 @@ class FromReader:
         on_unit: set[int] = set()
         merged: set[str] = set()
         for one, other in self._pairs(node, left, right):
-            sides = [TreeReader(self.sql, left), TreeReader(self.sql, right)]
+            sides = [TreeReader(self.sql, side, self.rules) for side in (left, right)]
             place = id_place(one, sides[0])
             if place is not None and place == id_place(other, sides[1]):
                 on_unit.add(place)
@@ -343,7 +332,7 @@ class FromReader:
         one, other = node.this, node.expression
         if not (isinstance(one, exp.Column) and isinstance(other, exp.Column)):
             raise self.sql.refused(node, _EQUAL)
-        readers = TreeReader(self.sql, left), TreeReader(self.sql, right)
+        readers = [TreeReader(self.sql, side, self.rules) for side in (left, right)]
         places = [[reader.knows(side) for reader in readers] for side in (one, other)]
         if places[0][0] and places[1][1] and not (places[0][1] or places[1][0]):
             return one, other

@@ -7,7 +7,7 @@ from math import prod
 from sqlglot import exp
 
 from discreet.query._outputs._post_processing import MOST_SETS
-from discreet.query._sql._leaves import TreeReader
+from discreet.query._sql._tree_reader import TreeReader
 
 Nodes = tuple[exp.Expr, ...]
 

@@ -1,9 +1,8 @@
-"""Reads the leaves of an SQL text, columns and literals, in the context of what FROM names."""
+"""Reads the leaves of an SQL text: columns and literals."""
 
 import datetime
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
@@ -11,105 +10,19 @@ from sqlglot import exp
 
 from discreet.errors import QueryRefused
 from discreet.query._expressions._aggregates import SPELLINGS
-from discreet.query._expressions._expressions import Condition, Literal, Measure, Scalar
+from discreet.query._expressions._expressions import Literal, Scalar
 from discreet.query._expressions._inference import column_of
-from discreet.query._expressions._relation import NamedRows
-from discreet.query._facts._declaration import Declaration
-from discreet.query._sql._text import SqlText
+from discreet.query._sql._tree_reader import NO_VALUE, TreeReader
 
-NO_VALUE = "this is no value: values are columns, literals, functions and + - * / of them"
 _LONGEST = 60  # of an unknown name that is shown
 _DIGITS = 30  # before the point, and after it
 
 
-@dataclass(frozen=True, slots=True)
-class ScopePart:
-    """One name of FROM, in lower case: the values that its columns stand for, and which names are
-    the unit's id, or a column of it at this place. ``order`` has all names of a query in FROM, in
-    order; ``in_join`` the names that columns have in a join, which the texts of our own queries
-    use."""
-
-    name: str
-    columns: Mapping[str, Scalar]
-    ids: Mapping[str, int]
-    order: tuple[str, ...] = ()
-    in_join: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """The names that FROM gives: values of the rows of one relation that meet a condition.
-    ``merged`` are names, in lower case, of columns that USING made one."""
-
-    declaration: Declaration
-    relation: NamedRows
-    parts: tuple[ScopePart, ...]
-    where: Condition | None = None
-    merged: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class TreeReader:
-    """The context in which nodes are read: the tree, and the names that FROM gives. Where numbers
-    of the answer may stand, ``measure`` reads an aggregate, and ``names`` has the values of the
-    answer's columns."""
-
-    sql: SqlText
-    scope: Scope
-    measure: Callable[[exp.Expr], Measure] | None = None
-    names: Mapping[str, Scalar] = field(default_factory=dict)
-
-    @property
-    def declaration(self) -> Declaration:
-        """The public facts of the relation that FROM names."""
-        return self.scope.declaration
-
-    def refused(self, node: exp.Expr, why: str) -> QueryRefused:
-        return self.sql.refused(node, why)
-
-    def name(self, identifier: exp.Identifier) -> str:
-        """The user's name for a column of the answer: in lower case, unless it is quoted."""
-        written: str = identifier.this
-        return written if self.sql.is_quoted(identifier) else written.lower()
-
-    def matching(self, column: exp.Expr) -> list[tuple[ScopePart, str]]:
-        """The names that a column may mean, each with its part."""
-        is_exact, qualifier = self.sql.is_quoted(column.this), column.args.get("table")
-        found = [
-            (part, name)
-            for part in self.scope.parts
-            if qualifier is None or qualifier.name.lower() == part.name
-            for name in names_alike(
-                column.name, dict.fromkeys([*part.columns, *sorted(part.ids)]), is_exact=is_exact
-            )
-        ]
-        if not found and qualifier is None:
-            return [
-                (part, name)
-                for part in self.scope.parts
-                for name, other in part.in_join.items()
-                if other == column.name
-            ]
-        is_merged = len({part.name for part, _ in found}) == len(found) and (
-            {name.lower() for _, name in found} <= self.scope.merged
-        )
-        return found[:1] if qualifier is None and is_merged else found
-
-    def knows(self, column: exp.Expr) -> bool:
-        """Whether the name stands for anything here."""
-        return bool(self.matching(column))
-
-    def has_column(self, column: exp.Expr) -> bool:
-        """Whether the name stands for a value; the unit's id may be none."""
-        return any(name in part.columns for part, name in self.matching(column))
-
-
-def names_alike(written: str, names: Iterable[str], *, is_exact: bool) -> list[str]:
-    """The names that a written one may mean: itself, or those that differ in case only."""
-    there = list(names)
-    if is_exact or written in there:
-        return [written] if written in there else []
-    return [name for name in there if name.lower() == written.lower()]
+def bare(node: exp.Expr) -> exp.Expr:
+    """The node without parentheses around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
 
 
 def is_aggregate(node: exp.Expr) -> bool:

@@ -1,24 +1,21 @@
 """Reads a query in FROM that has GROUP BY: one row for each unit, with aggregates of its rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sqlglot import exp
 
 from discreet.errors import QueryRefused
 from discreet.query._expressions._aggregates import SPELLINGS
-from discreet.query._expressions._expressions import Aggregate, Scalar
+from discreet.query._expressions._expressions import Aggregate
 from discreet.query._relations._per_unit import OF_UNITS
-from discreet.query._sql._leaves import TreeReader, are_id, id_place, own_name
-from discreet.query._sql._values import bare
+from discreet.query._sql._leaves import are_id, bare, id_place, own_name
+from discreet.query._sql._tree_reader import TreeReader
 
 _LISTED = ", ".join(function.value for function in OF_UNITS)
 
 
 def read_per_unit(
-    nodes: Sequence[exp.Expr],
-    group: exp.Group,
-    reader: TreeReader,
-    read_value: Callable[[exp.Expr, TreeReader], Scalar],
+    nodes: Sequence[exp.Expr], group: exp.Group, reader: TreeReader
 ) -> tuple[tuple[Aggregate, ...], dict[str, int], tuple[str, ...]]:
     """The aggregates, the names of the id's columns with their places, and all names in order."""
     _check_group(group, reader)
@@ -41,7 +38,7 @@ def read_per_unit(
             raise reader.refused(
                 node, f"{name} is a column that identifies units; choose another name"
             )
-        aggregates.append(_aggregate(inner, name, reader, read_value))
+        aggregates.append(_aggregate(inner, name, reader))
     if not aggregates:
         raise reader.refused(group, f"give an aggregate of each unit's rows: one of {_LISTED}")
     return tuple(aggregates), ids, tuple(order)
@@ -60,12 +57,7 @@ def _check_group(group: exp.Group, reader: TreeReader) -> None:
         )
 
 
-def _aggregate(
-    node: exp.Expr,
-    name: str,
-    reader: TreeReader,
-    read_value: Callable[[exp.Expr, TreeReader], Scalar],
-) -> Aggregate:
+def _aggregate(node: exp.Expr, name: str, reader: TreeReader) -> Aggregate:
     function = SPELLINGS.get(node.name.upper()) if isinstance(node, exp.Anonymous) else None
     if function not in OF_UNITS or len(node.expressions) != 1:
         raise _no_rule(node, reader)
@@ -74,7 +66,7 @@ def _aggregate(
         raise _no_rule(node, reader)
     if isinstance(first, exp.Star):
         return Aggregate(function, None, name)
-    return Aggregate(function, read_value(first, reader), name)
+    return Aggregate(function, reader.scalar(first), name)
 
 
 def _no_rule(node: exp.Expr, reader: TreeReader) -> QueryRefused:

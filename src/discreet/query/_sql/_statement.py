@@ -1,6 +1,6 @@
 """Translates an SQL text to our `Query` and plans it: the statement, SELECT and GROUP BY.
 
-The closed list of what a text may contain is `RULES` in `_values`: a kind of node without a
+The closed list of what a text may contain is `RULES` in `_rules`: a kind of node without a
 rule is refused, and so is a part of a node that its rule doesn't name, since sqlglot's nodes have
 parts that are easy to overlook. Types, bounds and keys are checked as for any other query.
 """
@@ -45,20 +45,14 @@ from discreet.query._plan._plan import Plan, plan
 from discreet.query._relations._derived import Catalog
 from discreet.query._sql._after import measuring, read_clauses
 from discreet.query._sql._aggregates import names_of_levels, read_aggregate, read_columns
+from discreet.query._sql._calls import GROUPING_CALLS, OF_ANSWERS
 from discreet.query._sql._from import FromReader
 from discreet.query._sql._grouping import Grouping, read_grouping
-from discreet.query._sql._leaves import TreeReader, is_aggregate, matching_columns, own_name
+from discreet.query._sql._leaves import bare, is_aggregate, matching_columns, own_name
+from discreet.query._sql._rules import ADVICE, RULES
 from discreet.query._sql._text import read
 from discreet.query._sql._tokens import check_size
-from discreet.query._sql._values import (
-    ADVICE,
-    GROUPING_CALLS,
-    OF_ANSWERS,
-    RULES,
-    bare,
-    read_condition,
-    read_scalar,
-)
+from discreet.query._sql._tree_reader import TreeReader
 
 _NO_ITEM = f"SELECT takes keys and aggregates: {LISTED} of values; a key stands in GROUP BY too"
 
@@ -121,14 +115,14 @@ def _query(text: str, main: Declaration, catalog: Catalog) -> tuple[Query, Named
             raise found.refused(node, "a name that is a word of SQL stands in double quotes")
     found.check_nothing_is_lost()
     select = found.select
-    scope = FromReader(found, catalog, read_scalar, read_condition).scope()
+    scope = FromReader(found, catalog, RULES).scope()
     names = list(dict.fromkeys(tables_of(scope.relation)))
     if main.name not in names and not isinstance(main.name, FromText):
         if catalog.is_public(scope.relation):
             raise QueryRefused(f"FROM {names[0]}: a public table is read, not asked")
         named = " and ".join(names)
         raise QueryRefused(f"FROM {named}: this is the table {main.name!r}; ask that one")
-    reader = TreeReader(found, scope)
+    reader = TreeReader(found, scope, RULES)
     where = select.args.get("where")
     items = [_item(node) for node in select.expressions]
     grouping = read_grouping(select.args.get("group"), reader)
@@ -139,7 +133,7 @@ def _query(text: str, main: Declaration, catalog: Catalog) -> tuple[Query, Named
     aggregates = _aggregates(items, keys, reader)
     condition = scope.where
     if where is not None:
-        own = read_condition(where.this, reader)
+        own = reader.condition(where.this)
         condition = own if condition is None else Both(condition, own)
     every = tuple(chain.from_iterable(aggregates))
     query = Query(scope.declaration.name, every, keys, condition)
@@ -202,7 +196,7 @@ def _item(node: exp.Expr) -> _SelectItem:
 def _with_kind(item: _SelectItem, values: Sequence[Scalar], reader: TreeReader) -> _SelectItem:
     if item.is_aggregate or item.is_computed or isinstance(item.node, exp.Star):
         return item
-    value = read_scalar(item.node, reader)
+    value = reader.scalar(item.node)
     return replace(item, is_of_keys=value not in values and has_key(value, values))
 
 
@@ -265,7 +259,7 @@ def _name_key(
     """Give the key that an item of SELECT shows the item's name."""
     if isinstance(item.node, exp.Star):
         raise reader.refused(item.node, _NO_ITEM)
-    value = read_scalar(item.node, reader)
+    value = reader.scalar(item.node)
     if value not in values:
         is_column = isinstance(value, ColumnRef)
         raise reader.refused(item.node, _no_key(value, values, reader) if is_column else _NO_ITEM)
@@ -281,10 +275,10 @@ def _grouped(node: exp.Expr, items: Sequence[_SelectItem], reader: TreeReader) -
     """A value of GROUP BY: an expression, or the place or the alias of one in SELECT."""
     item = _named_item(node, items, reader)
     if item is None:
-        return read_scalar(node, reader)
+        return reader.scalar(node)
     if item.is_aggregate or item.is_computed:
         raise reader.refused(node, "GROUP BY takes columns and expressions, not aggregates")
-    return read_scalar(item.node, reader)
+    return reader.scalar(item.node)
 
 
 def _name_of_key(node: exp.Expr, items: Sequence[_SelectItem], reader: TreeReader) -> str | None:
@@ -374,7 +368,7 @@ def _with_clauses(
         if item.is_aggregate:
             columns += [(one.name, measure(one)) for one in made]
         elif item.is_computed:
-            value = read_scalar(item.node, inner)
+            value = inner.scalar(item.node)
             name = (
                 reader.name(item.alias)
                 if item.alias
@@ -384,7 +378,7 @@ def _with_clauses(
             outputs.append(Output(value, name))
             columns.append((name, value))
         else:
-            columns.append((None, read_scalar(item.node, reader)))
+            columns.append((None, reader.scalar(item.node)))
     known = replace(query, after=PostProcessing(tuple(outputs)))
     shown = tuple(name for name, _ in columns if name is not None)
     after = read_clauses(
