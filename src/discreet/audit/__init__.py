@@ -4,6 +4,8 @@
 (`_black_box`, with `_draws`, `_canonical`, `_outputs`, `_scores`, `_guesses`, `_certified`,
 `_result`), and `report` puts it in words (`_report`). `neighbours` makes pairs of datasets
 (`_neighbours`).
+`membership` lets an attacker guess who took part in a run, such as a
+training, and measures a lower bound from one run (`_membership`, `_one_run`).
 `exact` computes the privacy of a finite mechanism from the probabilities of its outcomes
 (`_exact_privacy`). `reconstruct` rebuilds secret bits from many counts, and `exposed` finds the
 people whom counts without noise tell (`_reconstruction`).
@@ -19,7 +21,9 @@ from discreet.audit._bits import OutOfWords, RecordingBits, ScriptedBits, Seeded
 from discreet.audit._black_box import black_box
 from discreet.audit._certified import GuessCount
 from discreet.audit._exact_privacy import ExactPrivacy, WorstEvent, exact
+from discreet.audit._membership import MembershipResult, membership
 from discreet.audit._neighbours import neighbours
+from discreet.audit._one_run import RightGuesses
 from discreet.audit._reconstruction import (
     Exposure,
     Reconstruction,
@@ -37,9 +41,11 @@ __all__ = [
     "ExactPrivacy",
     "Exposure",
     "GuessCount",
+    "MembershipResult",
     "OutOfWords",
     "Reconstruction",
     "RecordingBits",
+    "RightGuesses",
     "Run",
     "ScriptedBits",
     "SeededBits",
@@ -49,6 +55,7 @@ __all__ = [
     "exact",
     "exposed",
     "group_matrix",
+    "membership",
     "neighbours",
     "reconstruct",
     "replay",

@@ -100,7 +100,9 @@ def black_box_in_steps(
             f"samples = {samples}: give at least {_LEAST} for each of {len(known)} pairs"
         )
     draws = [draw_of(mechanism) for _ in known]
-    claimed = _claimed(claim, delta, mechanism, known[0][0])
+    if claim is None and callable(getattr(mechanism, "privacy_loss", None)):
+        claim = mechanism.privacy_loss(known[0][0])  # type: ignore[attr-defined]  # checked above
+    claimed = claimed_loss(claim, delta)
     profile = claimed.profile()
     pilot = max(count // _PILOT, min(count // 3, _PILOT_OUTPUTS))
     trials = count - pilot
@@ -188,16 +190,11 @@ def _counted(
     )
 
 
-def _claimed(
-    claim: object, delta: Number, mechanism: Any, dataset: Any
-) -> PrivacyLoss:  # Any: both unknown
+def claimed_loss(claim: PrivacyLoss | Term | Number | None, delta: Number) -> PrivacyLoss:
     """The claim as a privacy loss."""
     level = _checks.delta(delta=delta)
     if claim is None:
-        if not callable(getattr(mechanism, "privacy_loss", None)):
-            raise InvalidArgument("claim: give a privacy loss, or an epsilon and a delta")
-        found: PrivacyLoss = mechanism.privacy_loss(dataset)
-        return found
+        raise InvalidArgument("claim: give a privacy loss, or an epsilon and a delta")
     if isinstance(claim, Term | PrivacyLoss):
         if level:
             raise InvalidArgument("delta: it belongs to an epsilon; a privacy loss states its own")

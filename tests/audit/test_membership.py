@@ -1,0 +1,238 @@
+"""Guesses about one run: bounds hold, reach what theory gives, and find wrong training loops."""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import binom, norm
+
+from discreet.accounting import Gaussian, PrivacyLoss, Pure
+from discreet.audit import RightGuesses, membership
+from discreet.audit._one_run import EventFloor as Floor
+from discreet.errors import InvalidArgument
+from tests.audit.laws import generator, on_grid
+
+Coins = Any  # an array of booleans
+CANARIES = 1000
+
+
+def floor_of(loss: PrivacyLoss) -> Floor:
+    profile = loss.profile()
+    return Floor(profile.epsilons, profile.deltas)
+
+
+def right_share(mu: float) -> float:
+    """Of guesses about bits with Gaussian noise, of distance ``mu`` in standard deviations."""
+    return float(norm.cdf(mu / 2))
+
+
+LAWS: dict[str, tuple[Floor, float]] = {
+    "randomized response, 0.5": (floor_of(1 * Pure(0.5)), 1 / (1 + math.exp(-0.5))),
+    "randomized response, 4": (floor_of(1 * Pure(4)), 1 / (1 + math.exp(-4))),
+    "Gaussian, 0.5": (floor_of(1 * Gaussian(2)), right_share(0.5)),
+    "Gaussian, 2": (floor_of(1 * Gaussian(0.5)), right_share(2)),
+    "shown with delta": (Floor((0.0,), (0.1,)), 0.1 + 0.9 / 2),
+    "epsilon and delta": (Floor((1.0,), (0.05,)), 0.05 + 0.95 / (1 + math.exp(-1))),
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("candidates", [1, 10, 200])
+def test_no_number_of_right_guesses_refutes_a_right_claim(name: str, candidates: int) -> None:
+    """Independent answers reach their claim exactly, and their right guesses are binomial."""
+    floor, share = LAWS[name]
+    for right in range(candidates + 1)[:: max(1, candidates // 20)]:
+        chance = float(binom.sf(right - 1, candidates, share))
+        assert not RightGuesses(right, candidates, candidates).refutes(floor, chance)
+
+
+@pytest.mark.parametrize("chance", [0.5, 0.01, 1e-9])
+def test_guesses_that_are_right_together_refute_no_right_claim(chance: float) -> None:
+    """All coins are shown at once with probability delta: any law of independent guesses fails."""
+    assert not RightGuesses(100, 100, 100).refutes(Floor((0.0,), (chance,)), chance)
+    assert RightGuesses(100, 100, 100).refutes(Floor((0.0,), (chance / 300,)), chance)
+
+
+@pytest.mark.parametrize(("right", "guesses"), [(4803, 5000), (1982, 2000), (499, 500)])
+def test_the_bound_has_power(right: int, guesses: int) -> None:
+    """The clearest of 10 000 bits with Gaussian noise of mu = 2 refute mu = 1 at 95 %, and an
+    epsilon of 2 at delta 1e-5."""
+    counted = RightGuesses(right, guesses, 10_000)
+    assert counted.refutes(floor_of(1 * Gaussian(1)), 0.05)
+    assert not counted.refutes(floor_of(1 * Gaussian(0.5)), 0.05)
+    assert counted.epsilon(1e-5, 0.05) > 2
+
+
+def test_randomized_response_reaches_what_theory_gives() -> None:
+    """982 of 1 000 guesses are right at epsilon 4; the bound of Steinke, Nasr and Jagielski is 3.6
+    at 95 %."""
+    assert RightGuesses(982, 1000, 1000).epsilon(0.0, 0.05) == pytest.approx(3.6, abs=0.005)
+    random, lie = generator(), 1 / (1 + math.exp(4))
+
+    def answers(members: Coins) -> Any:  # Any: an array
+        return members ^ (random.random(members.size) < lie)
+
+    found = membership(
+        answers, float_of, candidates=CANARIES, claim=4, guesses=CANARIES, confidence=0.95
+    )
+    assert found.counts[0].right > 950
+    assert found.epsilon() > 2.8
+    assert not membership(answers, float_of, candidates=CANARIES, claim=4).is_refuted
+    assert membership(answers, float_of, candidates=CANARIES, claim=2).is_refuted
+
+
+def float_of(output: Any) -> Any:
+    return np.asarray(output, dtype=float)
+
+
+def test_epsilon_rises_with_right_guesses_and_falls_with_delta() -> None:
+    found = [RightGuesses(right, 500, 1000).epsilon(1e-5, 0.05) for right in range(250, 501, 50)]
+    assert found == sorted(found)
+    assert found[0] == 0 < found[-1]
+    counted = RightGuesses(480, 500, 1000)
+    epsilons = [counted.epsilon(delta, 0.05) for delta in (0.0, 1e-9, 1e-5, 1e-3, 0.1)]
+    assert epsilons == sorted(epsilons, reverse=True)
+
+
+# Training loops, attacked by canary gradients
+
+STEPS, NOISE = 4, 8.0
+CLAIM = STEPS * Gaussian(NOISE)
+Loop = Callable[[Coins], Any]  # Any: noisy sums, (step, weight)
+
+
+def training(
+    *,
+    noise: float = NOISE,
+    length: float = 1.0,
+    seed: int | None = None,
+    clips: bool = True,
+    times: int = 1,
+) -> Loop:
+    """A loop whose candidates each move one weight of their own."""
+    random = generator()
+
+    def train(members: Coins) -> Any:  # Any: an array
+        gradients = np.diag(members * 30 * length)
+        norms = np.linalg.norm(gradients, axis=1, keepdims=True)
+        if clips:
+            gradients = gradients * np.minimum(1, length / np.maximum(norms, 1e-9))
+        drawn = random if seed is None else np.random.default_rng(seed)
+        sums = [
+            gradients.sum(axis=0) + drawn.normal(0, noise, members.size)
+            for _ in range(STEPS * times)
+        ]
+        return on_grid(np.array(sums))
+
+    return train
+
+
+def canary_score(sums: Any) -> Any:
+    """The product of each canary's gradient and the sum of all steps."""
+    return sums.sum(axis=0)
+
+
+def known_noise(sums: Any) -> Any:
+    """An attacker who knows the seed takes the noise away."""
+    drawn = np.random.default_rng(7)
+    noise = np.array([drawn.normal(0, NOISE, sums.shape[1]) for _ in range(STEPS)])
+    return (sums - noise).sum(axis=0)
+
+
+LOOPS: dict[str, tuple[Loop, Callable[[Any], Any]]] = {
+    "noise of an eighth": (training(noise=NOISE / 8), canary_score),
+    "clip skipped": (training(clips=False), canary_score),
+    "clip norm forgotten in the noise": (training(length=8.0), canary_score),
+    "two hundred times the steps": (training(times=200), canary_score),
+    "seed known": (training(seed=7), known_noise),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_wrong_loop_is_found_in_one_run(name: str) -> None:
+    train, score = LOOPS[name]
+    assert membership(train, score, candidates=400, claim=CLAIM).is_refuted
+
+
+@pytest.mark.parametrize("score", [canary_score, known_noise])
+def test_a_right_loop_is_not_accused(score: Callable[[Any], Any]) -> None:
+    """Wrong with probability 1e-9."""
+    assert not membership(training(), score, candidates=400, claim=CLAIM).is_refuted
+
+
+# Shadow runs
+
+
+def overfitted(members: Coins) -> Any:
+    """Losses that fall for members, and differ much more between candidates."""
+    hardness = 10.0 * np.arange(members.size)
+    return hardness - members + generator_of_runs.normal(0, 0.3, members.size)
+
+
+generator_of_runs = generator()
+
+
+def minus(losses: Any) -> Any:
+    return -losses
+
+
+def test_shadow_runs_make_scores_of_different_candidates_comparable() -> None:
+    plain = membership(overfitted, minus, candidates=200, claim=1)
+    assert not plain.is_refuted
+    assert plain.auc < 0.7
+    found = membership(overfitted, minus, candidates=200, claim=1, shadows=16)
+    assert found.is_refuted
+    assert found.auc > 0.9
+
+
+def test_one_candidate_of_many_runs_is_enough() -> None:
+    """As in audits that train many models with and without one canary."""
+    found = membership(training(noise=0.1), canary_score, candidates=1, runs=200, claim=CLAIM)
+    assert found.is_refuted
+
+
+def test_the_result_prints_and_is_json() -> None:
+    found = membership(lambda coins: coins, float_of, candidates=100, claim=1)
+    assert "REFUTED" in repr(found)
+    assert "right: 100 of 100 guesses" in repr(found)
+    told = json.loads(found.to_json())
+    assert told["is_refuted"]
+    assert told["auc"] == 1
+    assert told["evidence"][0] == {"right": 100, "guesses": 100, "candidates": 100}
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"candidates": 0}, "candidates"),
+        ({"candidates": 3}, "at least 4"),
+        ({"runs": 0}, "runs"),
+        ({"shadows": 1}, "shadows"),
+        ({"shadows": -1}, "shadows"),
+        ({"guesses": 0}, "guesses"),
+        ({"guesses": 200}, "there are 100 candidates"),
+        ({"claim": None}, "claim"),
+        ({"delta": 1e-5}, "one run may show everything"),
+        ({"confidence": 2}, "confidence"),
+        ({"score": lambda _: [1.0]}, "return one number for each"),
+        ({"score": lambda coins: np.full(coins.size, math.nan)}, "NaN"),
+    ],
+)
+def test_wrong_arguments_are_refused(changes: dict[str, Any], text: str) -> None:
+    given = {"score": float_of, "candidates": 100, "claim": 1, **changes}
+    with pytest.raises(InvalidArgument, match=text):
+        membership(lambda coins: coins, **given)
+
+
+def test_scores_see_no_coins_of_the_loop() -> None:
+    """A loop may change its coins."""
+
+    def erase(coins: Coins) -> Any:
+        kept = coins.copy()
+        coins[:] = False
+        return kept
+
+    assert membership(erase, float_of, candidates=100, claim=1).is_refuted
