@@ -1,5 +1,6 @@
 """Permute-and-flip over pieces: the tree of choices against the law, and float64 beside balls."""
 
+import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -120,6 +121,35 @@ def test_what_float64_decides_balls_decide_alike(size: int, rate: Fraction) -> N
             assert near in (None, _climbed_exactly(pieces, time, place, size))
             decided += near is not None
     assert decided == 36 or size < 64
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_wherever_a_ball_holds_the_time_no_decision_is_wrong(
+    sign: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Newton's method ends far inside the bound on its error, so here the time lies at one end of
+    the widest ball that is allowed. More digits decide beside it."""
+    size, more, decided = 4, 10, 0
+    corners = list(itertools.product((0, (1 << more) - 1), repeat=2))
+
+    def widest(taken: list[tuple[int, arb]], tops: int, wanted: arb, size: int) -> arb:
+        left = _left(taken, tops, wanted, size + 64).mid()
+        away = left * ball(Fraction(999, 2000 << size))
+        return arb(left + sign * away, away)
+
+    for lengths, scores, rate in (([1, 2, 3], [0, 2, -1], HALF), ([5, 1, 40], [3, 4, 0], HALF)):
+        pieces = pieces_of(lengths, scores, rate)
+        for time, place in itertools.product(range(1 << size), repeat=2):
+            with monkeypatch.context() as changed:
+                changed.setattr(_flipped_pieces, "_left", widest)
+                found = _climbed_exactly(pieces, time, place, size)
+            if found is None:
+                continue
+            decided += 1
+            for x, y in corners:
+                numbers = time << more | x, place << more | y
+                assert _climbed_exactly(pieces, *numbers, size + more) in (None, found)
+    assert decided > 300
 
 
 @pytest.mark.parametrize("rate", [Fraction(0), Fraction(1, 10**4), HALF, Fraction(50)])
