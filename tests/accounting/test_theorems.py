@@ -228,6 +228,19 @@ def test_every_curve_counts_the_failures(name: str) -> None:
         known(epsilon(leaky, Fraction(3, 10**4)))
 
 
+def test_distributions_count_the_failures_of_terms_without_pairs() -> None:
+    """Beside terms with pairs, a pair stands for their curve."""
+    failure = Fraction(1, 10**4)
+    leaky = 3 * LeakyZcdp(Fraction(1, 100), failure) + Gaussian(1)
+    tight = 3 * Zcdp(Fraction(1, 100)) + Gaussian(1)
+    for a in (Fraction(1), Fraction(100)):
+        found = known(_theorems._distribution_delta(leaky, a))
+        assert 3 * failure <= found
+        assert found <= known(_theorems._distribution_delta(tight, a)) + 4 * failure
+    with pytest.raises(NoBound):
+        known(_theorems.distribution_epsilon(leaky, 3 * failure))
+
+
 class TestNoise:
     @pytest.mark.parametrize("family", [Gaussian, DiscreteLaplace])
     def test_more_of_it_never_costs_more(
