@@ -6,11 +6,13 @@ would show it.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from flint import arb
 
 from discreet._arrays import FloatArray
 from discreet._exact import precision, upper_fraction
@@ -261,6 +263,32 @@ class _OneSided(Term):
 
     def pairs(self, side: Side) -> tuple[Pair, ...]:
         return known(PoissonSampled(Gaussian(1), 0.5).pairs(side))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _SometimesPure(Term):
+    """1-zCDP, and (1/10, 10^-9)-differentially private, but no failure has this delta."""
+
+    def approximate(self) -> tuple[Fraction, Fraction]:
+        return Fraction(1, 10), Fraction(1, 10**9)
+
+    def renyi(self, order: Fraction) -> arb:
+        return Zcdp(1).renyi(order)
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda loss: SampledWithoutReplacement(loss, 3, 10),
+        lambda loss: TunedPoisson(loss, 3),
+        lambda loss: TunedNegativeBinomial(loss, 1, 0.1),
+    ],
+)
+def test_an_epsilon_with_another_delta_bounds_no_divergence(around: Callable[[Term], Term]) -> None:
+    term = around(_SometimesPure())
+    epsilon, delta = known(term.approximate())
+    assert delta > 0 == term.failure_probability()
+    assert all(renyi(term, order) > renyi(Pure(epsilon), order) for order in ORDERS)
 
 
 class TestLeaks:
