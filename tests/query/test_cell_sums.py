@@ -293,6 +293,23 @@ def test_large_addends_are_left_to_the_engine(refused: str) -> None:
 
 
 @pytest.mark.parametrize("sign", [1, -1])
+def test_the_larger_end_of_a_sum_decides_how_many_are_added_at_once(sign: int) -> None:
+    """Floats add up so few values that they are exact, whichever end is the larger one."""
+    most, unit = 2**22, 2**52 + 1  # the sum of three has 54 bits, and is odd
+    table = Table(
+        pa.table({"person": pa.array([], pa.int64()), "age": pa.array([], pa.int64())}),
+        name="t",
+        unit=Unit("person"),
+        columns={"age": Column.integer(*sorted((sign * (2**31 - 1), -sign)))},
+        rows=most,
+    )
+    found = cells_of_question(table.question("SELECT SUM(age) AS s FROM t"))
+    three = np.arange(3)
+    cells = _cells.UnitCells(three, three, 0 * three, np.full(3, most), (np.full(3, sign * unit),))
+    assert found._bounded(cells, np.zeros((4, 1), np.int64)) == [[3 * sign * unit]]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize(("size", "is_allowed"), [(2**31 - 1, True), (2**31, False)])
 def test_the_largest_addends_fit_their_column(size: int, sign: int, is_allowed: bool) -> None:
     """A cast that overflowed would fail for the rows of one unit only."""
