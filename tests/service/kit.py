@@ -37,6 +37,7 @@ wage = { type = "number", lower = 0, upper = 60 }
 # the same without one person
 NEIGHBOUR = TEXT.replace("wages", "fewer")
 BY_YEAR = "SELECT year, COUNT(*) AS n, AVG(wage) AS pay FROM wages GROUP BY year"
+MANY = "SELECT AVG(wage) AS a, SUM(wage) AS b, COUNT(*) AS c, MEDIAN(wage) AS d FROM wages"
 
 DEADLINE = 0.25  # seconds: the first one, in place of 2
 

@@ -13,7 +13,7 @@ from discreet.accounting import Pure
 from discreet.errors import BudgetExceeded, ComputationFailed, LedgerLocked, QueryRefused, Refused
 from discreet.ledger import Kind, Ledger
 from discreet.query._toml._declaration_file import read
-from discreet.service._payment import Payment
+from discreet.service._payment import Payment, is_whole_price
 from discreet.service._work_order import Task
 from discreet.service._workers import FAILED, WorkerLost, WorkerPool
 from tests.cli.kit import wages
@@ -38,7 +38,7 @@ def ledger_of(file: Path) -> Ledger:
 
 
 def paid(file: Path, request: str) -> Payment:
-    return Payment(ledger_of(file), by="ana", request=request)
+    return Payment(ledger_of(file), kit.order(request=request, epsilon=Decimal(0)))
 
 
 def test_every_barrier_is_up(workers: WorkerPool) -> None:
@@ -98,7 +98,7 @@ class Deadly(Payment):
     """Kills the worker at one of its requests."""
 
     def __init__(self, file: Path, at: str, *, replies: bool) -> None:
-        super().__init__(ledger_of(file), by="ana", request=f"{at} {replies}")
+        super().__init__(ledger_of(file), kit.order(request=f"{at} {replies}"))
         self.at, self.replies = at, replies
         self.workers: WorkerPool | None = None
 
@@ -201,7 +201,7 @@ def test_a_stopped_service_locks_no_table(tmp_path: Path) -> None:
                 return found
 
         with pytest.raises(WorkerLost):
-            workers.result(kit.order(), Closing(ledger_of(file), by="ana", request="1"), wait=30)
+            workers.result(kit.order(), Closing(ledger_of(file), kit.order()), wait=30)
     assert not ledger_of(file).is_locked
 
 
@@ -258,6 +258,33 @@ def test_a_worker_that_lies_gets_nothing_out(tmp_path: Path, lie: str) -> None:
     assert worker._is_ended
     kinds = [entry.kind for entry in ledger_of(file).history()]
     assert ledger_of(file).is_locked == (Kind.CHARGE in kinds)
+
+
+def test_a_worker_that_names_a_smaller_price_is_not_paid(tmp_path: Path) -> None:
+    file = kit.declare(tmp_path)
+    order = kit.order(request="cheap", epsilon=Decimal("0.02"))
+    replies = CHARGE, {"keep": {"answer": "x"}}, RESULT
+    with pytest.raises(WorkerLost):
+        kit.worker(Lying(*replies)).result(order, Payment(ledger_of(file), order))
+    assert not ledger_of(file).spent().charges
+    whole = kit.order(request="whole", epsilon=Decimal("0.01"))
+    worker = kit.worker(Lying(*replies))
+    assert worker.result(whole, Payment(ledger_of(file), whole))
+    worker.end()
+    assert ledger_of(file).spent().charges == 1
+
+
+@pytest.mark.parametrize("sql", ["SELECT COUNT(*) FROM wages", kit.BY_YEAR, kit.MANY])
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+@pytest.mark.parametrize("epsilon", ["1e-6", "0.1", "10"])
+def test_every_honest_price_is_a_whole_one(
+    tmp_path: Path, sql: str, epsilon: str, delta: str
+) -> None:
+    price = Decimal(epsilon), Decimal(delta)
+    question = read(kit.declare(tmp_path))["wages"].table().question(sql)
+    loss = question.forecast(epsilon=price[0], delta=price[1]).privacy_loss
+    assert is_whole_price(loss, *price)
+    assert not is_whole_price(loss, 20 * price[0], price[1])
 
 
 def test_a_late_reply_answers_no_other_question(tmp_path: Path) -> None:

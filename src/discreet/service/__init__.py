@@ -12,7 +12,8 @@ To read the files in order:
    without HTTP
 5. `_problems`: the closed list of problems; `_body`: strict JSON; `_pace`: deadlines and rates;
    `_waiting`: places
-6. `_routes`: all requests; `_app`: the application; `_observing`: logs; `_serving`: listens
+6. `_routes`: all requests; `_protocol`: limits of HTTP itself; `_app`: the application;
+   `_observing`: logs; `_serving`: listens
 7. `_transport`: one request of a client; `_remote_ledger`: a payer behind a service; `_client`:
    tables of a service that runs elsewhere
 

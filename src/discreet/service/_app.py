@@ -15,6 +15,7 @@ from anyio import to_thread
 from fastapi import FastAPI, Request, Response
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from discreet._version import __version__
 from discreet.service._body import LARGEST, Member, check_headers, read_body
@@ -34,6 +35,7 @@ from discreet.service._problems import (
     Problem,
     problem_of,
 )
+from discreet.service._protocol import OneLength
 from discreet.service._routes import ALL, OWNERS, ROUTES, Route
 from discreet.service._tokens import TokenFacts
 from discreet.service._waiting import WaitingRoom
@@ -96,6 +98,7 @@ class Application:
             metrics.path, self._endpoint(metrics), methods=["GET"], response_class=Response
         )
         app.add_exception_handler(HTTPException, self._unknown)
+        app.add_middleware(OneLength)
         components = app.openapi().setdefault("components", {})
         components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
         return app
@@ -185,7 +188,7 @@ async def _read(request: Request, members: Mapping[str, Member]) -> dict[str, An
                 found += part
                 if len(found) > LARGEST:
                     raise Problem(TOO_LARGE)
-    except TimeoutError:
+    except (TimeoutError, ClientDisconnect):
         raise Problem(TOO_SLOW) from None
     return read_body(bytes(found), members)
 

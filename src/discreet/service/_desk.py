@@ -101,7 +101,7 @@ class Desk:
         with self._answers.claimed(caller.name, request, digest) as stored:
             if stored is not None:
                 return stored
-            payment = Payment(self._payer(caller, table), by=caller.name, request=request)
+            payment = Payment(self._payer(caller, table), order)
             try:
                 facts = self._pool.result(order, payment, wait=_WAIT)
             except DiscreetError:
@@ -291,9 +291,10 @@ class Desk:
 
     def unlock(self, caller: TokenFacts, table: str, body: Body) -> object:
         """Open a locked table again; the entries of the questions that failed."""
-        failed = self._ledger(table).unlock(
-            body["reason"], caller.name, allow_repeat=body.get("allow_repeat", False)
-        )
+        ledger, may_repeat = self._ledger(table), body.get("allow_repeat", False)
+        if not ledger.is_locked and not (may_repeat and ledger.failed()):
+            raise InvalidArgument("the table isn't locked")
+        failed = ledger.unlock(body["reason"], caller.name, allow_repeat=may_repeat)
         return {"failed": [_entry(entry) for entry in failed]}
 
     def _ledger(self, table: str) -> Ledger:

@@ -33,8 +33,16 @@ def logged_to(path: Path) -> Iterator[None]:
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     owners_log.addHandler(handler)
     owners_log.propagate = False
+    # the server's own lines: failures are for the owner, bad requests of strangers for nobody
+    server = logging.FileHandler(path, encoding="utf-8")
+    server.setLevel(logging.ERROR)
+    servers_log = logging.getLogger("uvicorn")
+    servers_log.addHandler(server)
+    servers_log.propagate = False
     try:
         yield
     finally:
+        servers_log.removeHandler(server)
+        server.close()
         owners_log.removeHandler(handler)
         handler.close()

@@ -1,26 +1,41 @@
 """The parent's side of one paid job: it charges the ledger, and knows whether rows were read."""
 
+import math
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from discreet._budget import Receipt, Request
 from discreet.accounting import PrivacyLoss
 from discreet.errors import ComputationFailed, DiscreetError, Refused
 from discreet.ledger import Ledger, Share
-from discreet.service._work_order import public_name
+from discreet.service._work_order import WorkOrder, public_name
+
+_LEAST, _LEAST_WITH_DELTA = Decimal("0.99"), Decimal("0.1")  # of the ordered epsilon
+
+
+def is_whole_price(loss: PrivacyLoss, epsilon: Decimal, delta: Decimal) -> bool:
+    """Whether a privacy loss is about the ordered epsilon. Without a delta the two are equal up to
+    rounding; with one, parts that are composed may cost less together."""
+    pure = loss.epsilon(0)
+    if delta == 0:
+        return pure >= _LEAST * epsilon
+    least = _LEAST_WITH_DELTA * epsilon
+    return least <= pure < math.inf or loss.epsilon(delta) >= least
 
 
 class Payment:
     """The rights of one job at its ledger: one charge, then to store its answer or to lock.
 
-    ``by``, the share and the request id come from the caller, never from the worker.
+    ``by``, the share and the request id come from the caller, never from the worker. So does the
+    price: a worker that names a far smaller privacy loss than was ordered is a broken one.
     """
 
-    __slots__ = ("_by", "_has_failed", "_is_stored", "_payer", "_receipt", "_request")
+    __slots__ = ("_has_failed", "_is_stored", "_order", "_payer", "_receipt")
 
-    def __init__(self, payer: Ledger | Share, *, by: str, request: str) -> None:
-        """Charge this payer, in this name, under this request id."""
-        self._payer, self._by, self._request = payer, by, request
+    def __init__(self, payer: Ledger | Share, order: WorkOrder) -> None:
+        """Charge this payer for this order."""
+        self._payer, self._order = payer, order
         self._receipt: Receipt | None = None
         self._is_stored = self._has_failed = False
 
@@ -74,11 +89,15 @@ class Payment:
     def _charge(self, facts: Mapping[str, Any]) -> dict[str, object]:  # Any: JSON
         if self._receipt is not None:
             raise Refused("this question was charged already")
+        loss = PrivacyLoss.from_json(facts["privacy_loss"])
+        if not is_whole_price(loss, self._order.epsilon, self._order.delta):
+            raise ValueError("a worker named a smaller price than was ordered")
+        assert self._order.request is not None  # a paid order has one
         receipt = self._payer.charge(
-            PrivacyLoss.from_json(facts["privacy_loss"]),
+            loss,
             purpose=facts["purpose"],
-            by=self._by,
-            request=Request(self._request, facts["body"]),
+            by=self._order.by,
+            request=Request(self._order.request, facts["body"]),
             is_insecure=facts["is_insecure"],
             statement=facts["statement"],
         )

@@ -83,6 +83,7 @@ def serve(
 
         from discreet.service._app import Application
         from discreet.service._observing import logged_to, written
+        from discreet.service._protocol import TimedProtocol
     except ModuleNotFoundError as missing:
         raise Refused(
             f"the service needs {missing.name}: pip install 'discreet[service]'"
@@ -106,6 +107,8 @@ def serve(
                 lifespan="off",
                 server_header=False,
                 proxy_headers=False,
+                http=TimedProtocol,
+                ws="none",
                 limit_concurrency=_MOST_CONNECTIONS,
                 timeout_keep_alive=_IDLE_SECONDS,
                 timeout_graceful_shutdown=int(settings.seconds),

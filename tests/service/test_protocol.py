@@ -1,0 +1,131 @@
+"""A connection ends if its request does not come in time; a request has one length."""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from starlette.types import Receive, Scope, Send
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+from discreet.service._protocol import OneLength, TimedProtocol
+
+SECONDS = 0.3
+OK = b"HTTP/1.1 200 OK"
+HEAD = b"POST / HTTP/1.1\r\nHost: x\r\n"
+
+Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+
+
+async def app(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers at once, and reads no body; /slow takes longer than a head may."""
+    del receive
+    if scope["path"] == "/slow":
+        await asyncio.sleep(3 * SECONDS)
+    head = [(b"content-length", b"2")]
+    await send({"type": "http.response.start", "status": 200, "headers": head})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+def talk(with_it: Talk) -> None:
+    """Let a client talk to a server on this machine."""
+
+    async def run() -> None:
+        loop, config = asyncio.get_running_loop(), Config(OneLength(app), lifespan="off")
+
+        def made() -> TimedProtocol:
+            protocol = TimedProtocol(config, ServerState(), {}, loop)
+            protocol.seconds = SECONDS
+            return protocol
+
+        server = await loop.create_server(made, "127.0.0.1", 0)
+        async with server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+            try:
+                await with_it(reader, writer)
+            finally:
+                writer.close()
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+async def ends(reader: asyncio.StreamReader) -> None:
+    """Wait for the end of the connection, however it ends."""
+    with contextlib.suppress(ConnectionError):
+        await reader.read()
+
+
+@pytest.mark.parametrize(
+    ("start", "drip"),
+    [
+        (b"", b""),
+        (b"GET /heal", b""),
+        (b"GET / HTTP/1.1\r\n", b"A: b\r\n"),
+        (b"G", b"E"),
+        (HEAD + b"Content-Length: 100000\r\n\r\n", b" "),  # the response is there, the body is not
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    ],
+)
+def test_a_request_that_does_not_come_ends_its_connection(start: bytes, drip: bytes) -> None:
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        begun = time.monotonic()
+        writer.write(start)
+        over = asyncio.ensure_future(ends(reader))
+        while not over.done() and time.monotonic() < begun + 20:
+            if drip and not writer.is_closing():
+                writer.write(drip)
+            await asyncio.sleep(0.02)
+        assert over.done()
+        assert 0.8 * SECONDS < time.monotonic() - begun < 15
+
+    talk(client)
+
+
+def test_a_request_that_came_has_all_the_time_it_takes() -> None:
+    """A slow answer, then another request on the same connection, in two parts."""
+
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for path in (b"/slow", b"/", b"/slow"):
+            writer.write(b"GET " + path)
+            await asyncio.sleep(SECONDS / 3)
+            writer.write(b" HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.readuntil(b"\r\n")).startswith(OK)
+            await reader.readuntil(b"ok")
+            await asyncio.sleep(SECONDS / 3)
+
+    talk(client)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+        b"Transfer-Encoding: chunked\r\nContent-Length: 2\r\n",
+        b"Content-Length: 2\r\nContent-Length: 3\r\n",
+        b"Content-Length: -1\r\n",
+        b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+        b"Content-Type: application/json\r\nContent-Type: text/plain\r\n",
+        b"Host: y\r\n",
+        b"A\r\n",
+    ],
+)
+def test_a_request_with_two_readings_is_refused_by_the_list(head: bytes) -> None:
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD + head + b"\r\n")
+        found = await reader.read()
+        assert found.startswith(b"HTTP/1.1 400 ")
+        assert json.loads(found.partition(b"\r\n\r\n")[2])["error"] == "bad_body"
+
+    talk(client)
+
+
+def test_a_whole_request_is_not_refused() -> None:
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD + b"Content-Length: 2\r\nContent-Type: application/json\r\n\r\n{}")
+        assert (await reader.readuntil(b"\r\n")).startswith(OK)
+
+    talk(client)
