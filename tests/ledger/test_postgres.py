@@ -186,6 +186,25 @@ def lose_connections(at: str) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda ledger: ledger.spent().charges,
+        lambda ledger: len(ledger.history()) - 1,
+        lambda ledger: 1 - ledger.is_locked,
+        lambda ledger: pay(ledger, LOSS).number - 1,
+    ],
+)
+def test_a_connection_that_was_lost_between_two_uses_is_not_noticed(
+    at: str, read: Callable[[Ledger], int]
+) -> None:
+    """As after a restart of the server: the pool has the old connection."""
+    ledger = made(at)
+    pay(ledger, LOSS)
+    lose_connections(at)
+    assert read(ledger) == 1
+
+
 @pytest.mark.parametrize("is_committed", [False, True])
 def test_a_commit_of_unknown_outcome_is_looked_up(
     at: str, monkeypatch: pytest.MonkeyPatch, is_committed: bool

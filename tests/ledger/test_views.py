@@ -35,6 +35,11 @@ def test_a_refusal_says_what_it_would_reach_and_what_is_left() -> None:
     )
 
 
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_number_within_the_limit_has_a_text_too(number: int) -> None:
+    assert _above(Fraction(number), Fraction(2)) == str(number)
+
+
 def test_a_refusal_by_a_hair_shows_the_hair() -> None:
     said = refused(ledger(2), Pure(2.0000000000000004))
     assert "would reach ε = 2.0000000000000004, the limit is 2 " in said

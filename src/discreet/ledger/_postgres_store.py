@@ -26,7 +26,7 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.exc import NoSuchModuleError
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError
 from sqlalchemy.pool import QueuePool
 
 from discreet._ownership import process
@@ -182,9 +182,8 @@ class PostgresStore:
             self.turns,
             self.use.begun(self.name),
             plain_errors(self.name, self._secrets),
-            self._connect() as connection,
+            self._begun(begin) as connection,
         ):
-            connection.exec_driver_sql(begin)
             yield connection
 
     def _check_identity(self, found: int | None) -> None:
@@ -238,12 +237,29 @@ class PostgresStore:
                 raise LedgerDamaged(f"its guard {name} was altered")
 
     @contextmanager
-    def _connect(self) -> Iterator[Connection]:
+    def _begun(self, begin: str) -> Iterator[Connection]:
+        """A connection with a transaction in it that has begun in this way."""
         if self._process != process():  # the parent's connections stay as they are
             _left.append(self._engine)
             self._begin()
-        with self._engine.connect() as plain:
+        try:
+            plain = self._first(begin)
+        except DBAPIError as failure:  # it may have been lost since it was last used
+            if not failure.connection_invalidated:
+                raise
+            plain = self._first(begin)
+        with plain:
             yield plain.execution_options(schema_translate_map={None: self._schema})
+
+    def _first(self, begin: str) -> Connection:
+        """A connection after its first statement."""
+        plain = self._engine.connect()
+        try:
+            plain.exec_driver_sql(begin)
+        except BaseException:
+            plain.close()
+            raise
+        return plain
 
     def _begin(self) -> None:
         self._engine, self._process = _engine(self._url), process()

@@ -244,6 +244,8 @@ def down(number: Fraction) -> str:
 
 def _above(number: Fraction, limit: Fraction) -> str:
     """A number above a limit as text: rounded up, with enough decimals to tell the two apart."""
+    if number <= limit:
+        return up(number)
     decimals = 2
     while (rounded := _ceiling(number, decimals)) - number > (number - limit) / 10:
         decimals += 1
