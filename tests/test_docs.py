@@ -12,6 +12,7 @@ import ast
 import importlib
 import os
 import re
+import runpy
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -124,6 +125,7 @@ def is_there(dotted: str) -> bool:
     return False
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.parametrize(
     "example",
     [
@@ -133,18 +135,15 @@ def is_there(dotted: str) -> bool:
     ],
     ids=relative,
 )
-def test_examples_run(example: Path, tmp_path: Path) -> None:
+def test_examples_run(example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, which has loaded what they need; commands come from the warm server."""
     if NOT_RUN in example.read_text(encoding="utf-8"):
         pytest.skip("the example says so")
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", str(example)],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
+    program = Path(warm.command())
+    monkeypatch.setattr(sys, "executable", str(program.with_name("python")))
+    monkeypatch.setattr(sys, "argv", [str(example)])
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(example), run_name="__main__")
 
 
 def test_every_command_and_option_has_its_place() -> None:
