@@ -1,5 +1,6 @@
 """Public mistakes are refused before the charge, in every way of training."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -40,6 +41,7 @@ from discreet.train._sampling import PoissonSampling, ShuffledBatches, WithoutRe
 from discreet.train.lightning import PrivateStrategy
 from discreet.train.transformers import PrivateTrainer
 from tests.mechanisms.kit import FakePayer
+from tests.tables import one_in
 from tests.train.steps import Wrong, data, linear, losses_of, sgd, short
 from tests.train.third_party_models import MASKED, OF_SEQUENCES, OF_TOKENS, WORDS, bert, gpt
 from tests.train.unfollowed import unfollowed
@@ -729,24 +731,24 @@ def test_data_sets_without_names_need_examples_like_them(more: Any, tmp_path: Pa
     assert payer.events == ["charge"]
 
 
+TRAINABLE: list[tuple[Callable[[], nn.Module], tuple[str, ...], dict[str, Any]]] = [
+    (gpt, ("input_ids", "labels"), {}),
+    (gpt, ("input_ids", "attention_mask", "labels"), {}),
+    (gpt, ("input_ids",), {"losses": own}),
+    (lambda: bert(OF_SEQUENCES, num_labels=2), ("input_ids", "label"), {}),
+    (lambda: bert(MASKED), ("input_ids", "attention_mask", "labels"), {}),
+]
+
+
+# with an odd number of texts, `make test` tries each one, in one of the forms
 @pytest.mark.parametrize(
-    ("make", "names", "more"),
-    [
-        (gpt, ("input_ids", "labels"), {}),
-        (gpt, ("input_ids", "attention_mask", "labels"), {}),
-        (gpt, ("input_ids",), {"losses": own}),
-        (lambda: bert(OF_SEQUENCES, num_labels=2), ("input_ids", "label"), {}),
-        (lambda: bert(MASKED), ("input_ids", "attention_mask", "labels"), {}),
-    ],
+    ("is_list", "given"), one_in(2, itertools.product([True, False], TRAINABLE))
 )
-def test_texts_that_can_be_trained_on_are(
-    make: Any, names: tuple[str, ...], more: Any, tmp_path: Path
-) -> None:
-    for form in (list, Columns):
-        payer = FakePayer()
-        given: Any = texts(names=names)
-        trained(payer, tmp_path, make(), given if form is list else Columns(payer, given), **more)
-        assert payer.events == ["charge"]
+def test_texts_that_can_be_trained_on_are(is_list: bool, given: Any, tmp_path: Path) -> None:
+    make, names, more = given
+    payer, items = FakePayer(), texts(names=names)
+    trained(payer, tmp_path, make(), items if is_list else Columns(payer, items), **more)
+    assert payer.events == ["charge"]
 
 
 # Tuning
