@@ -46,6 +46,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "query._expressions._frame.ValueExpression": "the base of frozen values",
     "train._earlier._Passes": "weak references to memory of one run's passes",
     "train._parametrizations.Parametrizations": "copies of a model's buffers",
+    "train._reachable._ObjectSearch": "objects that a data set can reach",
     "train._zeroed_memory.ZeroedMemory": "what one forward pass did",
     "query._engines._closed_compiler._FilledForm": "a part of a statement's tree",
     "query._engines._postgres_compiler._PostgresWriter": "Ibis' compiler, no state of ours",

@@ -1,14 +1,17 @@
 """Random numbers of items, as in augmentation, are each item's own, whatever a data set seeds."""
 
+import itertools
 import random
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils.data import ConcatDataset, Subset
 
 from discreet.errors import Refused
 from discreet.train import Collated, run
@@ -95,6 +98,61 @@ class Within:
         self.inner = inner
 
 
+class Calling(Within):
+    """An object whose method calls another one."""
+
+    def __call__(self, items: Any) -> Any:
+        return self.flip(items)
+
+    def flip(self, items: Any) -> Any:
+        return self.inner(items)  # type: ignore[operator]  # a function
+
+
+class Flip(NamedTuple):
+    """A transform with a generator."""
+
+    own: object
+    share: float = 0.5
+
+
+class Slotted:
+    """An object without a dictionary."""
+
+    __slots__ = ("own", "unset")
+
+    def __init__(self, own: object) -> None:
+        self.own = own
+
+    def __call__(self, items: Any) -> Any:
+        return items
+
+
+class Flipping(nn.Module):
+    """A transform as torchvision has them."""
+
+    def __init__(self, own: object) -> None:
+        super().__init__()
+        self.own = own
+
+
+def _by_default(generator: Any) -> Callable[..., Any]:
+    def collate(items: Any, own: Any = generator) -> Any:
+        return own, items
+
+    return collate
+
+
+def _using(generator: Any) -> Any:
+    """A function that uses a global variable, within a function of its own."""
+    code = "def use(items):\n    return [OWN for _ in items]"
+    names: dict[str, Any] = {"OWN": generator, "__name__": "__main__"}
+    exec(code, names)
+    return names["use"]
+
+
+OWN = np.random.default_rng(0)
+
+
 def _closed_over(generator: Any) -> Callable[[Any], Any]:
     def collate(items: Any) -> Any:
         return generator, items
@@ -120,20 +178,126 @@ HOLDERS: dict[str, Callable[[Any], Any]] = {
     "a data set within": lambda own: _with(Within(_with(own))),
     "a list of transforms": lambda own: _with([Within(None), Within(own)]),
     "a mapping": lambda own: _with({"flip": own}),
+    "a named tuple": lambda own: _with(Flip(own)),
+    "a deque": lambda own: _with(deque([own])),
+    "an ordered mapping": lambda own: _with(OrderedDict(flip=own)),
+    "a slot": lambda own: _with(Slotted(own)),
+    "a module": lambda own: _with(nn.Sequential(Flipping(own))),
+    "six data sets deep": lambda own: _with(Within([Within([Within([Within(Within(own))])])])),
+    "data sets of data sets": lambda own: Subset(
+        ConcatDataset([Subset(_with([Within([Within(own)])]), [0])]),  # type: ignore[arg-type]  # as all data sets
+        [0],
+    ),
+    "behind 10 000 paths": lambda own: _with([["path"] * 10_000, own]),
+    "an attribute of the class": lambda own: type("Own", (Items,), {"own": own})(lambda: None),
+    "an attribute of a base": lambda own: type("Own", (type("Base", (Items,), {"own": own}),), {})(
+        lambda: None
+    ),
+    "a closure": lambda own: _with(_closed_over(own)),
+    "a closure of a method": lambda own: _with(Calling(_closed_over(own))),
+    "a default argument": lambda own: _with(_by_default(own)),
+    "a global variable": lambda own: _with(_using(own)),
+    "a global variable of a method": lambda own: type(
+        "Own", (Items,), {"__getitem__": _using(own)}
+    )(lambda: None),
+    "a global variable two calls away": lambda own: _with(_using(_using(own))),
     "a collate function": lambda own: Collated(pairs(), _closed_over(own)),
     "an argument of one": lambda own: Collated(pairs(), partial(_closed_over, own)),
     "its object": lambda own: Collated(pairs(), Items(Within(own)).__getitem__),  # type: ignore[arg-type]  # nothing calls it
+    "an object with slots": lambda own: Collated(pairs(), Slotted(own)),
     "collated items": lambda own: Collated(_with(own), torch.utils.data.default_collate),
 }
+PLACES = [*((kind, "an attribute") for kind in GENERATORS), *(("numpy", one) for one in HOLDERS)]
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
-@pytest.mark.parametrize("kind", GENERATORS)
+@pytest.mark.parametrize(("kind", "holder"), PLACES)
 def test_generators_of_a_data_set_are_refused_by_name(kind: str, holder: str) -> None:
     payer = FakePayer()
     with pytest.raises(Refused, match=r"^train_set[.\w\[\]']+ is a generator for all items"):
         trained(HOLDERS[holder](GENERATORS[kind]()), payer)
     assert not payer.charges
+
+
+@pytest.mark.parametrize(
+    "own",
+    [itertools.cycle([1.0, -1.0]), itertools.count(), iter([1.0]), (one for one in [1.0])],
+    ids=["cycle", "count", "a list's", "a generator's"],
+)
+def test_iterators_of_a_data_set_are_refused_by_name(own: object) -> None:
+    payer = FakePayer()
+    with pytest.raises(Refused, match=r"^train_set\.generator is an iterator for all items"):
+        trained(_with(own), payer)
+    assert not payer.charges
+
+
+class Made(Items):
+    """Items that a generator made; reading them draws nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda: None)
+        self._fill()
+
+    def _fill(self) -> None:
+        self.noise = OWN.normal(size=3)
+
+
+def test_a_generator_that_only_made_the_data_is_no_matter() -> None:
+    payer = FakePayer()
+    trained(Made(), payer, like=Made())
+    assert payer.charges
+
+
+class Lazy(Items):
+    """Items that make a generator when the first one is read."""
+
+    def __init__(self) -> None:
+        super().__init__(self.draw)
+        self.own: np.random.Generator | None = None
+
+    def draw(self) -> None:
+        if self.own is None:
+            self.own = np.random.default_rng(0)
+        self.own.random()
+
+
+def test_generators_that_items_make_are_refused_once_one_was_read() -> None:
+    """Before the charge, if public examples are read by the same code."""
+    payer = FakePayer()
+    with pytest.raises(Refused, match=r"^like\.own is a generator for all items"):
+        trained(Lazy(), payer, like=Lazy())
+    assert not payer.charges
+    with pytest.raises(Refused, match=r"^train_set\.own is a generator for all items"):
+        trained(Lazy(), payer)
+
+
+class Counting(Items):
+    """Items that change a number; ``change`` gets the number and returns the next."""
+
+    def __init__(self, change: Callable[[float], float]) -> None:
+        super().__init__(self.count)
+        self.change, self.number, self.inner = change, 0.0, [0.0]
+
+    def count(self) -> None:
+        self.number, self.inner = self.change(self.number), [self.change(self.inner[0])]
+
+
+@pytest.mark.parametrize(
+    "change", [lambda n: n + 1, lambda n: 1 - n, lambda n: not n], ids=["count", "turn", "not"]
+)
+def test_numbers_that_each_item_changes_are_refused(change: Callable[[float], float]) -> None:
+    payer = FakePayer()
+    with pytest.raises(Refused, match=r"^like\.\S+ changes whenever an item is read"):
+        trained(Counting(change), payer, like=Counting(change))
+    assert not payer.charges
+
+
+@pytest.mark.parametrize(
+    "change", [lambda _: 1.0, lambda _: random.random(), lambda _: torch.rand(()).item()]
+)
+def test_numbers_that_each_item_sets_anew_may_stay(change: Callable[[float], float]) -> None:
+    payer = FakePayer()
+    trained(Counting(change), payer, like=Counting(change))
+    assert payer.charges
 
 
 @pytest.mark.parametrize(

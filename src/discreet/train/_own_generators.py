@@ -1,57 +1,79 @@
-"""Refuses data sets and collate functions that have random generators of their own.
+"""Refuses data sets and collate functions with random generators, or other states, of their own.
 
 One generator for all items is a public stream if its seed is known, and one more record shifts the
-numbers of all items behind it. Each item gets fresh numbers from the global generators instead.
+numbers of all items behind it. So does whatever else counts the items that were read. Each item
+gets fresh numbers from the global generators instead.
 """
 
 import random
-from collections.abc import Iterator
-from functools import partial
-from itertools import islice
-from types import CellType, FunctionType, MethodType, ModuleType
+from collections.abc import Callable, Iterator, Mapping
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 from numpy.random import mtrand
 
 from discreet.errors import Refused
-from discreet.train._collated import Collated
+from discreet.train._held_draws import seed_numbers
+from discreet.train._reachable import Reached, reached_from
+from discreet.train._undisturbed import draws_restored
 
-_DEPTH = 4  # of data sets within data sets, and of their transforms
-_MOST = 100  # parts of one list
+_ITERATORS = frozenset({"builtins", "itertools"})  # modules of iterators that only go on
 
 
-def refuse_own_generators(data: Any) -> None:  # Any: any data set
-    """Look through attributes, closures and short lists; no item is read.
+def refuse_own_generators(data: Any, name: str = "train_set") -> None:  # Any: any data set
+    """Look through all that items can reach (`reached_from`); no item is read.
 
-    Not found: generators in global variables, and those that are made later.
+    Tensors and arrays by name have no code, so that nothing is looked at.
     """
-    seen = set[int]()
-    parts = _attributes(data)
-    if isinstance(data, Collated):
-        parts = [*((f".data{name}", one) for name, one in _attributes(data.data))]
-        parts.append((".collate", data.collate))
-    for name, one in parts:
-        _refuse(f"train_set{name}", one, _DEPTH, seen)
+    for one in _states(name, data):
+        if _is_own_generator(one.value):
+            raise Refused(
+                f"{one.name} is a generator for all items, so that a record changes the random "
+                "numbers of those behind it; draw from the global generators of PyTorch, NumPy or "
+                "Python: secure bits seed them anew for each item"
+            )
+        if _is_iterator(one.value) and not one.is_librarys:
+            raise Refused(
+                f"{one.name} is an iterator for all items, so that a record changes what those "
+                "behind it get; compute each item from its own record"
+            )
 
 
-def _attributes(one: Any) -> list[tuple[str, Any]]:  # Any: as above
-    return [(f".{name}", part) for name, part in getattr(one, "__dict__", {}).items()]
+def refuse_counters(data: Any, read: Callable[[], object], name: str) -> None:  # Any: as above
+    """Refuse numbers that change from item to item; ``read`` reads the same public item."""
+    import torch
+
+    found = list[dict[str, str]]()
+    with draws_restored():
+        for _ in range(2):
+            torch.manual_seed(0)
+            seed_numbers(0)
+            read()
+            found.append(_numbers(name, data))
+    before, after = found
+    for key in before.keys() & after.keys():
+        if before[key] != after[key]:
+            raise Refused(
+                f"{key} changes whenever an item is read, so that a record may change those behind "
+                "it; compute each item from its own record, and keep no count of them"
+            )
 
 
-def _refuse(name: str, one: Any, depth: int, seen: set[int]) -> None:  # Any: any object
-    if id(one) in seen:
-        return
-    seen.add(id(one))
-    if _is_own_generator(one):
-        raise Refused(
-            f"{name} is a generator for all items, so that a record changes the random numbers of "
-            "those behind it; draw from the global generators of PyTorch, NumPy or Python: secure "
-            "bits seed them anew for each item"
-        )
-    if depth:
-        for inner, part in _inside(one):
-            _refuse(f"{name}{inner}", part, depth - 1, seen)
+def _numbers(name: str, data: Any) -> dict[str, str]:  # Any: as above
+    found = dict[str, str]()
+    for one in _states(name, data):
+        if isinstance(one.value, int | float) and not one.is_librarys:
+            found.setdefault(one.name, repr(one.value))
+    return found
+
+
+def _states(name: str, data: Any) -> Iterator[Reached]:  # Any: as above
+    import torch
+
+    if isinstance(data, Mapping | tuple | torch.Tensor | np.ndarray):
+        return iter(())
+    return reached_from(name, data)
 
 
 def _is_own_generator(one: object) -> bool:
@@ -66,26 +88,6 @@ def _is_own_generator(one: object) -> bool:
     return isinstance(one, kinds) and not is_global and not isinstance(one, random.SystemRandom)
 
 
-def _inside(one: Any) -> Iterator[tuple[str, Any]]:  # Any: as above
-    """The parts of an object, each with a name to find it by."""
-    import torch
-
-    match one:
-        case partial():
-            yield ".func", one.func
-            yield from ((f".args[{n}]", part) for n, part in enumerate(one.args))
-            yield from ((f".{name}", part) for name, part in one.keywords.items())
-        case MethodType():
-            yield ".__self__", one.__self__
-        case FunctionType():
-            names, cells = one.__code__.co_freevars, one.__closure__ or ()
-            filled = (pair for pair in zip(names, cells, strict=True) if pair[1] != CellType())
-            yield from ((f".{name}", cell.cell_contents) for name, cell in filled)
-        case list() | tuple() if type(one) in (list, tuple):
-            yield from ((f"[{n}]", part) for n, part in enumerate(one[:_MOST]))
-        case dict() if type(one) is dict:
-            yield from ((f"[{key!r}]", part) for key, part in islice(one.items(), _MOST))
-        case torch.Tensor() | np.ndarray() | torch.nn.Module() | type() | ModuleType():
-            return
-        case _:
-            yield from _attributes(one)
+def _is_iterator(one: object) -> bool:
+    has_next = hasattr(type(one), "__next__") and not isinstance(one, repeat)
+    return has_next and type(one).__module__ in _ITERATORS

@@ -27,7 +27,10 @@ _DRAWS = (
     "which secure bits seed, anew for each item; model and loss seed none of them"
 )
 
-_ITEMS = "each item of the data is made from its own record, and from public numbers, alone"
+_ITEMS = (
+    "each item of the data is made from its own record and from public numbers alone; its place is "
+    "not one of these, since it changes if a record before it leaves"
+)
 _SHOWN = 20
 _HARDLY_ANY_COST = Fraction(10**9)  # a multiplier
 

@@ -4,6 +4,8 @@ Nothing is read here but types, shapes of tensors and arrays, and public example
 give items by number show neither, so that they need public examples in the same form.
 """
 
+from functools import partial
+
 import torch
 from torch import nn
 
@@ -27,6 +29,7 @@ from discreet.train._model_check import (
 )
 from discreet.train._noise import ExactGaussian
 from discreet.train._optimizer_writes import refuse_optimizer_writes
+from discreet.train._own_generators import refuse_counters, refuse_own_generators
 from discreet.train._plan import TrainingPlan
 from discreet.train._refusals import check_loss_function, check_run
 from discreet.train._step_inputs import clipping_of
@@ -57,6 +60,8 @@ def preflight(
     buffers, attributes = Buffers(model), Attributes(model)
     try:
         with refuse_optimizer_writes(optimizer):
+            if public is not None and public.are_read_alike:
+                _check_items(public)
             _check_model(model, losses, train_set, plan, size, public)
     except BaseException:
         attributes.put_back()
@@ -74,6 +79,12 @@ def _public(train_set: "Data | Units", like: "Like") -> Public:
     given, examples = rows_of(train_set), rows_of(like)
     are_read_alike = isinstance(given, Collated) or type(given) is type(examples)
     return Public(_data.public(given, examples), Values.GIVEN, are_read_alike)
+
+
+def _check_items(public: Public) -> None:
+    """Refuse generators that the code of items makes when it is first called, and counters."""
+    refuse_counters(public.data, partial(public.taken, 1), name="like")
+    refuse_own_generators(public.data, name="like")
 
 
 def _check_model(  # noqa: PLR0917  # called in one place

@@ -17,6 +17,7 @@ from discreet.train._model_check import (
     rows_of_a_batch,
 )
 from discreet.train._noise import ExactGaussian
+from discreet.train._own_generators import refuse_own_generators
 from discreet.train._plan import Phase, TrainingPlan
 from discreet.train._step_inputs import Examples, clipping_of
 
@@ -37,6 +38,7 @@ class StepChecks:
         self._buffers = Buffers(model)
         self.is_optimizer_written = False  # by losses
         self._check: ModelCheck | None = None  # of the step in progress
+        self._has_read = False  # items
 
     @property
     def is_spoiled(self) -> bool:
@@ -71,6 +73,9 @@ class StepChecks:
 
         Each microbatch gets the same buffers of parametrizations.
         """
+        if not self._has_read:  # items may have made generators
+            refuse_own_generators(self._examples.data)
+            self._has_read = True
         self._buffers.parametrizations.put_back()
         if self._check and self._check.is_due(microbatch):
             self._buffers.check()  # before the check, which moves parameters and puts them back

@@ -41,6 +41,13 @@ def undisturbed(model: nn.Module) -> Iterator[DeterministicMode]:
                 buffer.copy_(copied)
 
 
+@contextmanager
+def draws_restored() -> Iterator[None]:
+    """Within, all global generators may be seeded; afterwards they are as before."""
+    with secret_draws(SecureBits()):
+        yield
+
+
 @torch.no_grad()
 def _move(parameter: Tensor) -> None:
     """Add normal numbers of a tenth of its own size, or of 0.05 where it is 0."""
