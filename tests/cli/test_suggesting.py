@@ -23,8 +23,8 @@ def stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_it_writes_what_it_found_with_comments(stays: Path, run: Run) -> None:
     ended = run(
-        "declare", "stays.csv", "--unit", "patient", "--epsilon", "90", "--delta", "1e-5",
-        "--suggest", "60", "--suggest-delta", "1e-6", "--bound", "day=2020-01-01..2020-01-05",
+        "declare", "stays.csv", "--unit", "patient", "--epsilon", "900", "--delta", "1e-5",
+        "--suggest", "600", "--suggest-delta", "1e-6", "--bound", "day=2020-01-01..2020-01-05",
     )  # fmt: skip
     assert ended.code == 0, ended.err
     facts = read("discreet.toml")["stays"].declaration
@@ -33,7 +33,7 @@ def test_it_writes_what_it_found_with_comments(stays: Path, run: Run) -> None:
     assert facts.columns["days"].range_in_words == "4 .. 7"
     assert facts.columns["day"].range_in_words == "2020-01-01 .. 2020-01-05"
     text = Path("discreet.toml").read_text()
-    assert text.count("# suggested from the rows, for epsilon 60, delta 1e-06 in all") == 3
+    assert text.count("# suggested from the rows, for epsilon 600, delta 1e-06 in all") == 3
     assert "rows = 2: about 100 % of units have at most 2" in ended.err
 
 
@@ -56,10 +56,10 @@ def test_refused_options_leave_no_file(stays: Path, run: Run) -> None:
 
 def test_a_declared_table_gets_what_it_lacks(stays: Path, run: Run) -> None:
     run(
-        "declare", "stays.csv", "--unit", "patient", "--rows", "2", "--epsilon", "90",
+        "declare", "stays.csv", "--unit", "patient", "--rows", "2", "--epsilon", "900",
         "--delta", "1e-5",
     )  # fmt: skip
-    ended = run("declare", "stays.csv", "--suggest", "50", "--suggest-delta", "1e-6")
+    ended = run("declare", "stays.csv", "--suggest", "500", "--suggest-delta", "1e-6")
     assert ended.code == 0, ended.err
     facts = read("discreet.toml")["stays"].declaration
     assert facts.caps.rows == 2

@@ -266,9 +266,14 @@ def test_a_table_of_rows_has_no_cap_and_one_charge() -> None:
 def test_a_declared_table_suggests_what_it_lacks() -> None:
     columns = {"age": Column.integer(), "city": Column.text(), "wage": Column.number(0, 7)}
     table = Table(
-        _frame(_rows(PEOPLE)), name="t", unit=UNIT, rows=1, columns=columns, ledger=_ledger()
+        _frame(_rows(PEOPLE)),
+        name="t",
+        unit=UNIT,
+        rows=1,
+        columns=columns,
+        ledger=_ledger(epsilon=1000),
     )
-    found = table.suggest(epsilon=60, delta=1e-6)
+    found = table.suggest(epsilon=600, delta=1e-6)
     assert found.rows == 8
     assert found.columns["wage"] == Column.number(0, 7)
     assert found.columns["age"] == Column.integer(15, 70)
@@ -276,7 +281,7 @@ def test_a_declared_table_suggests_what_it_lacks() -> None:
 
 def test_frames_are_read_by_their_schema() -> None:
     frame = pd.DataFrame({"person": range(50), "rows": [1.5] * 50})
-    found = suggest(frame, unit=UNIT, ledger=_ledger(), epsilon=50)
+    found = suggest(frame, unit=UNIT, ledger=_ledger(epsilon=1000), epsilon=500)
     assert found.columns == {"rows": Column.number(1, 2)}
     assert "rows = 1: about 100 % of units" in str(found)
 
