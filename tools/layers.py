@@ -35,6 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("explore",),
     ("service",),
     ("cli",),
+    ("_pytest_plugin",),
     ("__main__",),
 )
 
@@ -77,6 +78,7 @@ IMPORTED_IN = {
     "structlog": {"service"},
     "typer": {"cli"},
     "click": {"cli"},
+    "pytest": {"_pytest_plugin"},
     "rich": {"cli", "train"},
 }
 

@@ -13,7 +13,8 @@ people whom counts without noise tell (`_reconstruction`).
 Nothing here is for production: bits are not secret, and no ledger is charged.
 `_bits` has sources of random words that can be seeded, scripted, recorded and replayed, or that
 make all noise zero. `_replay` runs an act on a table and on a neighbouring table with the same
-words, and compares everything that may not differ. A `Door` with these bits is insecure, and
+words, and compares everything that may not differ; `replay_pipeline` does so with any function of a
+table, whatever it draws from (`_pipeline`, `_watch`). A `Door` with these bits is insecure, and
 each release that comes through it says so.
 """
 
@@ -24,6 +25,7 @@ from discreet.audit._exact_privacy import ExactPrivacy, WorstEvent, exact
 from discreet.audit._membership import MembershipResult, membership
 from discreet.audit._neighbours import neighbours
 from discreet.audit._one_run import RightGuesses
+from discreet.audit._pipeline import replay_pipeline
 from discreet.audit._reconstruction import (
     Exposure,
     Reconstruction,
@@ -59,5 +61,6 @@ __all__ = [
     "neighbours",
     "reconstruct",
     "replay",
+    "replay_pipeline",
     "report",
 ]
