@@ -1,8 +1,11 @@
 """Rows in Spark: their addresses, the tables that are refused, and faults in mid-question."""
 
 import os
+import re
 import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -135,6 +138,23 @@ def test_a_declared_folder_is_asked(folder: Path, tmp_path: Path) -> None:
     answer = declared.sql("SELECT SUM(days) AS n FROM visits", epsilon=9000)
     assert round(float(answer.to_pandas()["n"][0])) == sum(ROWS["days"].to_pylist())
     assert [name for name, _ in declared.source.types()] == ["person", "days"]
+
+
+@pytest.mark.long
+def test_the_command_declares_a_folder_and_asks_it(folder: Path, tmp_path: Path) -> None:
+    """In a process without pandas, where Spark writes nothing of its own."""
+
+    def run(*arguments: str) -> str:
+        command = [sys.executable, "-m", "discreet", *arguments]
+        ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+        assert not re.search("WARN|ERROR|log4j|Setting default", ended.stderr + ended.stdout)
+        return ended.stdout
+
+    about = ("--unit", "person", "--rows", "7", "--bound", "days=0..10", "--epsilon", "9000")
+    run("declare", f"spark:{folder}", "--name", "visits", *about)
+    asked = ("visits", "SELECT SUM(days) AS n FROM visits", "--epsilon", "9000")
+    assert run("ask", *asked, "--csv").splitlines()[1].split(",")[0] == "120"
 
 
 def _session() -> Any:  # Any: pyspark's own
