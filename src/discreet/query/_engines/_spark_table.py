@@ -87,10 +87,11 @@ def opened_rows(own: Any, at: SparkAddress) -> Any:  # Any: a session and a fram
         _check_stored(own, at)
         return own.table(at.where)
     except (PySparkException, Py4JError) as cause:
-        name = type(cause).__name__
+        condition = cause.getCondition() if isinstance(cause, PySparkException) else None
         raise DeclarationError(
-            f"{at.shown}: Spark can't read it ({name}); see that it is there, and that Spark's own "
-            "settings name its catalog or store"
+            f"{at.shown}: Spark can't read it ({condition or type(cause).__name__}); see that it "
+            "is there in types that Spark has, and that Spark's own settings name its catalog or "
+            "store"
         ) from None
 
 
