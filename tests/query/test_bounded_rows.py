@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import discreet as dp
@@ -94,6 +94,8 @@ def described(people: People, caps: Caps) -> dict[int, Counter[tuple[int, int]]]
 
 @settings(max_examples=12)
 @given(PEOPLE, CAPS)
+@example([(1, "a", age) for age in range(9)], Caps(2))
+@example([(1, place, age) for place in "abc" for age in range(4)], Caps(9, rows_per_group=1))
 def test_rows_are_chosen_as_described(people: People, caps: Caps) -> None:
     units = described(people, caps)
     for rows in units.values():

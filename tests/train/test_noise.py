@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy.special import ndtr
@@ -249,6 +249,9 @@ def test_a_contribution_on_the_grid_never_exceeds_the_norm(
     arrays.arrays(np.int64, st.integers(1, 30), elements=st.integers(-(2**30), 2**30)),
     st.fractions(1, 2**30),
 )
+@example(np.full(7, 2**30), Fraction(2**30))
+@example(np.full(8, 2**30), Fraction(2**30))  # the square is 2^63
+@example(np.full(31, -(2**30)), Fraction(2**30))
 def test_integers_are_clipped_exactly(steps: npt.NDArray[np.int64], most: Fraction) -> None:
     square = sum(int(step) ** 2 for step in steps)
     assert squared_norm(steps) == square

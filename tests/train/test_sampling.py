@@ -238,16 +238,25 @@ def test_pairs_come_together_as_they_should() -> None:
     assert binom.sf(worst - 1, 4000, 0.1) > 1e-10
 
 
-@pytest.mark.parametrize(
-    "sampling",
-    [
-        AllocatedBatches(),
-        PoissonSampling(),
-        ShuffledBatches(),
-        TruncatedPoissonSampling(most=1),
-        WithoutReplacement(),
-    ],
-)
+SAMPLINGS = [
+    AllocatedBatches(),
+    PoissonSampling(),
+    ShuffledBatches(),
+    TruncatedPoissonSampling(most=1),
+    WithoutReplacement(),
+]
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_a_round_that_was_begun_costs_as_much_as_a_whole_one(sampling: Sampling) -> None:
+    size = SamplingSize(10, 3)
+    term, whole = only_term(sampling, size), sampling.round_steps(size)
+    assert whole in (1, 4)
+    for steps in range(1, 3 * whole + 1):
+        assert sampling.privacy_loss(STEP, size, steps).terms == ((term, -(-steps // whole)),)
+
+
+@pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_the_exact_number_is_asked_for_only_where_neighbours_share_it(sampling: Sampling) -> None:
     """Since it is compared before anything is paid."""
     assert sampling.declared is not SizeDeclaration.EXACT or sampling.change is Change.REPLACE
