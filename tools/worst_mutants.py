@@ -186,8 +186,9 @@ def run(module: Module, tests: PatchedForks, number: int, until: float) -> Itera
     earlier = [read(line) for line in stored.read_text().splitlines()] if stored.exists() else []
     known = {each.mutation: each for each in earlier}
     near = _near(module)
-    for file in near:
-        tests.record(file)
+    if time.monotonic() < until:
+        for file in near:
+            tests.record(file)
     with stored.open("a") as results:
         for lines, mutation in worst(text, number):
             if mutation not in known:
