@@ -5,10 +5,11 @@ are the very bytes that left, so that a repetition is equal in each byte.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
-from sqlalchemy import ColumnElement, Engine, delete, select, update
+from sqlalchemy import ColumnElement, Engine, Row, delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from discreet.errors import RequestReused
@@ -18,13 +19,14 @@ from discreet.service._storage import ANSWERS
 class AnswerStore:
     """The responses to paid requests. Of one request, one computation runs at a time."""
 
-    __slots__ = ("_busy", "_changed", "_engine")
+    __slots__ = ("_busy", "_changed", "_engine", "_writing")
 
     def __init__(self, engine: Engine) -> None:
         """Use this database."""
         self._engine = engine
         self._busy: set[tuple[str, str]] = set()
         self._changed = threading.Condition()
+        self._writing = threading.Lock()  # SQLite lets writers wait for long
 
     @contextmanager
     def claimed(self, by: str, request: str, body: str) -> Iterator[bytes | None]:
@@ -34,33 +36,41 @@ class AnswerStore:
         another body under the same id is refused (`RequestReused`). Calls with the same id wait for
         one another.
         """
+        with self.alone(by, request):
+            yield self._claim(by, request, body)
+
+    @contextmanager
+    def alone(self, by: str, request: str) -> Iterator[None]:
+        """Within, no other thread has this request."""
         key = by, request
         with self._changed:
             self._changed.wait_for(lambda: key not in self._busy)
             self._busy.add(key)
         try:
-            yield self._claim(by, request, body)
+            yield
         finally:
             with self._changed:
                 self._busy.remove(key)
                 self._changed.notify_all()
 
+    def known(self, by: str, request: str, body: str) -> bytes | None:
+        """The stored bytes for this request, which is claimed by nothing; None if there are none.
+        Another body under this id is refused (`RequestReused`)."""
+        with self._engine.connect() as connection:
+            stored = connection.execute(select(ANSWERS).where(*_is(by, request))).one_or_none()
+        return None if stored is None else _same(stored, body)
+
     def _claim(self, by: str, request: str, body: str) -> bytes | None:
         row = {"by": by, "request": request, "body": body}
-        with self._engine.connect() as connection:
+        with self._writing, self._engine.connect() as connection:
             connection.execute(insert(ANSWERS).values(row).on_conflict_do_nothing())
             connection.commit()
             stored = connection.execute(select(ANSWERS).where(*_is(by, request))).one()
-        if stored.body != body:
-            raise RequestReused(
-                "this request id was used for another question: take a new request id"
-            )
-        answer: bytes | None = stored.answer
-        return answer
+        return _same(stored, body)
 
     def store(self, by: str, request: str, answer: bytes) -> None:
         """Store the response durably; it is stored once."""
-        with self._engine.connect() as connection:
+        with self._writing, self._engine.connect() as connection:
             connection.execute(
                 update(ANSWERS)
                 .where(*_is(by, request), ANSWERS.c.answer.is_(None))
@@ -68,14 +78,16 @@ class AnswerStore:
             )
             connection.commit()
 
-    def put(self, by: str, request: str, body: str, answer: bytes) -> None:
-        """Store the response durably, whether the request is claimed or not; it is stored once."""
-        self._claim(by, request, body)
-        self.store(by, request, answer)
+    def put(self, by: str, requests: Sequence[str], body: str, answer: bytes) -> None:
+        """Store one response durably under these requests, which nothing claims."""
+        rows = [{"by": by, "request": one, "body": body, "answer": answer} for one in requests]
+        with self._writing, self._engine.connect() as connection:
+            connection.execute(insert(ANSWERS).on_conflict_do_nothing(), rows)
+            connection.commit()
 
     def forget(self, by: str, request: str) -> None:
         """Free a request id under which nothing was paid; one with an answer stays."""
-        with self._engine.connect() as connection:
+        with self._writing, self._engine.connect() as connection:
             connection.execute(delete(ANSWERS).where(*_is(by, request), ANSWERS.c.answer.is_(None)))
             connection.commit()
 
@@ -85,6 +97,13 @@ class AnswerStore:
             asked = select(ANSWERS.c.answer).where(*_is(by, request))
             found: bytes | None = connection.execute(asked).scalar_one_or_none()
             return found
+
+
+def _same(stored: Row[Any], body: str) -> bytes | None:
+    if stored.body != body:
+        raise RequestReused("this request id was used for another question: take a new request id")
+    answer: bytes | None = stored.answer
+    return answer
 
 
 def _is(by: str, request: str) -> tuple[ColumnElement[bool], ColumnElement[bool]]:

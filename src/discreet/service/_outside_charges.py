@@ -9,7 +9,7 @@ from typing import Any
 
 from discreet._budget import Receipt, Request
 from discreet.accounting import PrivacyLoss
-from discreet.errors import DiscreetError, InvalidArgument, RequestReused
+from discreet.errors import InvalidArgument, RequestReused
 from discreet.ledger import Kind, Ledger, Share
 from discreet.service._answers import AnswerStore
 from discreet.service._pace import padded
@@ -30,8 +30,8 @@ class OutsideCharges:
         loss, statement, id_ = loss_in(body), body.get("statement"), body["request"]
         _check_statement(statement)
         digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
-        with self.answers.claimed(by, id_, digest) as stored:
-            if stored is not None:
+        with self.answers.alone(by, id_):
+            if (stored := self.answers.known(by, id_, digest)) is not None:
                 return stored
             try:
                 receipt = payer.charge(
@@ -47,12 +47,8 @@ class OutsideCharges:
                 if before is None:
                     raise
                 receipt = before
-            except DiscreetError:
-                self.answers.forget(by, id_)
-                raise
             answer = padded(json.dumps({"receipt": json.loads(receipt.to_json())}).encode())
-            for key in (_key(receipt.digest), id_):
-                self.answers.put(by, key, digest, answer)
+            self.answers.put(by, (_key(receipt.digest), id_), digest, answer)
         return answer
 
     def own(self, by: str, body: Body) -> Receipt:
