@@ -2,8 +2,8 @@
 
 First 50 analysts ask at the same time, each one question after another, until the time is over;
 their shares add up to more than the ledger's limit. Some answers are then asked for once more under
-their request ids. Then 32 clients charge for computations elsewhere, each on one connection. The service, its two
-workers and the clients share this machine.
+their request ids. Then 32 clients charge for computations elsewhere, each on one connection. The
+service, its two workers and the clients share this machine.
 """
 
 import http.client

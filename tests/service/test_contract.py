@@ -100,10 +100,11 @@ def strategies(described: Mapping[str, Any], label: str) -> st.SearchStrategy[An
     (operation,) = (
         one for found in schema.get_all_operations() if (one := found.ok()).label == label
     )
-    fine = operation.as_strategy(generation_mode=GenerationMode.POSITIVE)
+    fine: st.SearchStrategy[Any] = operation.as_strategy(generation_mode=GenerationMode.POSITIVE)
     if not (operation.body or operation.path_parameters):
         return fine
-    return fine | operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
+    odd: st.SearchStrategy[Any] = operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)
+    return fine | odd
 
 
 def requests(folder: Path, monkeypatch: pytest.MonkeyPatch, route: Route, count: int) -> None:

@@ -9,24 +9,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import ColumnElement, Engine, Row, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Engine, Row, delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from discreet.errors import RequestReused
+from discreet.service._group_commit import GroupCommit
 from discreet.service._storage import ANSWERS
 
 
 class AnswerStore:
     """The responses to paid requests. Of one request, one computation runs at a time."""
 
-    __slots__ = ("_busy", "_changed", "_engine", "_writing")
+    __slots__ = ("_busy", "_changed", "_engine", "_writes")
 
     def __init__(self, engine: Engine) -> None:
         """Use this database."""
         self._engine = engine
         self._busy: set[tuple[str, str]] = set()
         self._changed = threading.Condition()
-        self._writing = threading.Lock()  # SQLite lets writers wait for long
+        self._writes = GroupCommit(engine)
 
     @contextmanager
     def claimed(self, by: str, request: str, body: str) -> Iterator[bytes | None]:
@@ -62,34 +63,33 @@ class AnswerStore:
 
     def _claim(self, by: str, request: str, body: str) -> bytes | None:
         row = {"by": by, "request": request, "body": body}
-        with self._writing, self._engine.connect() as connection:
+
+        def step(connection: Connection) -> Row[Any]:
             connection.execute(insert(ANSWERS).values(row).on_conflict_do_nothing())
-            connection.commit()
-            stored = connection.execute(select(ANSWERS).where(*_is(by, request))).one()
-        return _same(stored, body)
+            return connection.execute(select(ANSWERS).where(*_is(by, request))).one()
+
+        return _same(self._writes.write(step), body)
 
     def store(self, by: str, request: str, answer: bytes) -> None:
         """Store the response durably; it is stored once."""
-        with self._writing, self._engine.connect() as connection:
-            connection.execute(
-                update(ANSWERS)
-                .where(*_is(by, request), ANSWERS.c.answer.is_(None))
-                .values(answer=answer)
+        empty = (*_is(by, request), ANSWERS.c.answer.is_(None))
+        self._writes.write(
+            lambda connection: connection.execute(
+                update(ANSWERS).where(*empty).values(answer=answer)
             )
-            connection.commit()
+        )
 
     def put(self, by: str, requests: Sequence[str], body: str, answer: bytes) -> None:
         """Store one response durably under these requests, which nothing claims."""
         rows = [{"by": by, "request": one, "body": body, "answer": answer} for one in requests]
-        with self._writing, self._engine.connect() as connection:
-            connection.execute(insert(ANSWERS).on_conflict_do_nothing(), rows)
-            connection.commit()
+        self._writes.write(
+            lambda connection: connection.execute(insert(ANSWERS).on_conflict_do_nothing(), rows)
+        )
 
     def forget(self, by: str, request: str) -> None:
         """Free a request id under which nothing was paid; one with an answer stays."""
-        with self._writing, self._engine.connect() as connection:
-            connection.execute(delete(ANSWERS).where(*_is(by, request), ANSWERS.c.answer.is_(None)))
-            connection.commit()
+        empty = (*_is(by, request), ANSWERS.c.answer.is_(None))
+        self._writes.write(lambda connection: connection.execute(delete(ANSWERS).where(*empty)))
 
     def answer(self, by: str, request: str) -> bytes | None:
         """The stored response to this request; None if there is none."""
