@@ -1,9 +1,10 @@
 """Each argument of each rule: no example's rows depend on other examples, or on their place.
 
 A rule may check some of its arguments only. So each tensor argument is in turn of examples in
-another order, or untracked, beside arguments that are rows of examples. Then one example's values
-change, or all that are untracked. Rows that the result credits to other examples must not change.
-And if all examples are equal, and an argument is a constant that counts, their rows must be equal.
+another order, of one example alone, or untracked, beside arguments that are rows of examples. Then
+one example's values change, or all that are untracked. Rows that the result credits to other
+examples must not change. And if all examples are equal, and an argument is a constant that counts,
+their rows must be equal.
 """
 
 from collections.abc import Iterator
@@ -28,7 +29,8 @@ from discreet.train._tag import ExampleRows, OneExample, UntrackedRows
 
 NUMBER, WIDTH, CHANGED = 4, 3, 1
 MOST = 3  # calls of each function, for each number of tensors
-HOW = ("by place", "untracked", "reversed")
+HOW = ("by place", "untracked", "reversed", "of one")
+FIRST_CONSTANT = 100  # the number of a call's first constant; rows of examples come before
 Call = tuple[Any, ...]  # Any: arguments, of several kinds
 MODEL = nn.Linear(1, 1)
 PARAMETERS = dict(MODEL.named_parameters())
@@ -86,12 +88,16 @@ def calls() -> Iterator[Call]:
 
 
 def _filled(one: Any, found: dict[int, Tensor]) -> Any:  # Any: an argument
-    """The argument with its tensors, each of which gets a number in ``found``."""
+    """The argument with its tensors, each of which gets a number in ``found``: rows of examples
+    from 0, constants from 100."""
     if isinstance(one, str):
-        found[len(found)] = MADE[one].clone()
-        return found[len(found) - 1]
+        rows = sum(number < FIRST_CONSTANT for number in found)
+        found[rows] = MADE[one].clone()
+        return found[rows]
     if isinstance(one, Shared):
-        return one.value.clone()
+        constants = sum(number >= FIRST_CONSTANT for number in found)
+        found[FIRST_CONSTANT + constants] = one.value.clone()
+        return found[FIRST_CONSTANT + constants]
     if isinstance(one, (list, tuple)):
         return type(one)(_filled(each, found) for each in one)
     return one
@@ -106,6 +112,53 @@ _FEW = {  # of the rules of very many functions
 }
 
 
+def _constant(*shape: int) -> Shared:
+    return Shared(_floats(*shape))
+
+
+def plain_gru(data: Tensor, state: Tensor, weights: list[Tensor]) -> Any:  # Any: PyTorch's tensors
+    return torch.gru(data, state, weights, True, 1, 0.0, False, False, True)
+
+
+def packed_gru(
+    data: Tensor, state: Tensor, weights: list[Tensor], sizes: Tensor
+) -> Any:  # Any: as PyTorch has it
+    """A layer of a packed sequence; all examples have three steps."""
+    rows, numbers = torch._pack_padded_sequence(data, sizes, True)
+    return torch.gru(rows, numbers, state, weights, True, 1, 0.0, False, False)
+
+
+_GATES = [_constant(9, 3), _constant(9, 3), _constant(9), _constant(9)]
+_HEADS = (_constant(9, 3), _constant(9), _constant(1, 1, 3), _constant(1, 1, 3), False, 0.0)
+_PLAIN_HEADS = (_constant(9, 3), _constant(9), None, None, False, 0.0)
+_PROJECTIONS = (_constant(3, 3), _constant(3, 3), _constant(3, 3))
+_STATIC = (None, True, None, True, *_PROJECTIONS, _constant(4, 3, 3), _constant(4, 3, 3))
+_OUT = (_constant(3, 3), _constant(3))
+_STATE = Shared(torch.ones(1, NUMBER, 3, dtype=torch.float64))
+LAYERS: dict[str, list[Call]] = {  # functions of many tensors
+    "plain_gru": [("f3", _STATE, _GATES)],
+    "packed_gru": [("f3", _STATE, _GATES, Shared(torch.full((NUMBER,), 3)))],
+    "transposed_attention": [
+        ("f3", "f3", "f3", 3, 1, *_HEADS, *_OUT, False),
+        ("f3", "f3", "f3", 3, 1, *_HEADS, *_OUT, False, "f2", True, _constant(3, 3)),
+        ("f3", "f3", "f3", 3, 1, *_PLAIN_HEADS, *_OUT, False, *_STATIC),
+        (Shared(torch.ones(4, 3, 3).double()), "f3", "f3", 3, 1, *_HEADS, *_OUT, False),
+    ],
+}
+
+
+def transposed_attention(
+    query: Tensor, key: Tensor, value: Tensor, *args: Any
+) -> Any:  # Any: as above
+    """Attention with examples in the second dimension."""
+    attention: Any = nn.functional.multi_head_attention_forward  # Any: many arguments
+    return attention(*(one.transpose(0, 1) for one in (query, key, value)), *args)
+
+
+def _name(function: Any) -> str:  # Any: as below
+    return str(getattr(function, "__name__", ""))
+
+
 def _is_tried(function: Any, rule: Any) -> bool:  # Any: functions of PyTorch's, and rules
     name = getattr(function, "__name__", "")
     is_odd = name in ("__get__", "__set__") or name.startswith(("empty", "new_empty"))
@@ -116,7 +169,7 @@ FUNCTIONS = {
     getattr(function, "__name__", ""): function
     for function, rule in FLOW.items()
     if _is_tried(function, rule)
-}
+} | {one.__name__: one for one in (plain_gru, packed_gru, transposed_attention)}
 
 
 def fits(function: Any, call: Call) -> bool:  # Any: as above
@@ -145,16 +198,23 @@ class Outcome:
 def outcome(
     function: Any, call: Call, odd: int, how: str, *, is_changed: bool
 ) -> Outcome | None:  # Any: as above
-    """None if the call was refused. Argument ``odd`` is untracked, or in reverse order."""
+    """None if the call was refused. Argument ``odd`` is untracked, in reverse order, or of one."""
     found: dict[int, Tensor] = {}
     args = _filled(call, found)
-    capture = Capture(MODEL, PARAMETERS, NUMBER, RULES, batch=[*found.values()])
+    rows = [one for number, one in found.items() if number < FIRST_CONSTANT]
+    capture = Capture(MODEL, PARAMETERS, NUMBER, RULES, batch=rows)
     tags = capture.tags
     order = torch.arange(NUMBER).flip(0)
     for number, one in found.items():
         if number == odd and how == "untracked":
             tags.set(one, UntrackedRows("another function"))
             one.copy_(_other(one) if is_changed else one)
+            continue
+        if number == odd and how == "of one":
+            tags.set(one, OneExample(tags.every, CHANGED))
+            one.copy_(_other(one) if is_changed else one)
+            continue
+        if number >= FIRST_CONSTANT:
             continue
         place = CHANGED
         if number == odd:
@@ -191,6 +251,7 @@ def differs_by_place(function: Any, call: Call, odd: int) -> bool:  # Any: as ab
     """Whether equal examples have different rows, if argument ``odd`` counts."""
     found: dict[int, Tensor] = {}
     args = _filled(call, found)
+    found = {number: one for number, one in found.items() if number < FIRST_CONSTANT}
     for number, one in found.items():
         counts = torch.arange(NUMBER).view(-1, *[1] * (one.dim() - 1)) % WIDTH
         one.copy_(counts if number == odd else one[:1].clone())
@@ -229,11 +290,10 @@ def is_broken(function: Any, call: Call, odd: int, how: str) -> bool:  # Any: as
 
 def some_calls(function: Any) -> list[Call]:  # Any: as above
     """Calls that fit, of each number of tensors."""
-    return [
-        call
-        for several in CALLS.values()
-        for call in islice((each for each in several if fits(function, each)), MOST)
-    ]
+    found = [each for each in LAYERS.get(_name(function), []) if fits(function, each)]
+    for several in CALLS.values():
+        found += islice((each for each in several if fits(function, each)), MOST)
+    return found
 
 
 def broken(name: str) -> tuple[int, list[str]]:
@@ -242,7 +302,10 @@ def broken(name: str) -> tuple[int, list[str]]:
     for call in some_calls(function):
         given: dict[int, Tensor] = {}
         _filled(call, given)
-        for odd, how in [*product([-1], HOW[::2]), *product(given, HOW)]:
+        rows = [number for number in given if number < FIRST_CONSTANT]
+        several = [*product([-1], ("by place", "reversed")), *product(rows, HOW)]
+        constants = given.keys() - rows
+        for odd, how in [*several, *product(constants, ("untracked", "of one"))]:
             tried += 1
             if is_broken(function, call, odd, how):
                 found.append(f"{call}: argument {odd} {how}")
@@ -259,6 +322,12 @@ def test_rules_that_ignore_arguments_are_found(monkeypatch: pytest.MonkeyPatch) 
     for name in ("gather", "cumsum", "where", "nonzero", "bmm", "mse_loss", "__setitem__", "sort"):
         monkeypatch.setitem(FLOW, FUNCTIONS[name], _as_the_first)
         assert broken(name)[1], name
+
+
+def test_calls_of_layers_fit() -> None:
+    assert {name: some_calls(FUNCTIONS[name])[: len(calls)] for name, calls in LAYERS.items()} == (
+        LAYERS
+    )
 
 
 def _as_the_first(call: Any) -> Any:  # Any: a call of a rule, and its tag

@@ -10,6 +10,7 @@ from discreet.train._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all, of_first
 from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._flow._shapes import elementwise
+from discreet.train._layouts import RowLayout
 from discreet.train._tag import ExampleRows, UntrackedRows, merged
 
 
@@ -67,11 +68,18 @@ def bilinear(call: Call) -> ResultTags:
 
 
 def sorted_out(call: Call) -> ResultTags:
-    """`sort` and `argsort`: in one dimension, their indices are a permutation."""
-    if call.first.dim() == 1:
-        indices = call.result if isinstance(call.result, Tensor) else call.result[1]
-        call.tags.indices.note_permutation(indices)
-    return along("input dim descending", default=-1)(call)
+    """`sort` and `argsort`: in one dimension, their indices are a permutation, which picks the
+    sorted values."""
+    found = along("input dim descending", default=-1)(call)
+    if call.first.dim() != 1:
+        return found
+    indices = call.result if isinstance(call.result, Tensor) else call.result[1]
+    call.tags.indices.note_permutation(indices)
+    tag = call.tags.of(call.first)
+    if isinstance(call.result, Tensor) or not isinstance(tag, ExampleRows):
+        return found
+    order = call.tags.indices.picked(tag.layout, indices)
+    return [ExampleRows(0, RowLayout(order)), UntrackedRows("sort over examples")]
 
 
 def touching(dims: Callable[[Call], Container[int]]) -> FlowRule:

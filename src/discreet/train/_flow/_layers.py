@@ -25,7 +25,11 @@ from discreet.train._tag import (
 
 def recurrent(call: Call) -> ResultTags:
     """PyTorch's recurrent layers: they return results and last states (layer, example, hidden)."""
-    if isinstance(call.args[3], (list, tuple)):
+    is_packed = isinstance(call.args[3], (list, tuple))
+    weights = call.args[3 if is_packed else 2]
+    if any(map(call.tags.depends, tensors_in((weights,)))):
+        return UntrackedRows("a recurrent layer with weights of data")
+    if is_packed:
         return _recurrent_packed(call)
     data, second = call.args[:2]
     tag = call.tags.of(data)
@@ -50,14 +54,14 @@ def recurrent(call: Call) -> ResultTags:
 def _recurrent_packed(call: Call) -> ResultTags:
     """The same for packed sequences."""
     tag, given = call.tags.of(call.args[0]), tensors_in((call.args[2],))
-    if any(isinstance(call.tags.of(one), UntrackedRows) for one in given):
+    states = tag
+    if isinstance(tag, ExampleRows):
+        layout = call.tags.indices.put_back(tag.layout.order, call.args[1], within=NO_INDEX)
+        if layout is None:
+            return UntrackedRows("a recurrent layer of a packed sequence that was made by hand")
+        states = ExampleRows(1, layout)
+    if any(call.tags.depends(one) and call.tags.of(one) != states for one in given):
         return UntrackedRows("a recurrent layer with states of other rows")
-    if not isinstance(tag, ExampleRows):
-        return tag
-    layout = call.tags.indices.put_back(tag.layout.order, call.args[1], within=NO_INDEX)
-    if layout is None:
-        return UntrackedRows("a recurrent layer of a packed sequence that was made by hand")
-    states = ExampleRows(1, layout)
     if beside_constants(call.tags, states, given, 3) is BY_PLACE:
         return BY_PLACE
     return [tag, *[states] * (len(call.result) - 1)]
@@ -65,31 +69,37 @@ def _recurrent_packed(call: Call) -> ResultTags:
 
 def attention_forward(call: Call) -> ResultTags:
     """`F.multi_head_attention_forward`, with queries (time, example, feature)."""
-    query = call.args[0] if call.args else call.keywords["query"]
-    tag = call.tags.of(query) or of_all(call.tags, call.args[1:3], query.dim())
-    several = [call.tags.of(one) for one in tensors_in((call.args[:3],))]
-    if isinstance(tag, ExampleRows):
-        if tag.dim != query.dim() - 2 or query.dim() < 3:
-            return OVER_EXAMPLES
-        if any(one is not None and one != tag for one in several):
-            return UntrackedRows("attention to rows of other examples")
-        if beside_constants(call.tags, tag, call.args[:3], 3) is BY_PLACE:
-            return BY_PLACE
-        if (refused := _refused_masks(call, tag)) is not None:
-            return refused
-        both: list[Tag | None] = [tag, tag.at(0)]
-        return both[: len(tensors_in((call.result,)))]
-    return tag
+    given = call.named(" ".join(signature(F.multi_head_attention_forward).parameters))
+    query, several = given["query"], [given.pop(name) for name in ("query", "key", "value")]
+    masks = {name: given.pop(name, None) for name in ("key_padding_mask", "attn_mask")}
+    if any(map(call.tags.depends, tensors_in(given.values()))):
+        return UntrackedRows("attention with weights of data")
+    tag = call.tags.of(query) or of_all(call.tags, several[1:], query.dim())
+    if any(one is not None and one != tag for one in map(call.tags.of, several)):
+        return UntrackedRows("attention to rows of other examples")
+    if not isinstance(tag, ExampleRows):
+        own = (mask is None or call.tags.of(mask) in (None, tag) for mask in masks.values())
+        return tag if all(own) else UntrackedRows("attention by a mask of other examples")
+    if given.get("static_k") is not None or given.get("static_v") is not None:
+        return UntrackedRows("attention to static keys")
+    if tag.dim != query.dim() - 2 or query.dim() < 3:
+        return OVER_EXAMPLES
+    if beside_constants(call.tags, tag, several, 3) is BY_PLACE:
+        return BY_PLACE
+    if (refused := _refused_masks(call, masks, given["num_heads"], tag)) is not None:
+        return refused
+    both: list[Tag | None] = [tag, tag.at(0)]
+    return both[: len(tensors_in((call.result,)))]
 
 
-def _refused_masks(call: Call, rows: ExampleRows) -> UntrackedRows | None:
+def _refused_masks(
+    call: Call, masks: dict[str, Tensor | None], heads: int, rows: ExampleRows
+) -> UntrackedRows | None:
     """`UntrackedRows` if a mask of attention hides rows by other examples, or by place."""
-    names = [*signature(F.multi_head_attention_forward).parameters]
-    given = call.named(" ".join(names))
-    heads, layout = given["num_heads"], rows.layout
+    layout = rows.layout
     by_head = RowLayout(layout.order, layout.outer, layout.inner * heads)
     for name, own in (("key_padding_mask", layout), ("attn_mask", by_head)):
-        mask = given.get(name)
+        mask = masks[name]
         if mask is None:
             continue
         if call.tags.depends(mask) and call.tags.of(mask) != ExampleRows(0, own):
@@ -109,10 +119,12 @@ def packed_up(call: Call) -> ResultTags:
     if tag.dim != (0 if given["batch_first"] else 1):
         return [OVER_EXAMPLES, OUTSIDE_BATCH]
     lengths: Tensor = given["lengths"]  # sorted, so that places don't show whose they are
-    if not call.tags.depends(lengths) and bool((lengths != lengths[:1]).any()):
+    depends = call.tags.depends(lengths)
+    if not depends and bool((lengths != lengths[:1]).any()):
         return [BY_PLACE, OUTSIDE_BATCH]
+    if depends and call.tags.of(lengths) != ExampleRows(0, tag.layout):
+        return [UntrackedRows("packing by lengths of other examples"), PACKING]
     rows = torch.cat([torch.arange(int(size)) for size in call.result[1]])
-    depends = call.tags.depends(given["lengths"])
     order = call.tags.indices.picked(tag.layout, call.result[1], rows, within=NO_INDEX)
     return [
         ExampleRows(0, RowLayout(order)),
