@@ -1,24 +1,16 @@
 """Public mistakes are refused before the charge, in every way of training."""
 
-import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import lightning.pytorch as pl
 import numpy as np
 import pandas as pd
 import pytest
 import torch
-from accelerate import Accelerator
-from accelerate.state import AcceleratorState, GradientState
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR, OneCycleLR, SequentialLR, StepLR
-from torch.utils.data import DataLoader, Subset, TensorDataset
-from transformers import TrainingArguments
 
 from discreet._budget import Limit
 from discreet._unit import Change, Unit
@@ -27,24 +19,17 @@ from discreet.ledger import Ledger
 from discreet.noise import SecureBits
 from discreet.train import (
     Adaptive,
-    Collated,
     ExactGaussian,
     PerGroup,
     Stage,
     Trained,
-    TrainingPlan,
-    Units,
     fit,
     run,
 )
 from discreet.train._sampling import PoissonSampling, ShuffledBatches, WithoutReplacement
-from discreet.train.lightning import PrivateStrategy
-from discreet.train.transformers import PrivateTrainer
 from tests.mechanisms.kit import FakePayer
-from tests.tables import one_in
 from tests.train.steps import Wrong, data, linear, losses_of, sgd, short
-from tests.train.third_party_models import MASKED, OF_SEQUENCES, OF_TOKENS, WORDS, bert, gpt
-from tests.train.unfollowed import unfollowed
+from tests.train.ways_of_training import IDS, PERSONS, WAYS, Setting, by_fit, losses, of_persons
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*isinstance.treespec, LeafSpec.*"),
@@ -52,233 +37,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:The .* does not have many workers"),
     pytest.mark.filterwarnings("ignore:.*torch.jit.*"),
 ]
-
-Losses = Callable[[Any, Any], Any]
-
-
-def losses(model: nn.Module, part: Any) -> Wrong:
-    return losses_of(model)(part)
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A run, right unless something is changed."""
-
-    model: Callable[[], nn.Module] = linear
-    losses: Losses = losses
-    optimizer: Callable[[nn.Module], Any] = sgd
-    plan: dict[str, Any] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)  # name and by
-
-    def made(self, **more: Wrong) -> TrainingPlan:
-        return short(**{"steps": 2, **more, **self.plan})
-
-
-# Ways of training
-
-
-def by_fit(it: Setting, payer: FakePayer, folder: Path, given: Any = None, **more: Wrong) -> None:
-    changes = {key: more.pop(key) for key in ("noise", "unit", "records") if key in more}
-    model, rows = it.model(), data() if given is None else given
-    made, optimizer = it.made(**changes), it.optimizer(model)
-    fit(model, optimizer, rows, made, losses=it.losses, payer=payer, **{**it.facts, **more})
-
-
-def by_run(it: Setting, payer: FakePayer, folder: Path) -> None:
-    model = it.model()
-    optimizer = it.optimizer(model)
-    of: Wrong = partial(it.losses, model) if callable(it.losses) else it.losses
-    with run(model, optimizer, data(), it.made(), payer=payer, losses=of, **it.facts) as training:
-        for ticket in training.batches():
-            training.step(ticket)
-
-
-def by_accelerate(it: Setting, payer: FakePayer, folder: Path) -> None:
-    try:
-        model = it.model()
-        model, optimizer = Accelerator(cpu=True).prepare(model, it.optimizer(model))
-        fit(model, optimizer, data(), it.made(), losses=it.losses, payer=payer, **it.facts)
-    finally:
-        AcceleratorState._reset_state(reset_partial_state=True)
-        GradientState._reset_state()
-
-
-class Module(pl.LightningModule):  # type: ignore[misc]  # without types
-    def __init__(self, it: Setting) -> None:
-        super().__init__()
-        self.model, self.it = it.model(), it
-
-    def training_step(self, batch: Any, place: int) -> Wrong:
-        x, y = batch
-        return self.it.losses(self.model, SimpleNamespace(x=x, y=y))
-
-    def configure_optimizers(self) -> Wrong:
-        return self.it.optimizer(self.model)
-
-
-def by_lightning(it: Setting, payer: FakePayer, folder: Path) -> None:
-    made = it.made()
-    strategy = PrivateStrategy(made, payer=payer, **it.facts)
-    trainer = pl.Trainer(
-        strategy=strategy,
-        max_steps=made.steps,
-        max_epochs=-1,
-        default_root_dir=folder,
-        logger=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        enable_checkpointing=False,
-    )
-    trainer.fit(Module(it), DataLoader(TensorDataset(*data().values()), batch_size=7))
-
-
-def rows_as_items(rows: int = 60) -> list[dict[str, Any]]:
-    given = data(rows)
-    pairs = zip(given["x"].tolist(), given["y"].tolist(), strict=True)
-    return [{"x": x, "y": y} for x, y in pairs]
-
-
-def by_trainer(it: Setting, payer: FakePayer, folder: Path) -> None:
-    def named(model: nn.Module, inputs: dict[str, Any]) -> Wrong:
-        return it.losses(model, SimpleNamespace(**inputs))
-
-    made, model = it.made(), it.model()
-    PrivateTrainer(
-        model=model,
-        args=arguments(folder, made, remove_unused_columns=False),
-        plan=made,
-        payer=payer,
-        losses=named if callable(it.losses) else it.losses,
-        train_dataset=rows_as_items(),
-        like=rows_as_items(4),
-        optimizers=(it.optimizer(model), None),
-        **it.facts,
-    ).train()
-
-
-def arguments(folder: Path, made: TrainingPlan, **changes: Wrong) -> TrainingArguments:
-    return TrainingArguments(
-        output_dir=str(folder),
-        max_steps=made.steps,
-        max_grad_norm=0,
-        use_cpu=True,
-        report_to=[],
-        disable_tqdm=True,
-        save_strategy="no",
-        lr_scheduler_type="constant",
-        per_device_train_batch_size=8,
-        **changes,
-    )
-
-
-class Items:
-    """Read only once they are paid for."""
-
-    def __init__(self, payer: FakePayer) -> None:
-        self.payer, self.inner = payer, data()
-
-    def __len__(self) -> int:
-        return 60
-
-    def __getitem__(self, place: int) -> tuple[Tensor, Tensor]:
-        assert self.payer.events
-        return self.inner["x"][place], self.inner["y"][place]
-
-
-def of_pairs(it: Setting) -> Setting:
-    def named(model: nn.Module, part: Any) -> Wrong:
-        return it.losses(model, SimpleNamespace(x=part[0], y=part[1]))
-
-    return Setting(it.model, named if callable(it.losses) else it.losses, it.optimizer, it.plan)
-
-
-def pairs(rows: int) -> list[tuple[Tensor, Tensor]]:
-    return [*zip(*data(rows).values(), strict=True)]
-
-
-PERSONS = {"unit": Unit("person"), "records": 20}
-IDS = [row % 20 for row in range(60)]
-
-
-def of_persons(given: Any, **more: Wrong) -> Units:
-    return Units(given, **{"ids": IDS, "column": "person", "most": 3, **more})
-
-
-def by_persons(it: Setting, payer: FakePayer, folder: Path) -> None:
-    by_fit(it, payer, folder, of_persons(data()), **PERSONS)
-
-
-def by_items(it: Setting, payer: FakePayer, folder: Path) -> None:
-    by_fit(of_pairs(it), payer, folder, Items(payer), like=pairs(5), **it.facts)
-
-
-def by_collated(it: Setting, payer: FakePayer, folder: Path) -> None:
-    given = Collated(Items(payer), torch.utils.data.default_collate)
-    by_fit(of_pairs(it), payer, folder, of_persons(given), like=pairs(5), **PERSONS, **it.facts)
-
-
-def by_subset(it: Setting, payer: FakePayer, folder: Path) -> None:
-    given = Subset(TensorDataset(*data(80).values()), range(60))
-    by_fit(of_pairs(it), payer, folder, given, **it.facts)
-
-
-def by_arrays(it: Setting, payer: FakePayer, folder: Path) -> None:
-    by_fit(it, payer, folder, {name: each.numpy() for name, each in data().items()})
-
-
-def kept(it: Setting, payer: FakePayer, folder: Path) -> None:
-    by_fit(it, payer, folder, keep=folder / "run.pt")
-
-
-def exactly(it: Setting, payer: FakePayer, folder: Path) -> None:
-    by_fit(it, payer, folder, noise=ExactGaussian(10))
-
-
-def exactly_by_person(it: Setting, payer: FakePayer, folder: Path) -> None:
-    by_fit(it, payer, folder, of_persons(data()), noise=ExactGaussian(10), **PERSONS)
-
-
-def by_tuning(it: Setting, payer: FakePayer, folder: Path, **changes: Wrong) -> None:
-    def start() -> tuple[nn.Module, Any]:
-        model = it.model()
-        return model, it.optimizer(model)
-
-    made = it.made(**changes)
-    given: Wrong = data()
-    like: Wrong = data(5)
-    if "unit" in changes:
-        given, like = of_persons(given), Units(like, IDS[:5], "person", 3)
-    candidate: Wrong = Trained(made, start, lambda value: value, it.losses, like)
-    payer.charge(made.privacy_loss, purpose="tuning", by="owner")
-    candidate.sample(given, SecureBits())
-
-
-def by_tuning_of_persons(it: Setting, payer: FakePayer, folder: Path) -> None:
-    by_tuning(it, payer, folder, **PERSONS)
-
-
-def by_exact_tuning(it: Setting, payer: FakePayer, folder: Path) -> None:
-    by_tuning(it, payer, folder, noise=ExactGaussian(10))
-
-
-WAYS: dict[str, Callable[[Setting, FakePayer, Path], None]] = {
-    "fit": by_fit,
-    "fit, kept": kept,
-    "fit, arrays": by_arrays,
-    "fit, persons": by_persons,
-    "fit, items": by_items,
-    "fit, subset": by_subset,
-    "fit, collated persons": by_collated,
-    "fit, exact noise": exactly,
-    "fit, exact noise, persons": exactly_by_person,
-    "run": by_run,
-    "tuning": by_tuning,
-    "tuning, persons": by_tuning_of_persons,
-    "tuning, exact noise": by_exact_tuning,
-    "accelerate": by_accelerate,
-    "lightning": by_lightning,
-    "transformers": by_trainer,
-}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -586,169 +344,6 @@ def test_clips_that_are_right_train(clip: Any) -> None:
     model = linear()
     made = short(clip=clip)
     assert fit(model, sgd(model), data(), made, losses=losses, payer=FakePayer()).done == 6
-
-
-# Texts
-
-
-def texts(**fields: Wrong) -> list[dict[str, Any]]:
-    """Sixty of them, of such fields."""
-    generator = torch.Generator().manual_seed(1)
-    found = []
-    for number in range(60):
-        ids = torch.randint(1, WORDS, (4 + number % 5,), generator=generator).tolist()
-        whole = {"input_ids": ids, "attention_mask": [1] * len(ids), "labels": [*ids], "label": 1}
-        found.append({name: whole[name] for name in fields.get("names", ("input_ids", "labels"))})
-    return found
-
-
-class Columns:
-    """A data set that says its columns, and is read only once it is paid for."""
-
-    def __init__(self, payer: FakePayer, items: list[dict[str, Any]]) -> None:
-        self.payer, self.items = payer, items
-        self.column_names = [*items[0]]
-
-    def __len__(self) -> int:
-        return len(self.items)
-
-    def __getitem__(self, place: int) -> dict[str, Any]:
-        assert self.payer.events
-        return self.items[place]
-
-
-class Unnamed(Columns):
-    """One that doesn't say them."""
-
-    def __init__(self, payer: FakePayer, items: list[dict[str, Any]]) -> None:
-        super().__init__(payer, items)
-        del self.column_names
-
-
-def trained(payer: FakePayer, folder: Path, model: nn.Module, given: Any, **more: Wrong) -> None:
-    made = short(steps=1)
-    PrivateTrainer(
-        model=model,
-        args=arguments(folder, made),
-        plan=made,
-        payer=payer,
-        train_dataset=given,
-        **{"data_collator": None, **more},
-    ).train()
-
-
-class Sorted(nn.Module):
-    """Takes only texts that begin with a word that no made-up one has."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner = gpt()
-        self.config = self.inner.config
-
-    def forward(self, input_ids: Tensor, labels: Wrong = None) -> Wrong:
-        if not unfollowed(lambda: bool((input_ids[:, 0] == WORDS - 1).all())):
-            raise IndexError("no start")
-        return self.inner(input_ids=input_ids, labels=labels)
-
-
-def own(model: nn.Module, inputs: dict[str, Any]) -> Wrong:
-    words = inputs["input_ids"]
-    return (model(input_ids=words).logits.square().sum(2) * (words > 0)).sum(1)
-
-
-def contrast(model: nn.Module, inputs: dict[str, Any]) -> Wrong:
-    found = own(model, inputs)
-    return found / (inputs["input_ids"] > 0).sum() ** 0 * found.mean()
-
-
-WORDS_ONLY = texts(names=("input_ids",))
-TEXTS: dict[str, tuple[Callable[[], nn.Module], Any, dict[str, Any], str]] = {
-    "no labels, causal": (gpt, WORDS_ONLY, {}, "no loss .* with input_ids.*give losses"),
-    "no labels, masked": (lambda: bert(MASKED), WORDS_ONLY, {}, "with input_ids"),
-    "no labels, of tokens": (lambda: bert(OF_TOKENS, num_labels=3), WORDS_ONLY, {}, "input_ids"),
-    "no labels, of texts": (
-        lambda: bert(OF_SEQUENCES, num_labels=2),
-        WORDS_ONLY,
-        {},
-        "with input_ids",
-    ),
-    "no words": (gpt, texts(names=("labels",)), {}, "give like="),
-    "another kind of text": (Sorted, texts(), {}, "can't be computed on made-up.*give like="),
-    "another kind, own losses": (Sorted, texts(), {"losses": own}, "made-up.*give like="),
-    "own losses that mix": (gpt, texts(), {"losses": contrast}, "depends on others"),
-    "own losses of a field": (
-        gpt,
-        texts(),
-        {"losses": lambda _, inputs: inputs["pixels"]},
-        "KeyError.*give like=",
-    ),
-    "a collator that fails": (
-        gpt,
-        texts(),
-        {"data_collator": lambda items: items[0]["text"]},
-        "made-up.*give like=",
-    ),
-    "labels missing in like": (gpt, texts(), {"like": WORDS_ONLY[:3]}, "with input_ids"),
-}
-
-
-@pytest.mark.parametrize("form", ["a list", "columns", "persons"])
-@pytest.mark.parametrize("name", TEXTS)
-def test_texts_that_can_not_be_trained_on_cost_nothing(
-    name: str, form: str, tmp_path: Path
-) -> None:
-    make, given, more, told = TEXTS[name]
-    payer = FakePayer()
-    forms = {"a list": given, "columns": Columns(payer, given), "persons": of_persons(given)}
-    if form == "persons":
-        with pytest.raises((Refused, InvalidArgument), match=told):
-            of_people(payer, tmp_path, make(), forms[form], **more)
-    else:
-        with pytest.raises((Refused, InvalidArgument), match=told):
-            trained(payer, tmp_path, make(), forms[form], **more)
-    assert not payer.events
-
-
-def of_people(payer: FakePayer, folder: Path, model: nn.Module, given: Any, **more: Wrong) -> None:
-    made = short(steps=1, **PERSONS)
-    PrivateTrainer(
-        model=model,
-        args=arguments(folder, made),
-        plan=made,
-        payer=payer,
-        train_dataset=given,
-        **more,
-    ).train()
-
-
-@pytest.mark.parametrize("more", [{}, {"losses": own}])
-def test_data_sets_without_names_need_examples_like_them(more: Any, tmp_path: Path) -> None:
-    payer = FakePayer()
-    with pytest.raises(InvalidArgument, match="give like="):
-        trained(payer, tmp_path, gpt(), Unnamed(payer, texts()), **more)
-    assert not payer.events
-    trained(payer, tmp_path, gpt(), Unnamed(payer, texts()), like=texts()[:4], **more)
-    assert payer.events == ["charge"]
-
-
-TRAINABLE: list[tuple[Callable[[], nn.Module], tuple[str, ...], dict[str, Any]]] = [
-    (gpt, ("input_ids", "labels"), {}),
-    (gpt, ("input_ids", "attention_mask", "labels"), {}),
-    (gpt, ("input_ids",), {"losses": own}),
-    (lambda: bert(OF_SEQUENCES, num_labels=2), ("input_ids", "label"), {}),
-    (lambda: bert(MASKED), ("input_ids", "attention_mask", "labels"), {}),
-]
-
-
-# with an odd number of texts, `make test` tries each one, in one of the forms
-@pytest.mark.parametrize(
-    ("is_list", "given"), one_in(2, itertools.product([True, False], TRAINABLE))
-)
-def test_texts_that_can_be_trained_on_are(is_list: bool, given: Any, tmp_path: Path) -> None:
-    make, names, more = given
-    payer, items = FakePayer(), texts(names=names)
-    trained(payer, tmp_path, make(), items if is_list else Columns(payer, items), **more)
-    assert payer.events == ["charge"]
 
 
 # Tuning
