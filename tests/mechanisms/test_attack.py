@@ -14,8 +14,9 @@ from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, Sensitivity
 from discreet.mechanisms._additive import IndependentNoise
 from discreet.noise import NoiseLaw
+from tests.mechanisms.cases import Case
 from tests.mechanisms.kit import PERSON, least_delta, number
-from tests.mechanisms.registry import CASES, Case
+from tests.mechanisms.registry import CASES
 from tests.noise.walk import Walk, discrete_laplace, gaussian, walk
 
 BITS = 256

@@ -13,8 +13,9 @@ import discreet.mechanisms
 from discreet import local
 from discreet.errors import InvalidArgument
 from discreet.local._mechanism import ReportingMechanism
+from tests.mechanisms.cases import Case
 from tests.mechanisms.kit import PERSON
-from tests.mechanisms.registry import CASES, Case
+from tests.mechanisms.registry import CASES
 
 NO_MECHANISM = {"Release"}  # it has a privacy loss
 LOCAL = {

@@ -9,8 +9,9 @@ import pytest
 from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.errors import NoBound
+from tests.mechanisms.cases import price
 from tests.mechanisms.computations import UNITS
-from tests.mechanisms.registry import CASES, price
+from tests.mechanisms.registry import CASES
 from tests.tables import one_in
 
 PRICES: dict[str, Callable[[Unit], PrivacyLoss]] = {
