@@ -166,6 +166,51 @@ def test_each_padded_length_is_compared_once(monkeypatch: pytest.MonkeyPatch) ->
     assert len(new) == len({*new})
 
 
+def rows_of(**fields: Tensor) -> Any:
+    """Items of these fields, each a row."""
+    return [{name: rows[n] for name, rows in fields.items()} for n in range(60)]
+
+
+OTHER_FORMS = {
+    "x is float64, and float32 in like": rows_of(x=torch.ones(60, 3).double()),
+    "x has 2 dimensions, and 1 in like": rows_of(x=torch.ones(60, 1, 3)),
+    "an example has no 'x', which it has in like": rows_of(z=torch.ones(60, 3)),
+    "an example is a list, and a dict in like": [(row,) for row in torch.ones(60, 3)],
+}
+
+
+@pytest.mark.parametrize("told", OTHER_FORMS)
+def test_items_in_another_form_than_public_ones_are_named(told: str) -> None:
+    """They can't be read before the charge; and no error may say that like= is missing."""
+    model, like = nn.Linear(3, 1), rows_of(x=torch.randn(60, 3))[:4]
+
+    def losses(part: Any) -> Tensor:
+        found: Tensor = model(part["x"]).sum(1)
+        return found
+
+    with known(model, OTHER_FORMS[told], short(), losses=losses, like=like) as training:
+        ticket = next(training.batches())
+        with pytest.raises((Refused, InvalidArgument), match=f"^{told}: ") as caught:
+            training.step(ticket)
+    assert "if their values are the cause" not in str(caught.value)
+
+
+def test_tensors_in_another_form_than_public_ones_are_named_before_the_charge() -> None:
+    payer, model, given = FakePayer(), linear(), data()
+    given["x"] = given["x"].to(torch.int64)
+    with pytest.raises(Refused, match=r"^x is int64, and float32 in like: the loss can't be"):
+        fit(
+            model,
+            sgd(model),
+            given,
+            short(),
+            losses=lambda m, part: m(part.x).sum(1),
+            payer=payer,
+            like=data(),
+        )
+    assert not payer.charges
+
+
 def test_no_look_hides_what_was_written() -> None:
     with pytest.raises(Refused, match="weight was written while the model saw data"):
         trained_by(written, of_lengths(3, 3, 3, 20))

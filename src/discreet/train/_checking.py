@@ -213,7 +213,7 @@ def check_alone(
 
 
 def _microbatch(like: Microbatch, values: Values) -> Microbatch:
-    return made_up(like) if values is Values.MADE_UP else like
+    return made_up(like) if values.are_made_up else like
 
 
 def _spread(examples: int) -> tuple[int, ...]:

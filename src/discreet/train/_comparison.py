@@ -50,7 +50,7 @@ class ModelComparison:
     ) -> None:
         """Random numbers are those of ``chance``, or real ones without it."""
         self.hides_shapes, self.values, self._chance = hides_shapes, values, chance
-        self.has_values = values is not Values.MADE_UP
+        self.has_values = not values.are_made_up
         repeated = losses if chance is None else chance.repeating(losses)
         self.model, self.losses = (
             model,

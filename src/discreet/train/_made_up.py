@@ -29,12 +29,19 @@ class Values(Enum):
     """The origin of the values of examples in a check, as errors name it."""
 
     MADE_UP = "made-up examples"  # any numbers of the same shapes and types
+    OF_DATA = "made-up examples in the form of the data"  # which those in like don't have
     INVENTED = "made-up inputs"  # words and pixels that suit the model's configuration
     GIVEN = "the examples in like"
 
     @property
+    def are_made_up(self) -> bool:
+        return self in (Values.MADE_UP, Values.OF_DATA)
+
+    @property
     def advice(self) -> str:
         """How to mend a check that fails because of the values."""
+        if self is Values.OF_DATA:
+            return "give like= public examples in the same form"
         if self is Values.GIVEN:
             return "give like= other public examples, which the model and the loss are made for"
         return _GIVE_LIKE
@@ -77,7 +84,7 @@ def examples_in(like: Microbatch) -> int:
 
 
 def shapes(microbatch: Microbatch) -> Hashable:
-    """Shapes and types, without the number of examples.
+    """Names, shapes and types, without the number of examples.
 
     A length counts as the next power of two, since there may be as many lengths as batches.
     """
@@ -85,7 +92,27 @@ def shapes(microbatch: Microbatch) -> Hashable:
         (one.dtype, tuple((n - 1).bit_length() if n else -1 for n in one.shape[1:]))
         for one in tensors(microbatch)
     ]
-    return tuple(found)
+    return repr(_names(microbatch)), tuple(found)
+
+
+def other_form(found: Microbatch, like: Microbatch, name: str = "an example") -> str | None:
+    """How the form of examples differs from that of those in ``like``, if not in lengths alone."""
+    if isinstance(found, dict) and isinstance(like, dict):
+        if missing := [key for key in like if key not in found]:
+            return f"{name} has no {missing[0]!r}, which it has in like"
+        pairs = [(found[key], like[key], str(key)) for key in like]
+        return next(filter(None, (other_form(*pair) for pair in pairs)), None)
+    if _is_tuple(found) and _is_tuple(like) and len(found) == len(like):
+        names = getattr(like, "_fields", [f"{name}[{n}]" for n in range(len(like))])
+        several = zip(found, like, names, strict=True)
+        return next(filter(None, (other_form(*each) for each in several)), None)
+    if not (isinstance(found, Tensor) and isinstance(like, Tensor)):
+        return f"{name} is a {type(found).__name__}, and a {type(like).__name__} in like"
+    if found.dtype != like.dtype:
+        return f"{name} is {_type_of(found)}, and {_type_of(like)} in like"
+    if found.dim() != like.dim():
+        return f"{name} has {found.dim() - 1} dimensions, and {like.dim() - 1} in like"
+    return None
 
 
 def repeated(microbatch: Microbatch, size: int) -> Microbatch:
@@ -163,6 +190,14 @@ def is_same(one: Microbatch, other: Microbatch) -> bool:
     """Whether all numbers are equal."""
     pairs = zip(tensors(one), tensors(other), strict=True)
     return all(torch.equal(mine, theirs) for mine, theirs in pairs)
+
+
+def _is_tuple(microbatch: Microbatch) -> bool:
+    return isinstance(microbatch, (list, tuple))
+
+
+def _type_of(one: Tensor) -> str:
+    return str(one.dtype).removeprefix("torch.")
 
 
 def _names(microbatch: Microbatch) -> list[object]:

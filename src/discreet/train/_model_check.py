@@ -4,8 +4,8 @@
 themselves are in `_checking` and `_comparison`.
 """
 
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from math import ceil, sqrt
@@ -14,14 +14,14 @@ from typing import TypeGuard
 import numpy as np
 from torch import Tensor, nn
 
-from discreet.errors import DiscreetError, Refused
+from discreet.errors import DiscreetError, InvalidArgument, Refused
 from discreet.train import _data as data
 from discreet.train._checking import check_among_many, check_drawn, check_padding, compare
 from discreet.train._clipping import Clipping
 from discreet.train._collated import Collated, Microbatch
 from discreet.train._data import Data
 from discreet.train._loss_identity import identity_of
-from discreet.train._made_up import Values, in_shape, repeated, shapes
+from discreet.train._made_up import Values, in_shape, other_form, repeated, shapes
 from discreet.train._memory import room
 from discreet.train._microbatch import MicrobatchSize, unless_memory_runs_out
 from discreet.train._plan import TrainingPlan
@@ -79,6 +79,17 @@ class Public:
             return None
         return lambda size: in_shape(self.taken(size), repeated(microbatch, size))
 
+    @contextmanager
+    def naming_forms(self, microbatch: Microbatch) -> Iterator[None]:
+        """Begin each refusal with the difference between the forms of data and public examples."""
+        try:
+            yield
+        except (Refused, InvalidArgument) as error:
+            difference = other_form(repeated(microbatch, 1), self.taken(1))
+            if difference is None:
+                raise
+            raise type(error)(f"{difference}: {error}") from error
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ModelCheck:
@@ -120,7 +131,8 @@ class ModelCheck:
 
     def again(self, microbatch: Microbatch) -> None:
         """Check in the microbatch's shapes; its numbers are not used."""
-        self._check(*self._in_shape_of(microbatch))
+        with self._naming_forms(microbatch):
+            self._check(*self._in_shape_of(microbatch))
 
     def due(self, microbatch: Microbatch) -> None:
         """Check in the microbatch's shapes, or its padded lengths alone if only they are new."""
@@ -131,8 +143,13 @@ class ModelCheck:
 
     def _in_shape_of(self, microbatch: Microbatch) -> tuple[OfSize, Values]:
         fitted = None if self.like is None else self.like.in_shape_of(microbatch)
-        examples: OfSize = fitted or partial(repeated, microbatch)
-        return examples, self.like.values if self.like and fitted else Values.MADE_UP
+        if self.like is None or fitted is None:
+            made = Values.MADE_UP if self.like is None else Values.OF_DATA
+            return partial(repeated, microbatch), made
+        return fitted, self.like.values
+
+    def _naming_forms(self, microbatch: Microbatch) -> AbstractContextManager[None]:
+        return nullcontext() if self.like is None else self.like.naming_forms(microbatch)
 
     def _lengths(self, microbatch: Microbatch) -> "PaddedLengths":
         given = self.data
