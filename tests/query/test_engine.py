@@ -23,7 +23,7 @@ from discreet.query._engines import (
     _spark_compiler,
     _spark_forms,
 )
-from discreet.query._engines._duckdb import FUNCTIONS, _compiling_instance, _text
+from discreet.query._engines._duckdb import FUNCTIONS, _compiling_instance, _text, compiling
 from discreet.query._engines._engine import as_bytes, md5, moment, quotient
 from discreet.query._engines._engine_statement import EngineStatement
 
@@ -201,7 +201,7 @@ def test_a_text_that_is_used_again_reads_the_tables_of_its_own_question() -> Non
 def test_an_engine_that_compiles_takes_no_rows() -> None:
     """All questions of the process share its instance."""
     rows = pa.table({"x": [1]})
-    with _engine.compiling() as own, _engine.compiling() as other:
+    with compiling() as own, compiling() as other:
         statement = EngineStatement("SELECT discreet_quotient(x, 1) AS y FROM source")
         assert own.run(statement, rows.schema.empty_table()).schema == pa.schema({"y": "int64"})
         for given in (rows, rows.to_reader()):

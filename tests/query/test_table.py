@@ -19,7 +19,7 @@ import pytest
 import discreet as dp
 from discreet.errors import ComputationFailed, InvalidArgument, LedgerLocked, RequestReused
 from discreet.query import Question, Table
-from discreet.query._answers import _answer
+from discreet.query._answers import _answer_rows
 from discreet.query._engines._duckdb import DuckdbEngine
 from discreet.query._engines._engine_statement import EngineStatement
 from discreet.query._plan import _plan
@@ -421,4 +421,4 @@ def test_an_answer_states_its_caps_and_bounds() -> None:
     [(-9.881e-324, "0"), (5e-324, "0"), (0.0, "0"), (1e-300, "1e-300"), (-0.25, "-0.25"), (0, "0")],
 )
 def test_the_end_of_an_open_range_is_shown_as_0(value: float, text: str) -> None:
-    assert _answer._figure(value) == text
+    assert _answer_rows._figure(value) == text

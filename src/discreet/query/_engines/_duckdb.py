@@ -45,14 +45,17 @@ FUNCTIONS = {
 _SOURCE = "source"
 _TEXTS = 64
 _BATCH = 1 << 17
-_SETTINGS = {
+_SETTINGS: dict[str, Any] = {  # Any: of each setting's type
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
     "ieee_floating_point_ops": True,
     "arrow_large_buffer_size": True,  # else long texts of one unit could fail a batch
 }
-_WITHOUT_ROWS = {"temp_directory": "", "threads": 1}  # nothing to spill or to divide
+_WITHOUT_ROWS: dict[str, Any] = {
+    "temp_directory": "",
+    "threads": 1,
+}  # nothing to spill or to divide
 
 
 @dataclass(frozen=True, slots=True, repr=False)
