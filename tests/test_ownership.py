@@ -74,6 +74,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "audit._bits.ScriptedBits": "words that are no secret",
     "audit._bits.SeededBits": "words that are no secret",
     "audit._bits.ZeroNoiseBits": "words that are no secret",
+    "audit._misuse._LineInterrupt": "a count of lines",
     "audit._pipeline._WatchedRun": "a record of one run",
     "audit._replay.Run": "a payer of audits, which pays nothing",
     "audit._watch.RunWatch": "a record of one run",

@@ -3,12 +3,12 @@
 `black_box` measures a lower bound on the privacy loss from outputs on neighbouring datasets
 (`_black_box`, with `_draws`, `_canonical`, `_outputs`, `_scores`, `_guesses`, `_certified`,
 `_result`), and `report` puts it in words (`_report`). `neighbours` makes pairs of datasets
-(`_neighbours`).
-`membership` lets an attacker guess who took part in a run, such as a
-training, and measures a lower bound from one run (`_membership`, `_one_run`).
+(`_neighbours`). `membership` lets an attacker guess who took part in a run, such as a training, and
+measures a lower bound from one run (`_membership`, `_one_run`).
 `exact` computes the privacy of a finite mechanism from the probabilities of its outcomes
 (`_exact_privacy`). `reconstruct` rebuilds secret bits from many counts, and `exposed` finds the
-people whom counts without noise tell (`_reconstruction`).
+people whom counts without noise tell (`_reconstruction`). `misuse` makes common mistakes with a
+live object (`_misuse`).
 
 Nothing here is for production: bits are not secret, and no ledger is charged.
 `_bits` has sources of random words that can be seeded, scripted, recorded and replayed, or that
@@ -23,6 +23,7 @@ from discreet.audit._black_box import black_box
 from discreet.audit._certified import GuessCount
 from discreet.audit._exact_privacy import ExactPrivacy, WorstEvent, exact
 from discreet.audit._membership import MembershipResult, membership
+from discreet.audit._misuse import MisuseAttempt, MisuseResult, misuse
 from discreet.audit._neighbours import neighbours
 from discreet.audit._one_run import RightGuesses
 from discreet.audit._pipeline import replay_pipeline
@@ -44,6 +45,8 @@ __all__ = [
     "Exposure",
     "GuessCount",
     "MembershipResult",
+    "MisuseAttempt",
+    "MisuseResult",
     "OutOfWords",
     "Reconstruction",
     "RecordingBits",
@@ -58,6 +61,7 @@ __all__ = [
     "exposed",
     "group_matrix",
     "membership",
+    "misuse",
     "neighbours",
     "reconstruct",
     "replay",
