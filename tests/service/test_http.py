@@ -73,6 +73,14 @@ def test_a_role_may_do_what_is_listed_and_no_more(served: Served, role: str) -> 
         assert (found.status != 403 or found.error != "forbidden") == may, route
 
 
+def test_the_log_names_the_token_of_a_forbidden_request(served: Served, viewer: str) -> None:
+    assert served.send("GET", "/v1/status", token=viewer).status == 403
+    lines = (served.folder / "stderr").read_text().splitlines()
+    (last,) = [json.loads(one) for one in lines if '"GET /v1/status"' in one][-1:]
+    assert (last["status"], last["role"]) == (403, "viewer")
+    assert last["token"] in viewer
+
+
 def test_a_revoked_token_is_refused_at_once(served: Served) -> None:
     token = served.token("ben")
     assert served.send("GET", "/v1/tables", token=token).status == 200

@@ -108,7 +108,8 @@ class Application:
             start = time.monotonic()
             caller: TokenFacts | None = None
             try:
-                caller = await self._admitted(request, route)
+                caller = await self._caller(request)
+                self._check(caller, route)
                 body = await _read(request, route.members) if route.members else None
                 answer = await self._computed(route, caller, request.path_params, body)
                 response = _response(200, answer)
@@ -126,8 +127,8 @@ class Application:
         endpoint.__name__ = getattr(route.answer, "__name__", "endpoint").strip("_")
         return endpoint
 
-    async def _admitted(self, request: Request, route: Route) -> TokenFacts:
-        """The caller, by his token and role, within his rate."""
+    async def _caller(self, request: Request) -> TokenFacts:
+        """The caller, by his token."""
         given = request.headers.getlist("authorization")
         scheme, _, text = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         caller = None
@@ -135,11 +136,14 @@ class Application:
             caller = await to_thread.run_sync(self._desk.tokens.caller, text)
         if caller is None:
             raise Problem(UNAUTHORIZED)
+        return caller
+
+    def _check(self, caller: TokenFacts, route: Route) -> None:
+        """Refuse a caller beyond his rate, or of another role."""
         if not self._rate.admits(caller.id):
             raise Problem(TOO_MANY)
         if caller.role not in route.roles:
             raise Problem(FORBIDDEN)
-        return caller
 
     async def _computed(
         self, route: Route, caller: TokenFacts, places: Mapping[str, str], body: object
