@@ -114,12 +114,12 @@ class CompiledPlan:
 
 def prepare(plan: Plan, source: TableSource, engine: Engine) -> CompiledPlan:
     """The plan compiled for this engine; it reads the source's schema only."""
-    names, cells = id_columns(source, plan.declaration.unit), None
-    if names and is_embedded(engine):
-        cells = cell_sums_of(plan, arrow_schema(source, names))
+    ids, schema, cells = id_columns(source, plan.declaration.unit), _schema(plan, source), None
+    if ids and is_embedded(engine):
+        cells = cell_sums_of(plan, pa.schema([schema.field(name) for name in ids]))
     made = partial(_expressions, plan, cells)
     use = "parts" if cells is None else "cells"
-    return CompiledPlan(plan, _compiled(plan, source, engine, made, use=use), cells)
+    return CompiledPlan(plan, _compiled(plan, source, engine, made, schema=schema, use=use), cells)
 
 
 def prepare_rows(
@@ -137,7 +137,8 @@ def prepare_rows(
     def expressions(table: ir.Table) -> list[ir.Table]:
         return [bounded_rows(plan, table, values)]
 
-    return _compiled(plan, source, engine, expressions, columns=columns, use=use)
+    schema = _schema(plan, source, columns)
+    return _compiled(plan, source, engine, expressions, schema=schema, use=use)
 
 
 def prepare_cuts(plan: Plan, source: TableSource, engine: Engine) -> CompiledStatements:
@@ -146,7 +147,8 @@ def prepare_cuts(plan: Plan, source: TableSource, engine: Engine) -> CompiledSta
     def expressions(table: ir.Table) -> list[ir.Table]:
         return [cut_rows(plan, table)]
 
-    return _compiled(plan, source, engine, expressions, use="cuts")
+    schema = _schema(plan, source)
+    return _compiled(plan, source, engine, expressions, schema=schema, use="cuts")
 
 
 def prepare_units(plan: Plan, source: TableSource, engine: Engine) -> CompiledStatements:
@@ -155,7 +157,8 @@ def prepare_units(plan: Plan, source: TableSource, engine: Engine) -> CompiledSt
     def expressions(table: ir.Table) -> list[ir.Table]:
         return [units_by_rows(plan, table)]
 
-    return _compiled(plan, source, engine, expressions, use="units")
+    schema = _schema(plan, source)
+    return _compiled(plan, source, engine, expressions, schema=schema, use="units")
 
 
 def _compiled(
@@ -164,16 +167,12 @@ def _compiled(
     engine: Engine,
     expressions: Callable[[ir.Table], Iterable[ir.Table]],
     *,
-    columns: tuple[str, ...] = (),
+    schema: pa.Schema,
     use: str | tuple[object, ...],
 ) -> CompiledStatements:
     """The statements of these expressions, which follow from the plan, the schema and the ``use``,
     and are made once for all questions with the same ones."""
-    own = id_columns(source, plan.declaration.unit)
-    names = tuple(dict.fromkeys([*own, *columns_used(plan.query), *columns]))
-    if not names:  # a count of rows needs a column to count
-        names = tuple(plan.declaration.columns)[:1]
-    schema = arrow_schema(source, names)
+    names = tuple(schema.names)
     facts = pickle.dumps((use, plan, schema, engine.place))
     known = _known.get(facts)
     if known is not None:
@@ -192,6 +191,15 @@ def _compiled(
             _known.clear()
         _known[facts] = statements
     return CompiledStatements(source, names, engine, statements)
+
+
+def _schema(plan: Plan, source: TableSource, columns: tuple[str, ...] = ()) -> pa.Schema:
+    """The types of all columns that a plan reads, and of these."""
+    own = id_columns(source, plan.declaration.unit)
+    names = tuple(dict.fromkeys([*own, *columns_used(plan.query), *columns]))
+    if not names:  # a count of rows needs a column to count
+        names = tuple(plan.declaration.columns)[:1]
+    return arrow_schema(source, names)
 
 
 def _expressions(plan: Plan, cells: CellSums | None, table: ir.Table) -> Iterator[ir.Table]:
