@@ -63,6 +63,11 @@ def test_what_is_no_example_by_itself_is_refused(collate: Wrong, told: str) -> N
         taken(Collated(TEXTS, collate), np.array([0, 1]))
 
 
+def test_lengths_that_no_pad_names_are_refused_by_name() -> None:
+    with pytest.raises(InvalidArgument, match=r"^ids: .* by pads, which names 'id', 'labels'$"):
+        taken(Collated(TEXTS, padded, {"id": 0, "labels": 0}), np.array([0, 1]))
+
+
 def test_a_run_of_collated_items_is_that_of_tensors() -> None:
     given = data()
     items = list(zip(given["x"], given["y"], strict=True))
@@ -148,6 +153,24 @@ def test_each_padded_length_is_compared_with_the_nearest(lengths: tuple[int, ...
     """A comparison for each power of two missed what happens between."""
     with pytest.raises(Refused, match="depends on how far it is padded"):
         trained_by(negated_where_long, of_lengths(*lengths))
+
+
+def test_a_collate_function_can_pad_to_a_public_length() -> None:
+    """Then no microbatch shows how long the longest of its rows is."""
+    lengths = set[int]()
+
+    def collate(some: list[Any]) -> dict[str, Tensor]:
+        return {"x": nn.functional.pad(torch.stack([*some]), (0, 0, 0, 30 - len(some[0])))}
+
+    def noting(model: nn.Module) -> Losses:
+        def losses(part: Wrong) -> Tensor:
+            lengths.add(part["x"].shape[1])
+            return sums(model)(part)
+
+        return losses
+
+    trained_by(noting, Collated(of_lengths(9, 9, 9, 30).data, collate))
+    assert lengths == {30}
 
 
 def test_each_padded_length_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,11 @@ class Collated:
     ``collate`` gets each item alone, in a list, so that no example depends on another one. It
     returns tensors of one row each, or a mapping or tuple of them. Rows are joined. Where rows have
     different lengths, fields named in ``pads`` are padded at their ends with that number.
+
+    Not covered: ``pads`` fills fields up to the longest row of a microbatch, which may be another
+    example's. Public or made-up examples are compared at different lengths, so that a model or a
+    loss that depends on padding is found unless it does so for rare values only. If ``collate``
+    itself pads each item to one public length, no length depends on data.
     """
 
     data: Source
@@ -78,9 +83,10 @@ def _joined(parts: list[Any], pads: Mapping[str, float], name: str) -> Any:  # A
         longest = max(part.shape[1] for part in parts)
         parts = [_padded(part, longest, pads[name]) for part in parts]
     if len({part.shape for part in parts}) > 1:
+        padded = f", or by pads, which names {', '.join(map(repr, pads))}" if pads else ""
         raise InvalidArgument(
             f"{name or 'items'}: examples have different shapes; give all of them one shape, such "
-            "as by padding to a maximal length"
+            f"as by padding to a maximal length in collate{padded}"
         )
     return torch.cat(parts)
 
