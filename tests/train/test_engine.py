@@ -1,5 +1,6 @@
 """One pass, nothing left behind, and no contribution above its bound."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -306,3 +307,18 @@ def test_an_unchanged_model_trains_by_the_sums_alone() -> None:
             parameter.grad = total / 64
         optimizer.step()
     assert F.cross_entropy(model(data), label) < first - 0.02
+
+
+@pytest.mark.parametrize("bad", [0, -0.005, math.nan, math.inf])
+def test_clipping_takes_positive_numbers_only(bad: float) -> None:
+    """A negative stability would make contributions longer than their bound."""
+    for made in (
+        lambda: Flat(bad),
+        lambda: L1(bad),
+        lambda: PerLayer(bad),
+        lambda: PerGroup({"": bad}),
+        lambda: Automatic(bad),
+        lambda: Automatic(stability=bad),
+    ):
+        with pytest.raises(InvalidArgument):
+            made()
