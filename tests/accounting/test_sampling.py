@@ -339,6 +339,13 @@ class TestLeaks:
         for stated in (term.failure_probability(), known(term.approximate())[1]):
             assert Fraction(99, 100) * stated < found < stated * (1 + Fraction(1, 10**11))
 
+    @pytest.mark.parametrize("most", [1, 2, 5])
+    def test_all_runs_serve_only_if_they_fail_no_more_often(self, most: int) -> None:
+        term = TunedPoisson(self.INNER, 1, most)
+        assert (term._all_runs is None) is (most > 1)
+        failure = _bounds.failure_probability(term._all_runs or PrivacyLoss())
+        assert failure <= term.failure_probability()
+
     @pytest.mark.parametrize("order", ORDERS)
     def test_two_draws_of_a_loss_that_knows_no_groups(self, order: Fraction) -> None:
         """They have probability 1/16 and count as a failure. Given none, one draw has probability

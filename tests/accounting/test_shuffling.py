@@ -1,6 +1,7 @@
 """Shuffles and their reports, against every outcome on small tables."""
 
 import math
+from fractions import Fraction
 from itertools import pairwise, permutations, product
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from discreet.accounting import Gaussian, Pure, RandomizedResponse, Shuffled, ShuffledReports, Term
 from discreet.accounting._bounds import known
 from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.terms import _clones
 from tests.accounting.enumerated import Law, reported, shuffled
 from tests.accounting.holding import (
     ORDERS,
@@ -76,6 +78,18 @@ class TestShuffledReports:
         """Blocks of numbers of clones cost next to nothing."""
         found = [(1 * ShuffledReports(1, 10**n)).epsilon(1e-6) for n in (3, 4, 5, 6, 7, 8)]
         assert all(few > 2 * many for few, many in pairwise(found))
+
+    def test_a_group_of_losses_counts_as_its_highest(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        grouped, p = _clones._positive_losses(Fraction(1), 10**6, 1.0)
+        monkeypatch.setattr(_clones, "_FEW", 10**9)
+        each, q = _clones._positive_losses(Fraction(1), 10**6, 1.0)
+        assert len(grouped) < len(each) - 1000
+        for epsilon in np.linspace(0, float(each[np.isfinite(each)].max()), 50):
+            gains = [
+                float((mass * np.maximum(-np.expm1(epsilon - loss), 0)).sum())
+                for loss, mass in ((grouped, p), (each, q))
+            ]
+            assert gains[1] * (1 - 1e-12) <= gains[0] <= gains[1] * 1.05 + 1e-12
 
     def test_never_above_one_report(self) -> None:
         for reports in (1, 3, 1000):
