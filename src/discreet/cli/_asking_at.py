@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from discreet._exact import fraction
-from discreet.accounting import PrivacyLoss
 from discreet.cli import _format
 from discreet.cli._answers import show_forecast, write_file
 from discreet.cli._before_paying import warn
@@ -122,6 +121,8 @@ def explain_at(question: "RemoteQuestion", price: RemotePrice, *, as_json: bool)
 
 def budget_at(asked: "RemoteTable", *, as_json: bool) -> None:
     """Show the charges that the token may see, and the spent and the remaining part."""
+    from discreet.accounting import PrivacyLoss
+
     found, entries = asked.budget(), asked.history()
     if as_json:
         write_json({"table": asked.name, **found, "history": entries})
