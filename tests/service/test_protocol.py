@@ -37,10 +37,11 @@ def talk(with_it: Talk) -> None:
     async def run() -> None:
         loop, config = asyncio.get_running_loop(), Config(OneLength(app), lifespan="off")
 
+        class Quick(TimedProtocol):
+            seconds = SECONDS
+
         def made() -> TimedProtocol:
-            protocol = TimedProtocol(config, ServerState(), {}, loop)
-            protocol.seconds = SECONDS
-            return protocol
+            return Quick(config, ServerState(), {}, loop)
 
         server = await loop.create_server(made, "127.0.0.1", 0)
         async with server:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from typing import Any
 
 import h11
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -33,9 +34,9 @@ class TimedProtocol(H11Protocol):
     seconds = HEAD_SECONDS
     _timer: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def __init__(self, *args: Any, **named: Any) -> None:  # Any: as the server makes it
         """Wait for the first request."""
-        super().connection_made(transport)
+        super().__init__(*args, **named)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
@@ -75,7 +76,13 @@ class TimedProtocol(H11Protocol):
 
     def _wait(self) -> None:
         self._end_wait()
-        self._timer = self.loop.call_later(self.seconds, self.transport.abort)
+        self._timer = self.loop.call_later(self.seconds, self._late)
+
+    def _late(self) -> None:
+        if self.transport is None:  # TLS is not there yet, which has a limit of its own
+            self._wait()
+        else:
+            self.transport.abort()
 
     def _end_wait(self) -> None:
         if self._timer is not None:
