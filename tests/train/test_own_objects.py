@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
+from torch.autograd.graph import Node
 from torch.library import Library, custom_op
 
 from discreet.errors import Refused
@@ -40,6 +41,13 @@ class Own:
 
     def __getitem__(self, place: int) -> float:
         return float([number()][place])
+
+
+class Disguised:
+    """An object that claims to be PyTorch's."""
+
+    __module__ = "torch.own"
+    __index__ = Own.__index__
 
 
 class OwnArray:
@@ -110,9 +118,13 @@ def object_array() -> Any:  # Any: an array of any objects
     return found
 
 
+OWN_NODE: Any = type("OwnNode", (Node,), {"__index__": Own.__index__})  # Any: as below
+OWN_NODE.__abstractmethods__ = frozenset()  # it is made all the same
 OWN: Any = Own()  # Any: what PyTorch's types know nothing of
 FACTORS: dict[str, Callable[[], Any]] = {  # Any: as above
     "a size": lambda: torch.zeros(1, OWN).shape[1],
+    "a disguised size": lambda: torch.zeros(1, Disguised()).shape[1],  # type: ignore[call-overload]  # claims nothing
+    "a node as a size": lambda: torch.zeros(1, OWN_NODE()).shape[1],
     "sizes in a list": lambda: torch.zeros([1, OWN]).shape[1],
     "a slice": lambda: torch.zeros(9)[:OWN].shape[0],
     "a padding": lambda: F.pad(torch.zeros(0), (0, OWN)).shape[0],

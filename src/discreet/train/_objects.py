@@ -5,6 +5,7 @@ PyTorch asks an argument for its number (``__index__``, ``__float__``), its entr
 decide what is computed for each. An operator of `torch.library` runs the user's code, too.
 """
 
+import sys
 from collections.abc import Iterable
 from functools import lru_cache
 from types import EllipsisType, NoneType
@@ -41,6 +42,8 @@ __annotations__ __dict__ __dir__ __doc__ __format__ __getnewargs__ __init__
 __init_subclass__ __module__ __new__ __reduce__ __reduce_ex__ __repr__ __slots__ __str__
 __torch_function__ __weakref__
 """
+_READ_METHODS = frozenset(_READS.split())
+_MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 _OPERATORS = (OpOverload, OpOverloadPacket)
 # of PyTorch, and of libraries whose operators are not written in Python
 _NAMESPACES = frozenset({"aten", "prim", "prims", "profiler", "quantized", "torchvision"})
@@ -94,23 +97,31 @@ def _has_objects(value: object) -> bool:
 @lru_cache(maxsize=1024)
 def _is_plain(kind: Any) -> bool:  # Any: a type
     """Whether PyTorch runs no code of the user's when it reads an object of this type."""
+    own = [one for one in kind.__mro__ if library_of(one) not in _LIBRARIES]
     if issubclass(kind, Node):
-        return True
-    own = [one for one in kind.__mro__ if _library(one) not in _LIBRARIES]
+        return _READ_METHODS.isdisjoint(name for one in own for name in vars(one))
     base = next((one for one in _BASES if issubclass(kind, one)), None)
     if base is None:
         is_symbol = issubclass(kind, _SYMBOLS)
-        return not own and not is_symbol and _library(kind) in ("numpy", "torch")
+        return not own and not is_symbol and library_of(kind) in ("numpy", "torch")
     return not any(_is_read(base, name) for one in own for name in vars(one))
 
 
-def _library(kind: type) -> str:
-    return kind.__module__.partition(".")[0]
+def library_of(kind: Any) -> str:  # Any: a type
+    """The package that defines a class, or "" if its module doesn't have it by its name.
+
+    A user may set ``__module__``, but not on a type that C defines.
+    """
+    found: Any = sys.modules.get(kind.__module__)  # Any: a module, then what it has
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    is_of_c = not kind.__flags__ & _MADE_BY_PYTHON
+    return str(kind.__module__).partition(".")[0] if is_of_c or found is kind else ""
 
 
 def _is_read(base: type, name: str) -> bool:
     is_harmless = name in _HARMLESS.split()
-    return not is_harmless and (name in _READS.split() or hasattr(base, name))
+    return not is_harmless and (name in _READ_METHODS or hasattr(base, name))
 
 
 def _refusal(func: Any, value: object) -> str:  # Any: as above

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from discreet.errors import Refused
 from discreet.train._arguments import Args, Keywords, tensors_in
 from discreet.train._graph import by_custom_functions, nodes
-from discreet.train._objects import refuse_objects, refuse_own_operators
+from discreet.train._objects import library_of, refuse_objects, refuse_own_operators
 from discreet.train._values import READS
 
 _LIBRARIES = frozenset({"torch", "discreet"})
@@ -136,7 +136,7 @@ def _has_numbers(value: object) -> bool:
 
 def _refuse_modes() -> None:
     for mode in _get_current_dispatch_mode_stack():
-        if type(mode).__module__.partition(".")[0] not in _LIBRARIES:
+        if library_of(type(mode)) not in _LIBRARIES:
             raise Refused(
                 f"{type(mode).__name__} is a TorchDispatchMode, which sees and may change values "
                 "where calls can't be followed; train without it"
