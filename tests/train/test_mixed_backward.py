@@ -134,6 +134,55 @@ def test_results_that_no_call_uses_have_no_known_gradients() -> None:
         check(model, model, of(5, WIDTH))
 
 
+class Second(torch.autograd.Function):
+    """A function of two arguments, whose second gradient ``made`` computes."""
+
+    made: Backward
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, other: Tensor) -> Tensor:
+        ctx.save_for_backward(x)
+        return x + 0 * other.reshape(len(x), -1)[:, :WIDTH]
+
+    @classmethod
+    def backward(cls, ctx: Any, *gradients: Any) -> Any:
+        return gradients[0], cls.made(ctx, gradients[0])
+
+
+def _blocks(g: Tensor) -> Tensor:
+    return g[:, None, :].expand(len(g), len(g), WIDTH)
+
+
+def _copies(g: Tensor) -> Tensor:
+    return g[:, None, :].expand(len(g), 3, WIDTH)
+
+
+RETURNED: dict[str, tuple[Callable[[Tensor], Tensor], Backward]] = {
+    "summed by PyTorch": (lambda h: h, lambda _, g: _blocks(LITTLE * g)),
+    "rows in another dimension": (_blocks, lambda _, g: _blocks(LITTLE * g).transpose(0, 1)),
+}
+
+
+@pytest.mark.parametrize("name", RETURNED)
+def test_returned_gradients_have_their_arguments_rows(name: str) -> None:
+    """PyTorch sums gradients of more rows than the argument has, where no call shows it."""
+    shaped, made = RETURNED[name]
+    own: Any = type("Own", (Second,), {"made": staticmethod(made)})
+    model = Layers(lambda m, x: summed(m.layer(_applied(own, m.layer(x), shaped)))).double()
+    with pytest.raises(Refused, match=r"may mix examples in the backward pass: it returns"):
+        check(model, model, of(5, WIDTH))
+
+
+def test_functions_of_two_arguments_train() -> None:
+    own: Any = type("Own", (Second,), {"made": staticmethod(lambda _, g: _copies(LITTLE * g))})
+    model = Layers(lambda m, x: summed(m.layer(_applied(own, m.layer(x), _copies)))).double()
+    check(model, model, of(5, WIDTH))
+
+
+def _applied(own: Any, h: Tensor, shaped: Callable[[Tensor], Tensor]) -> Any:  # Any: no types
+    return own.apply(h, shaped(h))
+
+
 OWN_FUNCTIONS: dict[str, Any] = {name: custom(backward) for name, backward in OWN.items()} | {
     "result": saving(1, slope),
     "argument and result": saving(2, slope),

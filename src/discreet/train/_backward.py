@@ -1,14 +1,19 @@
 """Refuses mixed rows and random numbers in the ``backward`` of a `torch.autograd.Function`.
 
 A gradient that such a function gets has the tag of the result whose gradient it is, and so has this
-result if the function saved it. The computations that a checkpoint repeats are followed as in the
-forward pass.
+result if the function saved it. A gradient that it returns must have the shape and the tag of the
+argument whose gradient it is: PyTorch sums a larger one, where no call shows it. The computations
+that a checkpoint repeats are followed as in the forward pass.
 """
 
 import sys
 import weakref
+from functools import partial
+from itertools import zip_longest
 from types import FrameType
+from typing import Any
 
+import torch
 import torch.utils.checkpoint
 from torch import Tensor
 from torch.autograd.function import BackwardCFunction
@@ -17,6 +22,8 @@ from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._arguments import Args, Function, Keywords, tensors_in
 from discreet.train._earlier import Memory, memory_object
+from discreet.train._graph import nodes
+from discreet.train._objects import library_of
 from discreet.train._shared import Shared
 from discreet.train._tag import ExampleRows, OneExample, Tag, UntrackedRows
 from discreet.train._tags import Tags
@@ -36,17 +43,54 @@ class Backward:
         self._results: dict[object, dict[int, Tag | None]] = {}  # of each call of such a function
         self._saved: dict[object, list[tuple[weakref.ref[Memory], _Placement, Tag | None]]] = {}
         self._running: object = None  # the call whose gradients have tags
+        self._made: dict[tuple[object, int], Tag | None] = {}  # of results in the graph
 
     def note(self, tensors: list[Tensor]) -> None:
-        """Note the tags of results of a user's function."""
+        """Note the tags of tensors in the graph, and more of results of a user's function."""
         for each in tensors:
             node = each.grad_fn
+            if node is not None:
+                self._made[node, each.output_nr] = self._tags.of(each)
             if isinstance(node, BackwardCFunction):
                 found = self._results.setdefault(node, {})
                 if each.output_nr not in found:
                     part = weakref.ref(memory_object(each)), _view(each), self._tags.of(each)
                     self._saved.setdefault(node, []).append(part)
                 found[each.output_nr] = self._tags.of(each)
+
+    def watch(self, losses: Tensor) -> None:
+        """Check the gradients that users' functions return, once they run."""
+        if not self._results or self._tags.every.size < 2:
+            return
+        for node in nodes(losses):
+            if isinstance(node, BackwardCFunction) and not _is_ours(node):
+                reference: Any = weakref.ref(node)  # Any: functions have no type
+                node.apply = partial(self._checked, reference)
+
+    def _checked(self, reference: Any, *gradients: Any) -> Any:  # Any: as PyTorch calls it
+        """The gradients that a function returns; refused if rows differ from its arguments'."""
+        node = reference()
+        found = type(node).apply(node, *gradients)
+        several = found if isinstance(found, (list, tuple)) else (found,)
+        with torch._C.DisableTorchFunction():  # noqa: SLF001  has no public name
+            edges = [edge for edge in node.next_functions if edge[0] is not None]
+            pairs = zip(several, node.needs_input_grad, strict=False)
+            given = [one for one, is_needed in pairs if is_needed]
+            for edge, each in zip_longest(edges, given):
+                if isinstance(each, Tensor) and self._tags.depends(each):
+                    self._refuse_other_rows(node, edge, each)
+        return found
+
+    def _refuse_other_rows(self, node: Any, edge: Any, gradient: Tensor) -> None:  # Any: as above
+        into, number = edge
+        shape = into._input_metadata[number].shape  # noqa: SLF001  has no public name
+        is_own = self._tags.of(gradient) == self._made.get((into, number))
+        if not is_own or tuple(gradient.shape) != tuple(shape):
+            raise Refused(
+                f"{node._forward_cls.__name__} (torch.autograd.Function) may mix examples in the "  # noqa: SLF001  as above
+                "backward pass: it returns a gradient with another shape than its argument has, or "
+                "with examples in another dimension or order; return each argument's own gradient"
+            )
 
     def _tag_gradients(self) -> None:
         """Tag the gradients that a user's function got, if one runs."""
@@ -120,6 +164,10 @@ class Backward:
                 "which no rule follows; compute each example's gradient from its own rows by other "
                 "functions"
             )
+
+
+def _is_ours(node: Any) -> bool:  # Any: functions have no type
+    return library_of(node._forward_cls) == "discreet"  # noqa: SLF001  has no public name
 
 
 def _view(tensor: Tensor) -> _Placement:

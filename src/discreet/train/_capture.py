@@ -348,6 +348,10 @@ class Capture(TorchFunctionMode):
         """The error that names a layer, its mistake and what to do."""
         return Refused(f"{self.name(*weights)} {why}; {mend}")
 
+    def watch_backward(self, losses: Tensor) -> None:
+        """Check what users' functions return in the backward pass that follows."""
+        self._backward.watch(losses)
+
     def _derives(self, func: Any, args: Args, tensors: list[Tensor]) -> bool:
         """Whether a call's result derives from weights alone.
 

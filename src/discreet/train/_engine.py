@@ -163,6 +163,7 @@ def _gradients(
     if not losses.requires_grad:
         return (None,) * len(capture.uses)
     ones = torch.ones_like(losses)
+    capture.watch_backward(losses)
     before = {name: _gradient_now(parameter) for name, parameter in trainable.items()}
     with capture, unmixed(losses.device):
         gradients = backward(losses, ones, targets)
