@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import ibis
@@ -41,6 +42,7 @@ from discreet.query._plan._price import PricedPlan
 from discreet.query._plan._private_keys import most_of_one_unit
 from tests.query.kit import QUERIES_OF_SOME_GROUPS, arrow, declarations
 from tests.query.test_replay import LEFT_OUT, MUCH_IS_REFUSED, QUICKLY, Rows, neighbours
+from tests.tables import one_in
 
 PRICE = QuestionPrice(1, Fraction(1, 10**6))
 SHARP = QuestionPrice(1000, Fraction(1, 2), noise=Noise.LAPLACE)  # hides as little as can be
@@ -126,19 +128,22 @@ OTHERS: Rows = [
 ]
 
 
-@pytest.mark.parametrize("change", list(Change))
-@pytest.mark.parametrize(
-    "caps", [PLACES.caps, Caps(3, groups=2), Caps(2), Caps(3, groups=1)], ids=str
+TOO_MUCH = (
+    "SELECT place, COUNT(*) AS n, SUM(wage) AS s, MEDIAN(wage) AS m FROM t GROUP BY place",
+    "SELECT place, COUNT_UNITS(*) AS n, COUNT(DISTINCT wage) AS s FROM t GROUP BY place",
 )
-def test_a_unit_with_too_much_moves_no_more_than_the_caps(caps: Caps, change: Change) -> None:
+LIMITS = (PLACES.caps, Caps(3, groups=2), Caps(2), Caps(3, groups=1))
+
+
+# one in three has each text, each of the caps and each change
+@pytest.mark.parametrize(("text", "caps", "change"), one_in(3, product(TOO_MUCH, LIMITS, Change)))
+def test_a_unit_with_too_much_moves_no_more_than_the_caps(
+    text: str, caps: Caps, change: Change
+) -> None:
     facts = replace(PLACES, caps=caps, unit=Unit("person", change))
-    for text in (
-        "SELECT place, COUNT(*) AS n, SUM(wage) AS s, MEDIAN(wage) AS m FROM t GROUP BY place",
-        "SELECT place, COUNT_UNITS(*) AS n, COUNT(DISTINCT wage) AS s FROM t GROUP BY place",
-    ):
-        query = Table.declared(arrow(OTHERS), facts).question(text).query
-        gone = [{**row, "place": "e"} for row in BUSY] if change is Change.REPLACE else []
-        _replayed(facts, query, BUSY + OTHERS, gone + OTHERS)
+    query = Table.declared(arrow(OTHERS), facts).question(text).query
+    gone = [{**row, "place": "e"} for row in BUSY] if change is Change.REPLACE else []
+    _replayed(facts, query, BUSY + OTHERS, gone + OTHERS)
 
 
 @pytest.mark.parametrize(("step", "instead"), LEFT_OUT, ids=["groups", "scaling"])
