@@ -226,7 +226,7 @@ def _is_installed(kind: Any) -> bool:  # Any: a type
     module = sys.modules.get(kind.__module__)
     file = getattr(module, "__file__", None)
     if file is None:
-        return bool(kind.__module__ != "__main__")
+        return str(kind.__module__) != "__main__"
     return _is_librarys(file)
 
 
