@@ -164,6 +164,16 @@ def picked_by_column(places_of: Callable[[Tensor], Tensor]) -> Use:
     return use
 
 
+def masked_twice(m: Layers, x: Tensor) -> Tensor:
+    """A mixture of experts that writes each mask anew."""
+    shares = m.first(x).softmax(-1)
+    keys, found = shares.argmax(-1), torch.zeros_like(x)
+    for key in range(3):
+        found[keys == key] = m.layer(x[keys == key]) * shares[keys == key, key : key + 1]
+        found[torch.gt(keys, key)] += m.scale * x[keys > key]
+    return summed(found)
+
+
 ALONE: list[Use] = [
     *map(picked_by_column, COLUMNS.values()),
     picked_by_mask,
@@ -184,6 +194,7 @@ ALONE: list[Use] = [
     scaled_in_place,
     by_data,
     in_weighted_bags,
+    masked_twice,
 ]
 
 

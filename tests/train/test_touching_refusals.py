@@ -173,6 +173,42 @@ def test_groups_of_other_rows_are_refused(name: str, is_frozen: bool) -> None:
         clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)
 
 
+BETWEEN: dict[str, Callable[[Tensor, Tensor], object]] = {
+    "keys": lambda keys, mask: keys.add_(1),
+    "keys, as data": lambda keys, mask: keys.data.add_(1),
+    "keys, as a view": lambda keys, mask: keys[1:].add_(1),
+    "the first mask": lambda keys, mask: mask.logical_and_(keys < 9),
+    "the first mask, as data": lambda keys, mask: mask.data.logical_and_(keys < 9),
+}
+
+
+def by_two_masks(change: Callable[[Tensor, Tensor], object], *, is_late: bool) -> Use:
+    """The second mask puts back the rows of the first one; here both hold nothing."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        keys, found = (x[:, 0] > 1e6).long(), torch.zeros_like(x)
+        first, second = keys == 3, keys == 3
+        change(keys, first)
+        found[keys == 3 if is_late else second] = m.layer(x[first])
+        return summed(m.layer(x) + found)
+
+    return use
+
+
+@pytest.mark.parametrize("name", BETWEEN)
+def test_masks_of_changed_keys_pick_other_rows(name: str) -> None:
+    """So does a mask that was changed after an equal one was computed."""
+    uses = (
+        by_two_masks(lambda keys, mask: None, is_late=True),
+        by_two_masks(BETWEEN[name], is_late=name.startswith("keys")),
+    )
+    same, other = (Layers(use).double() for use in uses)
+    data = of(5, WIDTH)
+    clipped_sum(same, lambda: same(data), 5, Flat(1.0), batch=data)
+    with pytest.raises(Refused, match="rows written to those of other examples"):
+        clipped_sum(other, lambda: other(data), 5, Flat(1.0), batch=data)
+
+
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
 @pytest.mark.parametrize("is_packed", [True, False])
 def test_packed_sequences_made_by_hand_are_refused(kind: Any, is_packed: bool) -> None:

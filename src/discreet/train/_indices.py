@@ -3,7 +3,7 @@
 Facts hold until the tensor is changed in place.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -89,8 +89,10 @@ class _Facts(Generic[T]):
         self._found[id(tensor)] = _Version.of(tensor), fact
 
     def forget(self, memory: int) -> None:
-        for key, (known, _) in list(self._found.items()):
-            if memory_of(known.tensor) == memory:
+        """Forget facts about tensors in this memory, and facts that name one of them."""
+        for key, (known, fact) in list(self._found.items()):
+            several = (known, fact) if isinstance(fact, _Version) else (known,)
+            if any(memory_of(one.tensor) == memory for one in several):
                 del self._found[key]
 
     def in_memory(self, memory: int) -> list[int]:
@@ -122,6 +124,8 @@ class IndexFacts:
         self._divided = _Facts[tuple[_Version, int]]()  # the finer index, and the parts of its rows
         self._groups = _Facts[GroupsOf]()
         self._sorting = _Facts[_Version]()  # the keys that a permutation sorts
+        self._masks: dict[Hashable, tuple[Tensor, ...]] = {}  # a mask, and what it was computed of
+        self._first_masks = _Facts[_Version]()  # the mask that an equal one repeats
 
     def forget(self, changed: Tensor) -> None:
         """Forget the facts about all tensors that share memory with one that was changed.
@@ -140,8 +144,12 @@ class IndexFacts:
             self._divided,
             self._groups,
             self._sorting,
+            self._first_masks,
         ):
             facts.forget(memory)
+        for key, several in list(self._masks.items()):
+            if any(memory_of(one) == memory for one in several):
+                del self._masks[key]
         shared = [key for key, (index, _) in self._picks.items() if memory_of(index) == memory]
         for key in shared:
             del self._picks[key]
@@ -156,7 +164,7 @@ class IndexFacts:
         The same index gives the same order each time, and so does a mask whose dimension
         ``within`` has the rows, or numbers of repetitions (``NO_INDEX``).
         """
-        divided = self._divided.of(index)
+        divided, index = self._divided.of(index), self._first(index)
         if rows is None and divided is not None and divided[0].is_now:
             finer, by = divided
             return self.picked(replace(layout, inner=layout.inner * by), finer.tensor)
@@ -191,8 +199,25 @@ class IndexFacts:
         """The layout from which this index picked the rows of an order, or None."""
         if order.layout is None:
             return None
-        known = self._picks.get(_key(order.layout, index, within))
+        known = self._picks.get(_key(order.layout, self._first(index), within))
         return order.layout if known is not None and known[1] is order else None
+
+    def note_mask(self, mask: Tensor, function: str, args: Sequence[Tensor | float]) -> None:
+        """Record of what a mask was computed; the same mask of the same tensors repeats it."""
+        given = [self._first(one) if isinstance(one, Tensor) else one for one in args]
+        parts = (
+            (id(one), one._version) if isinstance(one, Tensor) else (type(one), one)  # noqa: SLF001  as above
+            for one in given
+        )
+        several = mask, *(one for one in given if isinstance(one, Tensor))
+        first = self._masks.setdefault((function, *parts), several)[0]
+        if first is not mask:
+            self._first_masks.set(mask, _Version.of(first))
+
+    def _first(self, index: Tensor) -> Tensor:
+        """The mask that this one repeats, or the index itself."""
+        found = self._first_masks.of(index)
+        return found.tensor if found is not None and found.is_now else index
 
     # Permutations
 

@@ -26,7 +26,7 @@ from discreet.train._flow._groups import NOTES
 from discreet.train._flow._indexing import getitem
 from discreet.train._flow._parsed_index import MASKS
 from discreet.train._flow._parts import narrowed, parted, selected, unbound
-from discreet.train._flow._picks import mask_selected
+from discreet.train._flow._picks import COMPARISONS, mask_selected, note_mask
 from discreet.train._flow._places import BY_PLACE, ROW_NUMBERS, differs
 from discreet.train._flow._random import draws, has_own_numbers, is_even, is_random
 from discreet.train._flow._row_numbers import follow_numbers, masked_places, where
@@ -61,6 +61,7 @@ __all__ = [
 ]
 
 _SETTERS = frozenset({"__setitem__", "__set__"})
+_NOTES = {**NOTES, **dict.fromkeys(COMPARISONS, note_mask)}
 
 
 def follow(call: Call, tensors: list[Tensor]) -> None:
@@ -82,7 +83,7 @@ def follow(call: Call, tensors: list[Tensor]) -> None:
         several = [lost] * len(results)
     for each, tag in zip(results, several, strict=True):
         call.tags.set(each, lost if tag is None else tag)
-    if (note := NOTES.get(call.function)) is not None:
+    if (note := _NOTES.get(call.function)) is not None:
         note(call)
 
 

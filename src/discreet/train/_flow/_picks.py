@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import torch
 from torch import Tensor
 
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, name_of, of_all
@@ -12,6 +13,23 @@ from discreet.train._flow._writing import index_put
 from discreet.train._tag import ExampleRows, UntrackedRows
 
 _SCATTERED = "input dim index src"
+_COMPARISONS = "eq ne lt le gt ge __eq__ __ne__ __lt__ __le__ __gt__ __ge__"
+COMPARISONS = frozenset(
+    getattr(owner, name)
+    for owner in (torch, Tensor)
+    for name in _COMPARISONS.split()
+    if hasattr(owner, name)
+)
+
+
+def note_mask(call: Call) -> None:
+    """Note a mask that compares a tensor with another one or a number, as `keys == 2`.
+
+    If it is computed twice, both pick the same rows.
+    """
+    is_plain = len(call.args) == 2 and not call.keywords
+    if is_plain and all(isinstance(one, (Tensor, int, float)) for one in call.args):
+        call.tags.indices.note_mask(call.result, name_of(call.function).strip("_"), call.args)
 
 
 def mask_selected(call: Call) -> ResultTags:
