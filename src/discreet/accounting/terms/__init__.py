@@ -1,6 +1,6 @@
 """The kinds of term that a privacy loss is made of: the bounds on each, with their sources.
 
-By family: `_pure`, `_laplace` and `_gaussian` (promises and noise), `_selection`, `_sampling` and
+By family: `_pure` and `_gaussian` (promises and noise), `_selection`, `_sampling` and
 `_fixed_samples`, `_shuffling`, `_tuning` (terms around another privacy loss), and `_curves`
 (bounds and distributions that come from elsewhere).
 
@@ -19,8 +19,14 @@ from discreet.accounting.terms._gaussian import (
     Gaussian,
     Zcdp,
 )
-from discreet.accounting.terms._laplace import DiscreteLaplace, Laplace
-from discreet.accounting.terms._pure import Approximate, BoundedRange, Pure, RandomizedResponse
+from discreet.accounting.terms._pure import (
+    Approximate,
+    BoundedRange,
+    DiscreteLaplace,
+    Laplace,
+    Pure,
+    RandomizedResponse,
+)
 from discreet.accounting.terms._sampling import PoissonSampled, TruncatedPoisson
 from discreet.accounting.terms._selection import ReportNoisyMax, SparseVector, Threshold
 from discreet.accounting.terms._shuffling import RandomAllocation, Shuffled, ShuffledReports

@@ -23,8 +23,7 @@ from discreet.accounting.pld._dominating_pairs import (
 )
 from discreet.accounting.terms._around_loss import AroundLoss, or_everything
 from discreet.accounting.terms._gaussian import Gaussian
-from discreet.accounting.terms._laplace import DiscreteLaplace
-from discreet.accounting.terms._pure import EpsilonTerm
+from discreet.accounting.terms._pure import DiscreteLaplace, EpsilonTerm
 from discreet.errors import InvalidArgument, WrongUnit
 
 _BITS = 256
