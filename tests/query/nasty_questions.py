@@ -68,6 +68,7 @@ NUMBER_TERMS = (
     "SUM(WIDTH_BUCKET(real, 0, 100, 7)), SUM(small * whole), SUM(small + whole - 3), SUM(-small)",
     "SUM(CAST(real AS INTEGER)), SUM(CAST(yes AS INTEGER)), SUM(CAST(small AS DOUBLE) / 7)",
     "VARIANCE(real), AVG(money), COVAR_POP(small, real)",
+    "COUNT(real * single), COUNT(single * real), COUNT((small + 0.5) * real), COUNT(real / 3)",
 )
 GROUPS = [
     "SELECT wide, MEDIAN(real), MAX(small) FROM t GROUP BY wide",

@@ -79,7 +79,7 @@ FORMS = {
 AS_FLOAT = "@0::float8"
 
 _PRODUCT = (
-    "(CASE WHEN abs(@0) >= 1 OR abs(@1) >= 1 THEN @0 * @1 WHEN @0 = 0 OR @1 = 0 THEN 0 "
+    "(CASE WHEN abs(@0) >= 1 OR abs(@1) >= 1 THEN @0 * @1 "
     f"WHEN abs(@1) >= {_TINY} / nullif(abs(@0), 0) THEN @0 * @1 "
     "WHEN @0 IS NOT NULL AND @1 IS NOT NULL THEN 0 END)"
 )
