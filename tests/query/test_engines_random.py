@@ -1,8 +1,9 @@
-"""Random questions have the same integers in PostgreSQL as in the embedded engine."""
+"""Random questions have the same integers in PostgreSQL and in Spark as in the embedded engine."""
 
 import datetime
 import random
-from functools import cache
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from discreet.query import Declaration, Query, Question, Table
 from discreet.query._bounding._compiled_plan import prepare
 from discreet.query._engines import _engine
 from discreet.query._rows._source import source_of
-from tests.query import postgres_tables
+from tests.query import postgres_tables, spark_tables
 from tests.query.kit import DAYS, QUERIES, SCHEMA, arrow, declarations
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # between Ibis and DuckDB
@@ -44,22 +45,26 @@ _VALUES: dict[str, list[Any]] = {  # Any: values of rows
 }
 
 
-@cache
-def _sources() -> tuple[Any, str]:  # Any: Arrow's table
-    chance, name = random.Random(21), postgres_tables.new_name()
-    rows = [{key: chance.choice(_VALUES[key]) for key in _VALUES} for _ in range(300)]
+def _rows() -> list[dict[str, Any]]:
+    chance = random.Random(21)
+    return [{key: chance.choice(_VALUES[key]) for key in _VALUES} for _ in range(300)]
+
+
+def _in_postgres(_: Path) -> str:
+    name = postgres_tables.new_name()
     listed = ", ".join(f'"{key}" {kind}' for key, kind in zip(SCHEMA.names, _KINDS, strict=True))
     marks = ", ".join(f"%s::{kind}" for kind in _KINDS)
-    values = [[row[key] for key in SCHEMA.names] for row in rows]
+    values = [[row[key] for key in SCHEMA.names] for row in _rows()]
     postgres_tables.run(
         f"CREATE TABLE {name} ({listed})",
         (f"INSERT INTO {name} VALUES ({marks})", values),
         f"GRANT SELECT ON {name} TO {postgres_tables.reader()}",
     )
-    return arrow(rows), postgres_tables.url(name)
+    return postgres_tables.url(name)
 
 
-_computed: list[Query] = []
+def _in_spark(folder: Path) -> str:
+    return spark_tables.stored(arrow(_rows()), folder)
 
 
 def _parts(
@@ -82,29 +87,39 @@ def _sorted(part: Any) -> Any:  # Any: arrays
     return sorted(listed) if part.dtype == float else listed
 
 
-def _outcome(source: Any, declaration: Declaration, query: Query) -> str:  # Any: as above
+def _outcome(
+    source: Any, declaration: Declaration, query: Query
+) -> tuple[bool, str]:  # Any: as above
+    """Whether the question was computed, and its integers or its refusal."""
     try:
-        parts = _parts(source, declaration, query)
+        return True, str(_parts(source, declaration, query))
     except QueryRefused as refusal:
-        return f"refused: {refusal}"
+        return False, f"refused: {refusal}"
     except DiscreetError as error:
-        return f"{type(error).__name__}: {error}"
-    _computed.append(query)
-    return str(parts)
+        return False, f"{type(error).__name__}: {error}"
 
 
 @pytest.mark.long
-def test_random_questions_have_the_same_integers() -> None:
-    """Refusals are the same, too; most questions are computed."""
+@pytest.mark.parametrize(("stored", "questions"), [(_in_postgres, 150), (_in_spark, 40)])
+def test_random_questions_have_the_same_integers(
+    stored: Callable[[Path], str], questions: int, tmp_path: Path
+) -> None:
+    """Refusals are the same, too; many questions are computed."""
+    here, there = arrow(_rows()), stored(tmp_path)
+    computed = []
 
     @seed(2)
     @settings(
-        max_examples=150, deadline=None, suppress_health_check=list(HealthCheck), database=None
+        max_examples=questions,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        database=None,
     )
     @given(declarations(), QUERIES)
     def check(declaration: Declaration, query: Query) -> None:
-        here, there = (_outcome(source, declaration, query) for source in _sources())
-        assert there == here
+        found = _outcome(here, declaration, query)
+        assert _outcome(there, declaration, query) == found
+        computed.append(found[0])
 
     check()
-    assert len(_computed) > 150  # of 300, two for each question
+    assert 3 * sum(computed) > questions
