@@ -147,7 +147,7 @@ def budget_at(asked: "RemoteTable", *, as_json: bool) -> None:
 
 
 def verify_at(facts: Mapping[str, Any], tables: "RemoteTables") -> str:  # Any: JSON
-    """What was checked: that the service states the same receipt for its request."""
+    """Check that the service states the same receipt for its request; the check in words."""
     request = facts["request"]
     if request is None:
         raise Refused("this receipt has no request id, by which a service finds it")
