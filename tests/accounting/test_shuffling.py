@@ -10,7 +10,7 @@ import pytest
 from discreet.accounting import Gaussian, Pure, RandomizedResponse, Shuffled, ShuffledReports, Term
 from discreet.accounting._bounds import known
 from discreet.accounting.pld._dominating_pairs import Side
-from discreet.accounting.terms import _clones
+from discreet.accounting.terms import _shuffling
 from tests.accounting.enumerated import Law, reported, shuffled
 from tests.accounting.holding import (
     ORDERS,
@@ -80,9 +80,9 @@ class TestShuffledReports:
         assert all(few > 2 * many for few, many in pairwise(found))
 
     def test_a_group_of_losses_counts_as_its_highest(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        grouped, p = _clones._positive_losses(Fraction(1), 10**6, 1.0)
-        monkeypatch.setattr(_clones, "_FEW", 10**9)
-        each, q = _clones._positive_losses(Fraction(1), 10**6, 1.0)
+        grouped, p = _shuffling._positive_losses(Fraction(1), 10**6, 1.0)
+        monkeypatch.setattr(_shuffling, "_FEW", 10**9)
+        each, q = _shuffling._positive_losses(Fraction(1), 10**6, 1.0)
         assert len(grouped) < len(each) - 1000
         for epsilon in np.linspace(0, float(each[np.isfinite(each)].max()), 50):
             gains = [
