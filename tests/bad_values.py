@@ -8,6 +8,7 @@ import numpy as np
 
 from discreet.errors import DiscreetError
 
+BadValue = Any  # of a type or value that nobody may give there, on purpose
 Call = tuple[Callable[..., Any], Mapping[str, Any]]  # Any: arguments of all types
 
 

@@ -32,9 +32,8 @@ from discreet._fields import (
     optional,
 )
 from discreet.errors import InvalidArgument
-from tests.bad_values import BAD_VALUES
+from tests.bad_values import BAD_VALUES, BadValue
 
-Wrong = Any  # of a wrong type, on purpose
 HALF = Fraction(1, 2)
 
 
@@ -145,7 +144,9 @@ def outcome(make: Any, **given: object) -> tuple[str, object]:
 @pytest.mark.parametrize(
     "value", [*NUMBERS, *BAD_VALUES.values()], ids=lambda given: repr(given)[:20]
 )
-def test_each_kind_of_field_holds_and_refuses_what_its_check_does(name: str, value: Wrong) -> None:
+def test_each_kind_of_field_holds_and_refuses_what_its_check_does(
+    name: str, value: BadValue
+) -> None:
     kind, result = outcome(Every, **{**GOOD, name: value})
     expected_kind, expected = outcome(getattr(_checks, name), **{name: value})
     assert kind == expected_kind
@@ -164,7 +165,7 @@ def test_fields_are_given_by_place_or_by_name() -> None:
     assert (made.scale, made.length, made.level) == (Fraction(5, 2), 3, Fraction(1, 4))
     assert Wide(1).ceiling is None
     assert Wide(1).level == Fraction(1, 10)  # a default means its decimal, not its float
-    wrong: Wrong = Wide
+    wrong: BadValue = Wide
     for given in ((1, 2, 0.25), (), (1, 2, 3, 4)):
         with pytest.raises(TypeError):
             wrong(*given)
@@ -252,14 +253,14 @@ def test_an_argument_can_be_checked_and_not_stored() -> None:
     assert not hasattr(Block(3), "side")
     assert list(inspect.signature(Block).parameters) == ["length", "side"]
     assert inspect.signature(Block).parameters["side"].annotation is int
-    wrong: Wrong = 0.5
+    wrong: BadValue = 0.5
     for side in (0, -1, wrong):
         with pytest.raises(InvalidArgument, match="side = "):
             Block(3, side=side)
 
 
 def test_a_derived_attribute_is_no_argument() -> None:
-    wrong: Wrong = Block
+    wrong: BadValue = Block
     with pytest.raises(TypeError):
         wrong(3, area=2)
     assert repr(Block(3)) == "Block(length=3)"

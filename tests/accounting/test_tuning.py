@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pytest
@@ -44,9 +43,8 @@ from discreet.accounting.pld._dominating_pairs import Side, UncomposedPld
 from discreet.accounting.terms import _best_run
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from tests.accounting.enumerated import Law
+from tests.bad_values import BadValue
 from tests.tables import one_in
-
-Wrong = Any  # of a type or value that nobody may give there, on purpose
 
 ORDERS = [Fraction(101, 100), Fraction(3, 2), Fraction(2), Fraction(5), Fraction(30)]
 EPSILONS = [0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0]
@@ -350,7 +348,7 @@ class TestPairs:
 
     @pytest.mark.parametrize("kind", [TunedPoisson, partial(TunedNegativeBinomial, eta=1)])
     def test_one_pass_over_the_law_serves_all_fixed_orders(
-        self, kind: Wrong, monkeypatch: pytest.MonkeyPatch
+        self, kind: BadValue, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A pass an order took most of the time of sums of hundreds of unlike terms."""
         passes: list[int] = []
@@ -368,7 +366,7 @@ class TestPairs:
 
     @pytest.mark.parametrize("kind", [TunedPoisson, partial(TunedNegativeBinomial, eta=1)])
     def test_each_divergence_of_one_run_is_computed_once(
-        self, kind: Wrong, monkeypatch: pytest.MonkeyPatch
+        self, kind: BadValue, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         orders: list[Fraction] = []
         plain = Gaussian.renyi
@@ -424,12 +422,12 @@ class TestWhatItHolds:
             TunedPoisson((1 * Pure(1)).for_unit(Unit("id")), 3)
 
     @pytest.mark.parametrize("bad", [-1, 0, 1.5, True, "1", math.nan, math.inf])
-    def test_bad_gammas(self, bad: Wrong) -> None:
+    def test_bad_gammas(self, bad: BadValue) -> None:
         with pytest.raises(InvalidArgument, match="gamma"):
             TunedNegativeBinomial(Pure(1), 1, bad)
 
     @pytest.mark.parametrize("bad", [-1, True, "1", math.nan, math.inf])
-    def test_bad_etas_and_ceilings(self, bad: Wrong) -> None:
+    def test_bad_etas_and_ceilings(self, bad: BadValue) -> None:
         with pytest.raises(InvalidArgument, match="eta"):
             TunedNegativeBinomial(Pure(1), bad, 0.5)
         with pytest.raises(InvalidArgument, match="most"):

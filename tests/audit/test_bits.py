@@ -11,7 +11,8 @@ from discreet.audit import OutOfWords, RecordingBits, ScriptedBits, SeededBits, 
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import DiscreteLaplace, Door, release_through
 from discreet.noise import Bits
-from tests.mechanisms.kit import FakePayer, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import FakePayer, number
 
 widths = st.integers(1, 64)
 counts = st.lists(st.none() | st.integers(0, 40), max_size=8)  # None: one word by itself
@@ -71,7 +72,7 @@ def test_a_script_too_short_for_an_array_says_so() -> None:
 
 
 @pytest.mark.parametrize("words", [[256], [-1], [0.5], ["1"], [0, True]])
-def test_a_script_holds_words_of_its_width(words: Wrong) -> None:
+def test_a_script_holds_words_of_its_width(words: BadValue) -> None:
     with pytest.raises(InvalidArgument):
         ScriptedBits(words, width=8)
 
@@ -93,7 +94,7 @@ def test_a_record_is_replayed() -> None:
 
 
 @pytest.mark.parametrize("width", [0, -1, 65, 2.5, True, None])
-def test_a_width_is_1_to_64(width: Wrong) -> None:
+def test_a_width_is_1_to_64(width: BadValue) -> None:
     for make in (lambda: SeededBits(1, width), lambda: ZeroNoiseBits(width)):
         with pytest.raises(InvalidArgument, match="width = "):
             make()

@@ -159,7 +159,7 @@ def test_a_wrong_loop_is_found_in_one_run(name: str) -> None:
 
 @pytest.mark.parametrize("score", [canary_score, known_noise])
 def test_a_right_loop_is_not_accused(score: Callable[[Any], Any]) -> None:
-    """Wrong with probability 1e-9."""
+    """BadValue with probability 1e-9."""
     assert not membership(training(), score, candidates=400, claim=CLAIM).is_refuted
 
 

@@ -139,7 +139,7 @@ def test_nothing_is_called_free_that_is_not(
 def test_a_stopped_request_tells_what_became_of_it(
     last: str, ask: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ctrl-C at each stage: what is message is what asking again then does."""
+    """Ctrl-C at each stage: the message says what asking again will do, and it does that."""
 
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -189,14 +189,14 @@ def test_a_forecast_spends_and_reads_nothing(ask: Run) -> None:
 
 def test_a_forecast_for_a_group_in_json(ask: Run) -> None:
     arguments = (BY_UNION, "--epsilon", "0.5", "--forecast", "--json", "--group-size", "50")
-    message = json.loads(ask(*arguments, "--weight", "n=3").out)
-    assert message["epsilon"] == pytest.approx(0.5, rel=1e-3)
-    assert [(line["name"], line["group_size"]) for line in message["expected"]] == [
+    weighted = json.loads(ask(*arguments, "--weight", "n=3").out)
+    assert weighted["epsilon"] == pytest.approx(0.5, rel=1e-3)
+    assert [(line["name"], line["group_size"]) for line in weighted["expected"]] == [
         ("pay", 50),
         ("n", None),
     ]
     equal = json.loads(ask(*arguments).out)
-    assert message["expected"][1]["stddev"] < equal["expected"][1]["stddev"]
+    assert weighted["expected"][1]["stddev"] < equal["expected"][1]["stddev"]
 
 
 def test_a_delta_allows_gaussian_noise(ask: Run) -> None:

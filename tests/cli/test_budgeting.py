@@ -37,10 +37,10 @@ def test_looking_at_a_budget_makes_no_ledger(run: Run) -> None:
     ended = run("budget", "wages")
     assert ended.code == 0
     assert "nothing was spent yet; the limit will be ε = 2, δ = 1e-06" in ended.err
-    message = json.loads(run("budget", "wages", "--json").out)
-    assert message["spent"] == {"epsilon": 0.0}
-    assert message["left"] == {"epsilon": 2.0}
-    assert message["charges"] == []
+    facts = json.loads(run("budget", "wages", "--json").out)
+    assert facts["spent"] == {"epsilon": 0.0}
+    assert facts["left"] == {"epsilon": 2.0}
+    assert facts["charges"] == []
     assert not Path("wages.ledger").exists()
 
 
@@ -56,13 +56,13 @@ def test_a_budget_shows_what_was_spent_on_what(run: Run) -> None:
     assert first.endswith("ε = 0.5")
     assert second.endswith(", δ = 1e-06")
     assert left.startswith("spent ε = 0.7")
-    message = json.loads(run("budget", "wages", "--json").out)
-    assert message["charges"][0]["by"] == "ana"
-    assert message["limit"] == {"epsilon": 2.0, "delta": 1e-6}
+    facts = json.loads(run("budget", "wages", "--json").out)
+    assert facts["charges"][0]["by"] == "ana"
+    assert facts["limit"] == {"epsilon": 2.0, "delta": 1e-6}
     balance = Ledger.open("wages.ledger").spent()
-    assert fraction(message["spent"]["epsilon"]) >= balance.epsilon
-    assert fraction(message["left"]["epsilon"]) <= balance.left
-    assert not message["is_locked"]
+    assert fraction(facts["spent"]["epsilon"]) >= balance.epsilon
+    assert fraction(facts["left"]["epsilon"]) <= balance.left
+    assert not facts["is_locked"]
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,10 @@ def test_a_budget_in_rho_or_mu(run: Run, kind: str, symbol: str, cost: str) -> N
     *_, charge, left = ended.out.splitlines()
     assert charge.endswith(cost)
     assert left.startswith(f"spent {symbol} = ")
-    message = json.loads(run("budget", "wages", "--json").out)
+    facts = json.loads(run("budget", "wages", "--json").out)
     balance = Ledger.open("wages.ledger").spent()
-    assert fraction(message["spent"][kind]) >= balance.reached > 0
-    assert (
-        fraction(message["left"]["epsilon"]) <= balance.left < fraction(before["left"]["epsilon"])
-    )
+    assert fraction(facts["spent"][kind]) >= balance.reached > 0
+    assert fraction(facts["left"]["epsilon"]) <= balance.left < fraction(before["left"]["epsilon"])
     refused = run("ask", "wages", COUNT, "--epsilon", "1.5")
     assert refused.code == 4
     assert f"would reach {symbol} = " in refused.err

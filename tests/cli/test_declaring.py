@@ -1,4 +1,4 @@
-"""``discreet declare`` writes what it is message, and nothing that it found in the rows."""
+"""``discreet declare`` writes its options to the file, and nothing that it read from the rows."""
 
 import tomllib
 from pathlib import Path

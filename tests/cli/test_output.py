@@ -128,7 +128,7 @@ def test_a_table_that_fits_is_one() -> None:
 def shown_at(columns: int, is_terminal: bool, data: RenderableType) -> str:
     """The data as text at this width, without colours."""
     stream = io.StringIO()
-    stream.isatty = lambda: is_terminal  # type: ignore[method-assign]  # a terminal, as message
+    stream.isatty = lambda: is_terminal  # type: ignore[method-assign]  # a terminal if the test says so
     with (
         patch.object(sys, "stdout", stream),
         patch.dict(os.environ, COLUMNS=str(columns), TERM="xterm"),

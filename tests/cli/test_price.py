@@ -30,22 +30,22 @@ def test_without_delta_the_price_is_pure(run: Run) -> None:
 
 def test_what_a_loss_prints_can_be_priced(run: Run) -> None:
     loss = 3 * Pure(0.1) + Gaussian(4)
-    message = json.loads(run("price", repr(loss), "--delta", "1e-6", "--json").out)
-    assert PrivacyLoss.from_json(json.dumps(message["privacy_loss"])) == loss
-    assert message["epsilon"] == loss.epsilon(1e-6) == min(message["theorems"].values())
-    assert message["delta"] == 1e-6
+    facts = json.loads(run("price", repr(loss), "--delta", "1e-6", "--json").out)
+    assert PrivacyLoss.from_json(json.dumps(facts["privacy_loss"])) == loss
+    assert facts["epsilon"] == loss.epsilon(1e-6) == min(facts["theorems"].values())
+    assert facts["delta"] == 1e-6
 
 
 def test_delta_at_an_epsilon(run: Run) -> None:
     ended = run("price", "3 * Gaussian(4)", "--epsilon", "2.5")
     assert ended.code == 0
-    name, message = ended.out.split(": ")
+    name, value = ended.out.split(": ")
     assert name == "delta at epsilon = 2.5"
     delta = (3 * Gaussian(4)).delta(2.5)
-    assert delta <= float(message) <= delta * 1.00001
-    told_json = json.loads(run("price", "3 * Gaussian(4)", "--epsilon", "2.5", "--json").out)
-    assert told_json["at_epsilon"] == {"epsilon": 2.5, "delta": delta}
-    assert told_json["epsilon"] is None
+    assert delta <= float(value) <= delta * 1.00001
+    facts = json.loads(run("price", "3 * Gaussian(4)", "--epsilon", "2.5", "--json").out)
+    assert facts["at_epsilon"] == {"epsilon": 2.5, "delta": delta}
+    assert facts["epsilon"] is None
     both = run("price", "3 * Gaussian(4)", "--epsilon", "2.5", "--delta", "1e-6").out
     assert both.startswith("epsilon at delta = 1e-06\n")
     assert both.endswith(ended.out)
@@ -75,10 +75,10 @@ def test_the_most_steps_are_found(run: Run) -> None:
     ended = run(*STEPS)
     assert ended.out == "steps = 33\n"
     assert "the largest value that fits" in ended.err
-    message = json.loads(run(*STEPS, "--json").out)
+    facts = json.loads(run(*STEPS, "--json").out)
     loss = 33 * Gaussian(8)
-    assert message.pop("privacy_loss") == json.loads(loss.to_json())
-    assert message == {
+    assert facts.pop("privacy_loss") == json.loads(loss.to_json())
+    assert facts == {
         "name": "steps",
         "value": 33,
         "epsilon": loss.epsilon(1e-5),

@@ -1,4 +1,4 @@
-"""Wrong arguments for local mechanisms, clients and estimators are refused by name."""
+"""BadValue arguments for local mechanisms, clients and estimators are refused by name."""
 
 from typing import Any
 

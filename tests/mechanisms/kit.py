@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from flint import arb
@@ -19,8 +18,6 @@ from discreet.audit import ZeroNoiseBits
 from discreet.errors import BudgetExceeded, LedgerLocked, RequestReused
 from discreet.ledger import Ledger
 from discreet.mechanisms import Bounded, DiscreteLaplace, Door
-
-Wrong = Any  # of a type that nobody may give there, on purpose
 
 PERSON = Unit("person")
 SECRET = "4079213586"

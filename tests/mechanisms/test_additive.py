@@ -17,7 +17,8 @@ from discreet.audit import RecordingBits, ScriptedBits, SeededBits, ZeroNoiseBit
 from discreet.errors import InvalidArgument, Refused
 from discreet.mechanisms import Bounded, DiscreteLaplace, Gaussian, Part, Sensitivity
 from discreet.noise import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw
-from tests.mechanisms.kit import PERSON, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, number
 
 Noisy = DiscreteLaplace | Gaussian
 KINDS: list[Callable[[Any], Noisy]] = [DiscreteLaplace, Gaussian]
@@ -60,7 +61,7 @@ def array(sensitivity: Sensitivity) -> Bounded[Any]:  # Any: an integer array
 
 
 @pytest.mark.parametrize("wrong", NOT_POSITIVE, ids=repr)
-def test_noise_has_a_finite_scale_above_zero(wrong: Wrong) -> None:
+def test_noise_has_a_finite_scale_above_zero(wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match=r"scale = .*above 0"):
         DiscreteLaplace(wrong)
     with pytest.raises(InvalidArgument, match=r"stddev = .*above 0"):
@@ -74,14 +75,14 @@ def test_noise_has_a_finite_scale_above_zero(wrong: Wrong) -> None:
 
 
 @pytest.mark.parametrize("wrong", [*NOT_POSITIVE, 1, 1.5], ids=repr)
-def test_a_gaussian_needs_a_delta_between_0_and_1(wrong: Wrong) -> None:
+def test_a_gaussian_needs_a_delta_between_0_and_1(wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="delta = "):
         Gaussian.for_epsilon(1, wrong, number())
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("wrong", [*NOT_POSITIVE, 1, 1.5], ids=repr)
-def test_a_confidence_lies_between_0_and_1(kind: Callable[[Any], Noisy], wrong: Wrong) -> None:
+def test_a_confidence_lies_between_0_and_1(kind: Callable[[Any], Noisy], wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="confidence = "):
         kind(1).error(wrong)
 
@@ -280,7 +281,7 @@ def test_python_integers_are_exact_at_any_size(kind: Callable[[Any], Noisy]) -> 
 @pytest.mark.parametrize("dtype", [np.int64, object])
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (0, 3), (3, 0), (2, 3), (2, 1, 2)])
 def test_an_array_keeps_its_shape_and_kind(
-    kind: Callable[[Any], Noisy], scale: int, dtype: Wrong, shape: tuple[int, ...]
+    kind: Callable[[Any], Noisy], scale: int, dtype: BadValue, shape: tuple[int, ...]
 ) -> None:
     noisy = kind(scale).sample(np.full(shape, 7, dtype), SeededBits(1))
     assert isinstance(noisy, np.ndarray)

@@ -1,4 +1,4 @@
-"""Wrong arguments of every kind, for every argument of every mechanism, are refused by name; and
+"""BadValue arguments of every kind, for every argument of every mechanism, are refused by name; and
 nothing is charged."""
 
 from typing import Any
@@ -10,8 +10,8 @@ from discreet.errors import DiscreetError
 from discreet.mechanisms import DiscreteLaplace, Gaussian, release, session
 from discreet.mechanisms.thresholds import SparseVector
 from discreet.mechanisms.tuning import PoissonRuns, Tuning
-from tests.bad_values import BAD_VALUES, Call, fails_with_huge, faults
-from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
+from tests.bad_values import BAD_VALUES, BadValue, Call, fails_with_huge, faults
+from tests.mechanisms.kit import PERSON, FakePayer, number
 from tests.mechanisms.registry import CASES
 from tests.mechanisms.statements import STATED
 
@@ -89,7 +89,7 @@ def test_numpys_scalars_are_the_numbers_that_they_are(name: str) -> None:
 
 @pytest.mark.parametrize("kind", BAD_VALUES)
 def test_nothing_is_charged_for_wrong_arguments(kind: str) -> None:
-    wrong: Wrong = BAD_VALUES[kind]
+    wrong: BadValue = BAD_VALUES[kind]
     payer = FakePayer()
     with pytest.raises(DiscreetError, match="bounded"):
         release(wrong, DiscreteLaplace(2), payer)

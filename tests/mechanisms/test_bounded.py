@@ -28,7 +28,8 @@ from discreet.mechanisms import (
     Staircase,
     Value,
 )
-from tests.mechanisms.kit import LAPLACE, PERSON, SECRET, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import LAPLACE, PERSON, SECRET, number
 
 NOT_WHOLE = [-1, 0.5, float("nan"), float("inf"), True, "1", None, Fraction(1, 2), np.float64(0.5)]
 
@@ -56,7 +57,7 @@ def test_a_number_states_its_sensitivity_unit_and_basis() -> None:
 
 
 @pytest.mark.parametrize("wrong", NOT_WHOLE)
-def test_a_sensitivity_is_a_whole_number(wrong: Wrong) -> None:
+def test_a_sensitivity_is_a_whole_number(wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match=r"sensitivity = .*whole number"):
         number(sensitivity=wrong)
     for norm in ("l1", "l2_squared", "linf"):
@@ -66,13 +67,13 @@ def test_a_sensitivity_is_a_whole_number(wrong: Wrong) -> None:
 
 
 @pytest.mark.parametrize("wrong", NOT_WHOLE[:-3])
-def test_a_length_is_a_whole_number(wrong: Wrong) -> None:
+def test_a_length_is_a_whole_number(wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match=r"length = .*whole number"):
         Sensitivity(l1=1, length=wrong)
 
 
 @pytest.mark.parametrize("wrong", [3, "3", None, (-1,), (2.5,), (True,), (2, float("nan"))])
-def test_a_shape_is_a_tuple_of_sizes(wrong: Wrong) -> None:
+def test_a_shape_is_a_tuple_of_sizes(wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="shape = "):
         Bounded(lambda: 0, sensitivity=1, unit=PERSON, name="a", shape=wrong)
     with pytest.raises(InvalidArgument, match="shape = "):
@@ -80,7 +81,7 @@ def test_a_shape_is_a_tuple_of_sizes(wrong: Wrong) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["", "  ", None, 3])
-def test_a_name_is_a_text(wrong: Wrong) -> None:
+def test_a_name_is_a_text(wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="name = "):
         Bounded(lambda: 0, sensitivity=1, unit=PERSON, name=wrong)
     with pytest.raises(InvalidArgument, match="name = "):
@@ -90,7 +91,7 @@ def test_a_name_is_a_text(wrong: Wrong) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["person", None, 3])
-def test_a_unit_is_a_unit(wrong: Wrong) -> None:
+def test_a_unit_is_a_unit(wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="unit = "):
         Bounded(lambda: 0, sensitivity=1, unit=wrong, name="a")
     with pytest.raises(InvalidArgument, match="unit = "):
@@ -243,7 +244,7 @@ def test_known_sensitivities() -> None:
 
 
 @pytest.mark.parametrize("good", [0, -3, 10**30, np.int64(5), np.uint8(5), np.uint64(2**64 - 1)])
-def test_one_integer_of_any_kind_becomes_pythons(good: Wrong) -> None:
+def test_one_integer_of_any_kind_becomes_pythons(good: BadValue) -> None:
     checked = number().checked(good)
     assert type(checked) is int
     assert checked == int(good)
@@ -285,7 +286,7 @@ NOT_ONE_INTEGER = [
 
 
 @pytest.mark.parametrize("wrong", NOT_ONE_INTEGER, ids=repr)
-def test_anything_else_is_no_integer(wrong: Wrong) -> None:
+def test_anything_else_is_no_integer(wrong: BadValue) -> None:
     with pytest.raises(TypeError, match="part 'people': expected one integer") as caught:
         number().checked(wrong)
     assert caught.value.__context__ is None
@@ -346,7 +347,7 @@ def test_saturated_numbers_move_no_further() -> None:
 
 
 def test_whether_an_array_is_wide_is_true_or_false() -> None:
-    wrong: Wrong = 1
+    wrong: BadValue = 1
     with pytest.raises(InvalidArgument, match="is_wide = 1: give True or False"):
         Part("one", (3,), Sensitivity(l1=1), is_wide=wrong)
 
@@ -386,7 +387,7 @@ NOT_THREE_INTEGERS = [
 
 
 @pytest.mark.parametrize("wrong", NOT_THREE_INTEGERS, ids=repr)
-def test_anything_else_is_no_array_of_integers(wrong: Wrong) -> None:
+def test_anything_else_is_no_array_of_integers(wrong: BadValue) -> None:
     with pytest.raises(TypeError, match="part 'a': expected"):
         array().checked(wrong)
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.mechanisms import FixedPoint
-from tests.mechanisms.kit import Wrong
+from tests.bad_values import BadValue
 
 STEPS = [Fraction(1), Fraction(1, 1024), Fraction(8), Fraction(1, 10), Fraction(3, 7)]
 FLOATS = st.floats(-1e12, 1e12)
@@ -49,7 +49,7 @@ def test_arrays_of_every_kind(kind: type) -> None:
 
 
 @pytest.mark.parametrize("value", [2.5, Fraction(5, 2), Decimal("2.5")])
-def test_numbers_of_every_kind(value: Wrong) -> None:
+def test_numbers_of_every_kind(value: BadValue) -> None:
     assert FixedPoint.nearest(value, Fraction(1)).steps == 3  # the upper one of two
     assert FixedPoint.nearest(-value, Fraction(1)).steps == -2
 
@@ -75,7 +75,7 @@ NO_NUMBERS = [math.nan, math.inf, "1", None, True, 1j]
 
 
 @pytest.mark.parametrize("wrong", NO_NUMBERS, ids=repr)
-def test_anything_else_is_no_number(wrong: Wrong) -> None:
+def test_anything_else_is_no_number(wrong: BadValue) -> None:
     with pytest.raises(TypeError, match="expected finite numbers"):
         FixedPoint.nearest(wrong, Fraction(1))
     with pytest.raises(TypeError, match="expected finite numbers"):

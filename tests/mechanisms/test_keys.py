@@ -14,8 +14,9 @@ from discreet._unit import Change
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, Key, KeysPart, Sensitivity
 from discreet.mechanisms.thresholds import sets_of_keys
+from tests.bad_values import BadValue
 from tests.mechanisms.hostile import Hostile
-from tests.mechanisms.kit import PERSON, Wrong
+from tests.mechanisms.kit import PERSON
 
 WORDS: dict[Key, int] = {"ache": 41, "rash": 1, ("a", 2): 3, 5: 0}
 
@@ -36,7 +37,7 @@ def test_what_is_0_is_absent() -> None:
 
 
 @pytest.mark.parametrize("wrong", [[("a", 1)], ["a"], None, 3])
-def test_anything_else_is_no_such_mapping(wrong: Wrong) -> None:
+def test_anything_else_is_no_such_mapping(wrong: BadValue) -> None:
     words = Bounded.keys(lambda: WORDS, per_unit=2, unit=PERSON, name="words")
     with pytest.raises(TypeError, match="part 'words': expected"):
         words.checked(wrong)
@@ -46,7 +47,7 @@ class Mood(StrEnum):
     GOOD = "good"
 
 
-NO_KEYS: list[Wrong] = [
+NO_KEYS: list[BadValue] = [
     None,
     math.nan,
     b"a",
@@ -75,32 +76,32 @@ def test_what_is_no_key_is_left_out(number: int) -> None:
 
 
 @pytest.mark.parametrize(("key", "own"), EQUAL, ids=lambda key: type(key).__name__)
-def test_a_key_is_the_text_or_integer_that_it_equals(key: Wrong, own: Key) -> None:
+def test_a_key_is_the_text_or_integer_that_it_equals(key: BadValue, own: Key) -> None:
     """A mapping holds them under whichever came first."""
     words = Bounded.keys(lambda: WORDS, per_unit=2, unit=PERSON, name="words")
     (found,) = words.checked({key: 40})
     assert found == own
     assert type(found) is type(own)
-    sets: list[Wrong] = [{1: [key], own: ["b", key]}, {1: [own], own: [own, "b", own]}]
+    sets: list[BadValue] = [{1: [key], own: ["b", key]}, {1: [own], own: [own, "b", own]}]
     made = sets_of_keys(sets.pop, per_unit=1, unit=PERSON, name="sets")
     assert made.compute() == made.compute()
 
 
-COUNTS: list[Wrong] = [(2.0, 2), (2.9, 2), (-0.5, -1), (True, 1), (np.float32(3.5), 3)]
+COUNTS: list[BadValue] = [(2.0, 2), (2.9, 2), (-0.5, -1), (True, 1), (np.float32(3.5), 3)]
 COUNTS += [(np.True_, 1), (np.int8(-3), -3), (Decimal("4.9"), 4), (2**70, 2**70)]
 COUNTS += [(Fraction(7, 2), 3), (None, 0), (math.nan, 0), (math.inf, 0), ("3", 0), (1j, 0)]
 COUNTS += [(np.timedelta64(3), 0), (Hostile, 0), ([], 0)]
 
 
 @pytest.mark.parametrize(("count", "whole"), COUNTS)
-def test_a_count_is_rounded_down_and_0_if_it_is_no_number(count: Wrong, whole: int) -> None:
+def test_a_count_is_rounded_down_and_0_if_it_is_no_number(count: BadValue, whole: int) -> None:
     words = Bounded.keys(lambda: WORDS, per_unit=2, unit=PERSON, name="words")
     expected = {"a": 30} | ({"b": whole} if whole else {})
     assert words.checked({"a": 30, "b": count() if count is Hostile else count}) == expected
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "2", None])
-def test_bounds_are_whole_numbers(wrong: Wrong) -> None:
+def test_bounds_are_whole_numbers(wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="per_unit = "):
         Bounded.keys(lambda: WORDS, per_unit=wrong, unit=PERSON, name="words")
     with pytest.raises(InvalidArgument, match="per_unit = "):

@@ -26,7 +26,8 @@ from discreet.mechanisms import (
     release,
     release_through,
 )
-from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, FakePayer, number
 
 REPLACED = PERSON.with_change(Change.REPLACE)
 
@@ -113,7 +114,7 @@ def test_asked_by_error(error: float, confidence: float) -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, math.nan, math.inf, True, "1", None])
-def test_parameters_are_numbers_above_0(wrong: Wrong) -> None:
+def test_parameters_are_numbers_above_0(wrong: BadValue) -> None:
     for build in (
         lambda: Laplace(wrong, 1),
         lambda: Laplace(1, wrong),
@@ -142,7 +143,7 @@ def test_grids_and_kinds_must_agree() -> None:
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, "1", None, np.zeros(1)])
-def test_what_is_no_number_fails_after_the_charge(wrong: Wrong) -> None:
+def test_what_is_no_number_fails_after_the_charge(wrong: BadValue) -> None:
     with pytest.raises(TypeError, match="expected"):
         mean().checked(wrong)
     for array in (np.zeros(2), np.array([1, 2, math.nan]), 5, [1, 2, 3]):

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, Grid, Rows, Sensitivity
-from tests.mechanisms.kit import PERSON, Wrong
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON
 
 GRIDS = [Grid(0, 10), Grid(-1, 1, step=0.25), Grid(0, 100, step=0.01), Grid(5, 5), Grid(-3, 2**50)]
 
@@ -77,7 +78,7 @@ def test_places_and_values() -> None:
         ((10**400, 10**400), "float64 can't distinguish"),
     ],
 )
-def test_a_grid_that_is_none(arguments: tuple[Wrong, ...], text: str) -> None:
+def test_a_grid_that_is_none(arguments: tuple[BadValue, ...], text: str) -> None:
     with pytest.raises(InvalidArgument, match=text):
         Grid(*arguments)
 
@@ -106,7 +107,7 @@ def test_tables_of_every_kind(kind: str) -> None:
 
 
 @pytest.mark.parametrize("table", [[], np.zeros(0), np.zeros((0, 2)), np.zeros((0, 5))], ids=repr)
-def test_a_list_of_no_rows_is_a_table_too(table: Wrong) -> None:
+def test_a_list_of_no_rows_is_a_table_too(table: BadValue) -> None:
     """NumPy can't tell how many columns an empty list has: neighbours of one row are such."""
     grids = {"a": Grid(0, 10), "b": Grid(0, 1)}
     if np.shape(table) == (0, 5):
@@ -121,7 +122,7 @@ def test_a_list_of_no_rows_is_a_table_too(table: Wrong) -> None:
     [{1: 2}, np.zeros((3, 2)), np.zeros((1, 1, 1)), np.array("a"), None, 3.0],
     ids=repr,
 )
-def test_anything_else_is_no_table(wrong: Wrong) -> None:
+def test_anything_else_is_no_table(wrong: BadValue) -> None:
     with pytest.raises(TypeError, match="part 'ages': expected"):
         rows().checked(wrong)
 

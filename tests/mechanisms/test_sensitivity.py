@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import FixedPoint, RealSensitivity, Sensitivity
-from tests.mechanisms.kit import Wrong
+from tests.bad_values import BadValue
 
 
 def norms(vector: list[int]) -> dict[str, int]:
@@ -58,7 +58,7 @@ def test_what_the_grid_adds_is_counted_in(
         for a, b in pairs
     ]
     root = Fraction(math.isqrt(math.ceil(sum(x * x for x in moved) * 10**12)) + 1, 10**6)
-    claims: list[Wrong] = [
+    claims: list[BadValue] = [
         {"l1": sum(moved, Fraction(0))},
         {"l2": root},
         {"linf": max(moved)},
@@ -73,7 +73,7 @@ def test_what_the_grid_adds_is_counted_in(
 
 def test_one_number_needs_no_more_than_its_steps() -> None:
     for norm in ("l1", "l2", "linf"):
-        claim: dict[str, Wrong] = {norm: Fraction(6, 5)}
+        claim: dict[str, BadValue] = {norm: Fraction(6, 5)}
         known = RealSensitivity(**claim)
         assert known.on_grid(Fraction(1, 100), 1) == Sensitivity(l1=120, length=1)
         assert known.on_grid(Fraction(1, 8), 1) == Sensitivity(l1=10, length=1)
@@ -83,7 +83,7 @@ def test_one_number_needs_no_more_than_its_steps() -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1, math.nan, math.inf, True, "1"])
-def test_a_norm_is_a_number(wrong: Wrong) -> None:
+def test_a_norm_is_a_number(wrong: BadValue) -> None:
     for norm in ("l1", "l2", "linf"):
         with pytest.raises(InvalidArgument, match=f"{norm} = "):
             RealSensitivity(**{norm: wrong})

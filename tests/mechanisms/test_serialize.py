@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from discreet.mechanisms import Bounded, DiscreteLaplace, release
 from discreet.mechanisms._serialize import deserialize, serialize, written
-from tests.mechanisms.kit import PERSON, Wrong, ledger
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, ledger
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 ANSWERS = st.recursive(
@@ -46,7 +47,7 @@ def test_arrays_keep_kind_and_shape(array: np.ndarray[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("wrong", [object(), {1, 2}, [1], b"1", np.float64(1)])
-def test_what_would_not_come_back_is_refused(wrong: Wrong) -> None:
+def test_what_would_not_come_back_is_refused(wrong: BadValue) -> None:
     with pytest.raises(TypeError, match="can't be stored"):
         serialize(wrong)
 
@@ -59,7 +60,7 @@ MANY_DIGITS += [np.array([LARGE, 3], object), {"n": (np.array([[LARGE]], object)
 
 
 @pytest.mark.parametrize("answer", MANY_DIGITS, ids=lambda answer: type(answer).__name__)
-def test_integers_of_any_size_are_written(answer: Wrong) -> None:
+def test_integers_of_any_size_are_written(answer: BadValue) -> None:
     """Python itself refuses to write more than 4 300 digits."""
     with pytest.raises(ValueError, match="digits"):
         str(answer)
@@ -67,7 +68,7 @@ def test_integers_of_any_size_are_written(answer: Wrong) -> None:
 
 
 @pytest.mark.parametrize("answer", [3, 2.5, None, "a", (1,), {"n": 3}, np.arange(3)])
-def test_others_are_written_as_python_does(answer: Wrong) -> None:
+def test_others_are_written_as_python_does(answer: BadValue) -> None:
     assert written(answer) == str(answer)
     inside = "array([0, 1, 2])" if isinstance(answer, np.ndarray) else repr(answer)
     many = "1" + "0" * 5000

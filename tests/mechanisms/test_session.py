@@ -27,7 +27,8 @@ from discreet.ledger import Ledger, check_receipt
 from discreet.mechanisms import Bounded, Door, Session, session, session_through
 from discreet.mechanisms.thresholds import SparseVector
 from discreet.noise import Bits, DiscreteLaplaceLaw
-from tests.mechanisms.kit import PERSON, SECRET, FakePayer, ListTrace, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, SECRET, FakePayer, ListTrace, number
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def test_what_was_not_paid_for_is_refused_and_the_session_goes_on() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, "person", 1], ids=repr)
-def test_a_session_for_no_unit_is_refused_before_it_is_paid(wrong: Wrong) -> None:
+def test_a_session_for_no_unit_is_refused_before_it_is_paid(wrong: BadValue) -> None:
     payer = FakePayer()
     for mechanism in (RunningSum(2), SparseVector(1, threshold_scale=1, query_scale=1)):
         with (

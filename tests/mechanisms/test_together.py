@@ -17,7 +17,8 @@ from discreet.mechanisms import (
     Together,
     Value,
 )
-from tests.mechanisms.kit import PERSON, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, number
 
 PARTS = (
     Part("people", (), Sensitivity(l1=1)),
@@ -51,7 +52,7 @@ def test_the_privacy_loss_is_the_sum() -> None:
         {"people": DiscreteLaplace(4), "Pay": Gaussian(60)},
     ],
 )
-def test_each_part_needs_exactly_one(mechanisms: Wrong) -> None:
+def test_each_part_needs_exactly_one(mechanisms: BadValue) -> None:
     with pytest.raises(InvalidArgument, match=r"'both' has the parts \['pay', 'people'\]"):
         Together(mechanisms).privacy_loss(both())
 

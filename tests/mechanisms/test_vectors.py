@@ -22,7 +22,8 @@ from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms._max_norm import MaxNorm
 from discreet.mechanisms._staircase import Staircase
 from discreet.noise import SecureBits
-from tests.mechanisms.kit import PERSON, Wrong, least_delta, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, least_delta, number
 from tests.noise.walk import discrete_gaussian_law
 from tests.tables import one_in
 
@@ -280,7 +281,7 @@ def test_each_serves_a_part_beside_others() -> None:
 
 
 @pytest.mark.parametrize("wrong", NOT_POSITIVE, ids=repr)
-def test_bad_numbers_are_refused_by_name(wrong: Wrong) -> None:
+def test_bad_numbers_are_refused_by_name(wrong: BadValue) -> None:
     makers: list[tuple[Callable[[], object], str]] = [
         (lambda: DiscreteGaussian(wrong), "stddev"),
         (lambda: DiscreteGaussian.for_zcdp(wrong, number()), "rho"),

@@ -154,7 +154,7 @@ def test_a_minus_zero_drawn_again_is_refuted(law: Noise) -> None:
     assert_refuted(walk(twice, 8, 2), chance_of(law))
 
 
-# Wrong laws, wrong in their balls and in their floats
+# BadValue laws, wrong in their balls and in their floats
 
 
 class ZeroTwice(DiscreteLaplaceLaw):

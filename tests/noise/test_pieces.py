@@ -15,7 +15,7 @@ from discreet.errors import InvalidArgument
 from discreet.noise import Bits, _pieces
 from discreet.noise._flipped_pieces import flip_piece
 from discreet.noise._pieces import Whole, choose_piece, e_to_minus, pieces_of
-from tests.mechanisms.kit import Wrong
+from tests.bad_values import BadValue
 from tests.noise.walk import BITS, Chance, Record, assert_exact, assert_refuted, walk
 
 Choose = Callable[[Whole, Whole, Fraction, Bits], int]
@@ -163,7 +163,7 @@ def test_what_is_left_without_one_piece_has_the_law_of_the_others() -> None:
     ids=str,
 )
 def test_bad_input_is_refused_by_name(
-    choose: Choose, lengths: Wrong, scores: Wrong, rate: Fraction, message: str
+    choose: Choose, lengths: BadValue, scores: BadValue, rate: Fraction, message: str
 ) -> None:
     with pytest.raises(InvalidArgument, match=message):
         choose(lengths, scores, rate, SeededBits(1))

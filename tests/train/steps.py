@@ -15,10 +15,10 @@ from discreet.train._plan import TrainingPlan, plan
 from discreet.train._run import run_through
 from discreet.train._training_run import TrainingRun
 from discreet.train._units import Units
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
 
-Wrong = Any  # of a type that nobody may give there, on purpose
 Losses = Callable[[Any], Tensor]
 
 
@@ -29,7 +29,7 @@ def data(rows: int = 60, seed: int = 0) -> dict[str, Tensor]:
     return {"x": x, "y": (x.sum(1) > 0).float()}
 
 
-def of_persons(rows: int = 60, persons: int = 12, **more: Wrong) -> Units:
+def of_persons(rows: int = 60, persons: int = 12, **more: BadValue) -> Units:
     """The same, each row of one of some people."""
     ids = [f"p{row * 7 % persons}" for row in range(rows)]
     return Units(data(rows), ids, **{"column": "person", "most": 3, **more})
@@ -50,7 +50,7 @@ def losses_of(model: nn.Module) -> Losses:
     )
 
 
-def short(**changes: Wrong) -> TrainingPlan:
+def short(**changes: BadValue) -> TrainingPlan:
     """A plan of a few steps with hardly any noise, so that sums can be compared."""
     facts = {"multiplier": 1e-7, "delta": 1e-5, "records": 60, "batch": 20, "steps": 6}
     return plan(**{**facts, **changes})
@@ -130,11 +130,11 @@ def by_hand(model: nn.Module, given: dict[str, Tensor], places: list[int], norm:
 @contextmanager
 def known(
     model: nn.Module,
-    given: Wrong,
+    given: BadValue,
     made: TrainingPlan,
     seed: int = 1,
     losses: Losses | None = None,
-    **more: Wrong,
+    **more: BadValue,
 ) -> Iterator[TrainingRun]:
     """A run whose bits are known, by default of logistic losses."""
     door, of = Door(FakePayer(), QuickBits(seed), None), losses or losses_of(model)
@@ -142,7 +142,7 @@ def known(
         yield training
 
 
-def trained(made: TrainingPlan, given: Wrong, seed: int = 1, physical: int = 1024) -> Tensor:
+def trained(made: TrainingPlan, given: BadValue, seed: int = 1, physical: int = 1024) -> Tensor:
     """The weights after a whole run with known bits."""
     model = linear()
     with known(model, given, made, seed) as training:

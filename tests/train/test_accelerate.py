@@ -12,8 +12,9 @@ from torch.nn.parallel import DistributedDataParallel
 
 from discreet.errors import InvalidArgument
 from discreet.train import fit
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Wrong, data, linear, losses_of, sgd, short, weights
+from tests.train.steps import data, linear, losses_of, sgd, short, weights
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +30,7 @@ def losses(model: nn.Module, part: Any) -> Tensor:
     return found
 
 
-def trained(accelerator: Accelerator | None, **more: Wrong) -> Tensor:
+def trained(accelerator: Accelerator | None, **more: BadValue) -> Tensor:
     model = linear()
     optimizer = sgd(model)
     if accelerator is not None:
@@ -69,7 +70,7 @@ def test_its_mixed_precision_comes_close() -> None:
     assert float((found - plain).norm()) < 0.02 * float(plain.norm())
 
 
-def refused(told: str, model: nn.Module, optimizer: Wrong) -> None:
+def refused(told: str, model: nn.Module, optimizer: BadValue) -> None:
     payer = FakePayer()
     with pytest.raises(InvalidArgument, match=told):
         fit(model, optimizer, data(), short(), losses=losses, payer=payer)

@@ -24,9 +24,9 @@ from discreet.train._noise import ExactGaussian, FloatLaplace
 from discreet.train._plan import Stage, TrainingPlan
 from discreet.train._run import run
 from discreet.train._sampling import AllocatedBatches, WithoutReplacement
+from tests.bad_values import BadValue
 from tests.noise.fit import QuickBits
 from tests.train.steps import (
-    Wrong,
     book,
     by_hand,
     data,
@@ -46,7 +46,7 @@ PERSON = Unit("person")
 SURE = Adaptive(quantile=0.6, start=0.4, rate=0.3, stddev=1e-9)  # with hardly any noise
 
 
-def followed(made: TrainingPlan, given: Wrong, seed: int = 1) -> tuple[NoisyShare, ...]:
+def followed(made: TrainingPlan, given: BadValue, seed: int = 1) -> tuple[NoisyShare, ...]:
     """The noisy shares of a whole run with known bits."""
     model = linear()
     with known(model, given, made, seed) as training:
@@ -109,13 +109,13 @@ def test_a_plan_says_what_it_counts() -> None:
         {"stddev": "1"},
     ],
 )
-def test_what_is_no_adaptive_clip_is_refused(wrong: dict[str, Wrong]) -> None:
+def test_what_is_no_adaptive_clip_is_refused(wrong: dict[str, BadValue]) -> None:
     with pytest.raises(InvalidArgument):
         Adaptive(**wrong)
 
 
 @pytest.mark.parametrize("noise", [ExactGaussian(12), FloatLaplace()])
-def test_other_noise_is_refused(noise: Wrong) -> None:
+def test_other_noise_is_refused(noise: BadValue) -> None:
     with pytest.raises(InvalidArgument):
         short(clip=Adaptive(), noise=noise)
 
@@ -246,7 +246,7 @@ def test_a_resumed_run_goes_on_with_its_norm(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "told", [5, [1], [(1, "x", 0.5)], [(1, -1, 0.5)], [(1, math.nan, 0.5)], [(1, 1, math.inf)]]
 )
-def test_norms_that_are_none_are_refused(told: Wrong) -> None:
+def test_norms_that_are_none_are_refused(told: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="clip norms"):
         read(told)
 

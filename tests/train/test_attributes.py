@@ -19,8 +19,9 @@ from discreet.errors import Refused
 from discreet.train import check, clipped_sum, fit
 from discreet.train._attributes import _sums
 from discreet.train._clipping import Flat
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Wrong, data, known, sgd, short
+from tests.train.steps import data, known, sgd, short
 from tests.train.unfollowed import unfollowed
 
 Write = Callable[[Any, Tensor], object]
@@ -205,12 +206,12 @@ def is_real(x: Tensor) -> bool:
 @pytest.mark.parametrize("name", WRITES)
 def test_steps_refuse_what_made_up_examples_do_not_show(name: str, tmp_path: Path) -> None:
     """The saved file contains nothing of it either."""
-    model: Wrong = Keeping(WRITES[name], when=is_real)
+    model: BadValue = Keeping(WRITES[name], when=is_real)
     kept = tmp_path / "kept.pt"
     plan = short(batch=60, steps=2)
     with pytest.raises(Refused, match=r"was written while the model saw data, without noise"):
         fit(model, sgd(model), data(), plan, losses=losses, payer=FakePayer(), keep=kept)
-    fresh: Wrong = Keeping(WRITES[name])
+    fresh: BadValue = Keeping(WRITES[name])
     states = torch.load(kept, weights_only=False)["model"]
     for key in ("buffer", "frozen", "_extra_state"):
         assert states[key] == fresh.state_dict()[key]
@@ -243,7 +244,7 @@ def test_a_hook_on_a_layer_of_pytorch_keeps_no_rows(tmp_path: Path) -> None:
     for when, charges in ((lambda _: True, 0), (is_real, 1)):
         model, payer = nn.Sequential(nn.Linear(3, 1), nn.Flatten(0)), FakePayer()
 
-        def keep(module: nn.Module, given: Any, _: Any, when: Wrong = when) -> None:
+        def keep(module: nn.Module, given: Any, _: Any, when: BadValue = when) -> None:
             if when(given[0]):
                 module.kept = given[0].detach()
 
@@ -263,7 +264,7 @@ def test_a_hook_on_a_layer_of_pytorch_keeps_no_rows(tmp_path: Path) -> None:
 
 
 def pruned(layer: nn.Module) -> nn.Module:
-    make: Wrong = prune.l1_unstructured
+    make: BadValue = prune.l1_unstructured
     make(layer, "weight", 1)
     return layer
 
@@ -278,7 +279,7 @@ def pruned(layer: nn.Module) -> nn.Module:
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
-def test_weights_that_pytorch_derives_may_change(derive: Wrong) -> None:
+def test_weights_that_pytorch_derives_may_change(derive: BadValue) -> None:
     """PyTorch computes derived weights from parameters alone, anew before each call."""
     model = nn.Sequential(derive(nn.Linear(3, 4)), nn.Linear(4, 1), nn.Flatten(0))
     report = fit(
@@ -295,7 +296,7 @@ def test_weights_that_pytorch_derives_may_change(derive: Wrong) -> None:
 def test_caches_that_depend_on_no_data_may_stay() -> None:
     """Positions, for example, are made when the model is called for the first time."""
 
-    def cached(model: Wrong, x: Tensor) -> None:
+    def cached(model: BadValue, x: Tensor) -> None:
         if model.cache is None:
             model.cache = torch.arange(x.shape[1], dtype=torch.float32)
 

@@ -27,8 +27,9 @@ from discreet.train import (
     run,
 )
 from discreet.train._sampling import PoissonSampling, ShuffledBatches, WithoutReplacement
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Wrong, data, linear, losses_of, sgd, short
+from tests.train.steps import data, linear, losses_of, sgd, short
 from tests.train.ways_of_training import IDS, PERSONS, WAYS, Setting, by_fit, losses, of_persons
 
 pytestmark = [
@@ -61,7 +62,7 @@ class Noting(nn.Linear):
 
 
 class WithClosure(torch.optim.SGD):
-    def step(self, closure: Wrong) -> None:  # type: ignore[override]
+    def step(self, closure: BadValue) -> None:  # type: ignore[override]
         closure()
 
 
@@ -70,17 +71,17 @@ class Rated(nn.Linear):
 
     def __init__(self) -> None:
         super().__init__(3, 1)
-        self.groups: Wrong = None
+        self.groups: BadValue = None
 
 
-def rated_optimizer(model: Wrong) -> torch.optim.Optimizer:
+def rated_optimizer(model: BadValue) -> torch.optim.Optimizer:
     made = sgd(model)
     model.groups = lambda: made.param_groups
     return made
 
 
-def at_another_rate(model: nn.Module, part: Any) -> Wrong:
-    inner: Wrong = getattr(model, "module", model)
+def at_another_rate(model: nn.Module, part: Any) -> BadValue:
+    inner: BadValue = getattr(model, "module", model)
     inner.groups()[0]["lr"] = part.x.mean().detach()
     return losses(model, part)
 
@@ -99,7 +100,7 @@ def two_stages(clip: Any) -> dict[str, Any]:
     return {"steps": None, "stages": [Stage(1), Stage(1, clip=clip)]}
 
 
-def adam(model: nn.Module, **more: Wrong) -> torch.optim.Optimizer:
+def adam(model: nn.Module, **more: BadValue) -> torch.optim.Optimizer:
     return torch.optim.Adam(model.parameters(), **more)
 
 
@@ -202,7 +203,7 @@ def test_losses_that_fail_for_the_last_microbatch_cost_nothing(facts: Any) -> No
     """The number of rows that are left for it is public where the batch is."""
     model, payer = linear(), FakePayer()
 
-    def failing(model: nn.Module, part: Any) -> Wrong:
+    def failing(model: nn.Module, part: Any) -> BadValue:
         assert len(part.x) != 10
         return losses(model, part)
 

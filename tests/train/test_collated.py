@@ -13,8 +13,9 @@ from discreet.errors import InvalidArgument, Refused
 from discreet.train import Collated, _model_check, fit
 from discreet.train._checking import check_padding, compare
 from discreet.train._data import taken
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Losses, Wrong, data, known, linear, sgd, short, weights
+from tests.train.steps import Losses, data, known, linear, sgd, short, weights
 from tests.train.unfollowed import unfollowed
 
 Pair = namedtuple("Pair", ["x", "y"])  # as users have them
@@ -58,7 +59,7 @@ def test_tuples_keep_their_kind() -> None:
         (lambda items: 3, "a microbatch"),
     ],
 )
-def test_what_is_no_example_by_itself_is_refused(collate: Wrong, told: str) -> None:
+def test_what_is_no_example_by_itself_is_refused(collate: BadValue, told: str) -> None:
     with pytest.raises(InvalidArgument, match=told):
         taken(Collated(TEXTS, collate), np.array([0, 1]))
 
@@ -91,7 +92,7 @@ def sums(model: nn.Module) -> Losses:
 
 
 def mixed_where_long(model: nn.Module) -> Losses:
-    def losses(part: Wrong) -> Tensor:
+    def losses(part: BadValue) -> Tensor:
         found = sums(model)(part)
         return found * found.mean() if part["x"].shape[1] > 8 else found
 
@@ -99,7 +100,7 @@ def mixed_where_long(model: nn.Module) -> Losses:
 
 
 def written(model: nn.Module) -> Losses:
-    def losses(part: Wrong) -> Tensor:
+    def losses(part: BadValue) -> Tensor:
         if unfollowed(lambda: bool((part["x"] == 1).any())):  # only rows of the data
             with torch.no_grad():
                 model.get_parameter("weight").mul_(1)
@@ -129,7 +130,9 @@ def test_parts_of_other_shapes_are_looked_at_before_they_are_computed(
     """Once for all lengths up to a power of two."""
     looked: list[int] = []
 
-    def noted(model: nn.Module, losses: Losses, like: Wrong, *rest: Wrong, **more: Wrong) -> None:
+    def noted(
+        model: nn.Module, losses: Losses, like: BadValue, *rest: BadValue, **more: BadValue
+    ) -> None:
         looked.append(like["x"].shape[1])
         compare(model, losses, like, *rest, **more)
 
@@ -163,7 +166,7 @@ def test_a_collate_function_can_pad_to_a_public_length() -> None:
         return {"x": nn.functional.pad(torch.stack([*some]), (0, 0, 0, 30 - len(some[0])))}
 
     def noting(model: nn.Module) -> Losses:
-        def losses(part: Wrong) -> Tensor:
+        def losses(part: BadValue) -> Tensor:
             lengths.add(part["x"].shape[1])
             return sums(model)(part)
 
@@ -176,7 +179,9 @@ def test_a_collate_function_can_pad_to_a_public_length() -> None:
 def test_each_padded_length_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[tuple[int, int]] = []
 
-    def noted(model: nn.Module, losses: Losses, like: Wrong, padded: Wrong, **rest: Wrong) -> None:
+    def noted(
+        model: nn.Module, losses: Losses, like: BadValue, padded: BadValue, **rest: BadValue
+    ) -> None:
         longer, shorter = (one["x"].shape[1] for one in padded(like))
         compared.append((longer, shorter))
         check_padding(model, losses, like, padded, **rest)
@@ -251,7 +256,7 @@ def test_no_look_hides_what_was_written() -> None:
 def test_texts_in_items_are_refused_before_the_charge(extra: object, named: str) -> None:
     """PyTorch collates them into lists, which Python could read, one example's for all."""
     payer, model = FakePayer(), linear()
-    items: Wrong = [{"x": row, "extra": extra} for row in data()["x"]]
+    items: BadValue = [{"x": row, "extra": extra} for row in data()["x"]]
 
     def losses(model: nn.Module, part: Any) -> Tensor:
         found: Tensor = model(part["x"])[:, 0]

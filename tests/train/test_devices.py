@@ -35,11 +35,12 @@ from discreet.train import (
 from discreet.train._plan import TrainingPlan
 from discreet.train._rules._convolution import WindowProducts
 from discreet.train._run import run
+from tests.bad_values import BadValue
 from tests.noise.fit import ALPHA, Expected, QuickBits, false_alarm
 from tests.tables import one_in
 from tests.train.kinds_of_device import PLACES, Mixed, Place
 from tests.train.kit import Case, median_norm, same
-from tests.train.steps import Wrong, data, known, linear, losses_of, of_persons, short, weights
+from tests.train.steps import data, known, linear, losses_of, of_persons, short, weights
 from tests.train.test_noise import LAPLACE, NORMAL, fine
 from tests.train.test_rules import CASES
 from tests.train.test_unit_of_example import looped, together
@@ -154,7 +155,7 @@ def noise(place: Place, bits: Bits, kind: FloatGaussian | FloatLaplace) -> Tenso
 
 @pytest.mark.parametrize(("kind", "law"), [(FloatGaussian(), NORMAL), (FloatLaplace(), LAPLACE)])
 def test_noise_fits_there_and_nothing_seeds_it(
-    away: Place, kind: Wrong, law: Expected, monkeypatch: pytest.MonkeyPatch
+    away: Place, kind: BadValue, law: Expected, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
     for _ in range(2):
@@ -191,7 +192,7 @@ def moving(model: nn.Module, place: Place) -> Any:
 def trained(place: Place, made: TrainingPlan, *, is_there: bool, at_once: int = 1024) -> Tensor:
     """The weights after a run with known bits; its data are there, or come part by part."""
     model = place.holding(linear())
-    given: Wrong = of_persons() if made.unit == PERSON else data()
+    given: BadValue = of_persons() if made.unit == PERSON else data()
     if is_there and isinstance(given, dict):
         given = {name: place.of(each) for name, each in given.items()}
     with known(model, given, made, losses=moving(model, place)) as training:

@@ -15,8 +15,9 @@ from torch.utils.data import ConcatDataset, Subset
 
 from discreet.errors import Refused
 from discreet.train import Collated, run
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Wrong, data, linear, pair_losses, pairs, sgd, short
+from tests.train.steps import data, linear, pair_losses, pairs, sgd, short
 
 EVERYBODY = {"records": 60, "batch": 60, "steps": 1}
 SEEDS: dict[str, Callable[[], object]] = {
@@ -47,10 +48,10 @@ class Items:
         return self.rows["x"][place], self.rows["y"][place]
 
 
-def trained(given: Wrong, payer: FakePayer, **changes: Wrong) -> None:
+def trained(given: BadValue, payer: FakePayer, **changes: BadValue) -> None:
     """Make one step with all items; ``begin`` is called before it."""
     model, begin = linear(), changes.pop("begin", lambda: None)
-    facts: Wrong = {"like": pairs(), "losses": pair_losses(model)} | changes
+    facts: BadValue = {"like": pairs(), "losses": pair_losses(model)} | changes
     with run(model, sgd(model), given, short(**EVERYBODY), payer=payer, **facts) as training:
         begin()
         training.step(next(training.batches()))
@@ -67,7 +68,7 @@ def test_an_item_that_seeds_tells_nothing_of_later_ones(way: str, place: str) ->
             SEEDS[way]()
         found.append(draw())
 
-    def collate(items: Wrong) -> Wrong:
+    def collate(items: BadValue) -> BadValue:
         act()
         return torch.utils.data.default_collate(items)
 
@@ -83,7 +84,7 @@ def test_an_item_that_seeds_tells_nothing_of_later_ones(way: str, place: str) ->
 def test_a_seed_of_numpys_in_an_item_hides_none_in_the_losses() -> None:
     model = linear()
 
-    def losses(part: Wrong) -> Tensor:
+    def losses(part: BadValue) -> Tensor:
         np.random.seed(0)
         return pair_losses(model)(part)
 

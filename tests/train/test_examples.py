@@ -7,7 +7,7 @@ import pytest
 from discreet.errors import InvalidArgument
 from discreet.train.examples import clusters, finetuning, line
 from discreet.train.examples.finetuning import PRIVATE, RINGS
-from tests.train.steps import Wrong
+from tests.bad_values import BadValue
 
 EXAMPLES = {"clusters": clusters, "finetuning": finetuning, "line": line}
 
@@ -74,6 +74,6 @@ def test_public_features_are_worth_more_than_private_examples(drawn: list[list[i
 
 @pytest.mark.parametrize("name", EXAMPLES)
 @pytest.mark.parametrize("wrong", [{"epsilon": 0}, {"epsilon": math.nan}, {"delta": 0}])
-def test_what_is_no_price_is_refused(name: str, wrong: dict[str, Wrong]) -> None:
+def test_what_is_no_price_is_refused(name: str, wrong: dict[str, BadValue]) -> None:
     with pytest.raises(InvalidArgument):
         EXAMPLES[name].main(**wrong)

@@ -24,9 +24,10 @@ from discreet.train import Report, fit, run
 from discreet.train import _progress as shown
 from discreet.train._checking import compare
 from discreet.train._interrupts import uninterrupted
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
-from tests.train.steps import Wrong, book, data, linear, losses_of, sgd, short, weights
+from tests.train.steps import book, data, linear, losses_of, sgd, short, weights
 
 
 def losses(model: nn.Module, part: Any) -> Tensor:
@@ -100,7 +101,7 @@ def plateau(optimizer: torch.optim.Optimizer) -> LRScheduler:
     ],
 )
 def test_schedulers_that_do_not_go_are_refused_before_it_is_paid(
-    schedulers: Wrong, resume: Wrong, told: str
+    schedulers: BadValue, resume: BadValue, told: str
 ) -> None:
     model, payer = linear(), FakePayer()
     optimizer = sgd(model)
@@ -148,7 +149,7 @@ class HasNoState:
     ],
 )
 def test_what_would_fail_later_is_refused_before_it_is_paid(
-    wrong: dict[str, Wrong], told: str
+    wrong: dict[str, BadValue], told: str
 ) -> None:
     model, payer = linear(), FakePayer()
     with pytest.raises(InvalidArgument, match=told):
@@ -190,7 +191,7 @@ def misspelt(model: nn.Module, part: Any) -> Tensor:
     ("wrong", "told"), [(mean, "reduction='none'"), (misspelt, "no attribute 'images'")]
 )
 def test_a_loss_that_does_not_go_is_told_before_it_is_paid(
-    given: Wrong, wrong: Callable[..., Tensor], told: str
+    given: BadValue, wrong: Callable[..., Tensor], told: str
 ) -> None:
     payer, model = FakePayer(), linear()
     with pytest.raises((InvalidArgument, Refused), match=told):
@@ -210,7 +211,7 @@ def test_what_mixes_is_told_before_it_is_paid_and_nothing_is_written() -> None:
 def test_items_are_not_read_before_they_are_paid() -> None:
     """The loss is checked on examples like them before anything is paid."""
     payer, model = FakePayer(), linear()
-    facts: dict[str, Wrong] = {"losses": lambda _, __: torch.ones(()), "payer": payer}
+    facts: dict[str, BadValue] = {"losses": lambda _, __: torch.ones(()), "payer": payer}
     with pytest.raises(InvalidArgument, match="give like="):
         fit(model, sgd(model), Bare(), short(), **facts)
     with pytest.raises(InvalidArgument, match="reduction='none'"):
@@ -222,7 +223,7 @@ def test_the_loss_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where it was before it was paid, the first step does not try it again."""
     tried, model = list[nn.Module](), linear()
 
-    def counted(model: nn.Module, *rest: Wrong, **more: Wrong) -> None:
+    def counted(model: nn.Module, *rest: BadValue, **more: BadValue) -> None:
         tried.append(model)
         compare(model, *rest, **more)
 
@@ -256,7 +257,7 @@ def test_what_was_interrupted_goes_on_from_its_file(path: Path, tmp_path: Path) 
             raise KeyboardInterrupt
         return losses(model, part)
 
-    def go(model: nn.Module, of: Wrong, ledger: Ledger, **more: Wrong) -> Report:
+    def go(model: nn.Module, of: BadValue, ledger: Ledger, **more: BadValue) -> Report:
         optimizer = sgd(model)
         schedulers = [StepLR(optimizer, 1, 0.5)]
         found = fit(
@@ -293,7 +294,7 @@ def test_a_file_is_written_once_paid_and_when_it_is_due(
 ) -> None:
     """Whoever is killed in the first step, or any other, goes on without paying twice."""
     monkeypatch.setattr(sys.modules["discreet.train._fit"], "SAVED_EVERY", 0.0)
-    keep, ledger, found = tmp_path / "run.pt", Ledger.open(path), list[Wrong]()
+    keep, ledger, found = tmp_path / "run.pt", Ledger.open(path), list[BadValue]()
 
     def looking(model: nn.Module, part: Any) -> Tensor:
         is_paid = any(entry.kind is Kind.CHARGE for entry in ledger.history())
@@ -302,7 +303,7 @@ def test_a_file_is_written_once_paid_and_when_it_is_due(
             found.append(torch.load(keep, weights_only=True))
         return losses(model, part)
 
-    def go(of: Wrong, **more: Wrong) -> Report:
+    def go(of: BadValue, **more: BadValue) -> Report:
         model = linear()
         plan = short(batch=60)
         return fit(model, sgd(model), data(), plan, losses=of, payer=ledger, keep=keep, **more)
@@ -351,7 +352,7 @@ def heeds_interrupts() -> Iterator[None]:
 class Interrupted(torch.optim.SGD):
     """Ctrl-C arrives when one parameter has been changed, and the others have not."""
 
-    def step(self, closure: Wrong = None) -> None:  # type: ignore[override]
+    def step(self, closure: BadValue = None) -> None:  # type: ignore[override]
         first, *others = self.param_groups[0]["params"]
         first.data.sub_(first.grad)
         signal.raise_signal(signal.SIGINT)

@@ -16,8 +16,9 @@ from discreet.errors import InvalidArgument, Refused
 from discreet.ledger import Kind, Ledger
 from discreet.train import TrainingPlan, Units
 from discreet.train.lightning import SAVED, PrivateStrategy
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Wrong, data, short
+from tests.train.steps import data, short
 from tests.train.third_party_models import by_hand, close, moved, weights
 
 pytestmark = [
@@ -41,12 +42,12 @@ class Logistic(pl.LightningModule):  # type: ignore[misc]  # without types
         self.layers = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
         self.rate = rate
 
-    def training_step(self, batch: Any, place: int) -> Wrong:
+    def training_step(self, batch: Any, place: int) -> BadValue:
         x, y = batch
         SEEN.append(len(x))
         return F.binary_cross_entropy_with_logits(self.layers(x)[:, 0], y, reduction="none")
 
-    def configure_optimizers(self) -> Wrong:
+    def configure_optimizers(self) -> BadValue:
         optimizer = torch.optim.SGD(self.parameters(), lr=self.rate)
         scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
         return [optimizer], [{"scheduler": scheduler, "interval": "step"}]
@@ -55,19 +56,19 @@ class Logistic(pl.LightningModule):  # type: ignore[misc]  # without types
 class Told(Logistic):
     """The losses under their name."""
 
-    def training_step(self, batch: Any, place: int) -> Wrong:
+    def training_step(self, batch: Any, place: int) -> BadValue:
         return {"loss": super().training_step(batch, place)}
 
 
 class Logs(Logistic):
-    def training_step(self, batch: Any, place: int) -> Wrong:
+    def training_step(self, batch: Any, place: int) -> BadValue:
         losses = super().training_step(batch, place)
         self.log("train_loss", losses.mean())
         return losses
 
 
 class Mean(Logistic):
-    def training_step(self, batch: Any, place: int) -> Wrong:
+    def training_step(self, batch: Any, place: int) -> BadValue:
         return super().training_step(batch, place).mean()
 
 
@@ -82,15 +83,15 @@ def items() -> TensorDataset:
     return TensorDataset(given["x"], given["y"])
 
 
-def loader(source: Wrong = None, **changes: Wrong) -> DataLoader[Any]:
+def loader(source: BadValue = None, **changes: BadValue) -> DataLoader[Any]:
     return DataLoader(source or items(), **{"batch_size": 7, "shuffle": True, **changes})
 
 
-def plan(**changes: Wrong) -> TrainingPlan:
+def plan(**changes: BadValue) -> TrainingPlan:
     return short(**{"steps": 4, **changes})
 
 
-def trainer(folder: Path, strategy: PrivateStrategy, **changes: Wrong) -> pl.Trainer:
+def trainer(folder: Path, strategy: PrivateStrategy, **changes: BadValue) -> pl.Trainer:
     facts = {
         "max_steps": strategy.plan.steps,
         "max_epochs": -1,
@@ -103,7 +104,7 @@ def trainer(folder: Path, strategy: PrivateStrategy, **changes: Wrong) -> pl.Tra
     return pl.Trainer(strategy=strategy, **{**facts, **changes})
 
 
-def private(payer: Wrong = None, **changes: Wrong) -> PrivateStrategy:
+def private(payer: BadValue = None, **changes: BadValue) -> PrivateStrategy:
     return PrivateStrategy(**{"plan": plan(), "payer": payer or FakePayer(), **changes})
 
 
@@ -273,7 +274,7 @@ def weights_in(checkpoint: Path) -> Tensor:
 
 def test_checkpoints_of_others_are_not_gone_on_with(tmp_path: Path) -> None:
     class Plain(Logistic):
-        def training_step(self, batch: Any, place: int) -> Wrong:
+        def training_step(self, batch: Any, place: int) -> BadValue:
             return super().training_step(batch, place).mean()
 
     facts = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
@@ -325,7 +326,7 @@ def test_what_a_module_logs_of_private_data_is_refused(tmp_path: Path) -> None:
 class Measures(Logistic):
     """Writes what callbacks such as EarlyStopping read."""
 
-    def training_step(self, batch: Any, place: int) -> Wrong:
+    def training_step(self, batch: Any, place: int) -> BadValue:
         self.trainer.callback_metrics["mean"] = batch[0].mean().detach()
         return super().training_step(batch, place)
 
@@ -353,7 +354,7 @@ def test_a_module_writes_no_attribute_of_the_trainer(tmp_path: Path, name: str) 
     """A tensor as `should_stop` would tell by the number of steps how large a row is."""
 
     class Writes(Logistic):
-        def training_step(self, batch: Any, place: int) -> Wrong:
+        def training_step(self, batch: Any, place: int) -> BadValue:
             WRITES[name](self.trainer, batch[0].mean().detach())
             return super().training_step(batch, place)
 
@@ -374,7 +375,7 @@ class Reads(Logistic):
     def validation_step(self, batch: Any, place: int) -> None:
         self.log("public", batch[0].mean())
 
-    def training_step(self, batch: Any, place: int) -> Wrong:
+    def training_step(self, batch: Any, place: int) -> BadValue:
         assert "public" in self.trainer.callback_metrics or not self.trainer.global_step
         return super().training_step(batch, place)
 
@@ -409,7 +410,7 @@ class Endless(IterableDataset):  # type: ignore[type-arg]
     ],
 )
 def test_what_can_not_be_obeyed_is_refused_by_name(
-    changes: dict[str, Wrong], told: str, tmp_path: Path
+    changes: dict[str, BadValue], told: str, tmp_path: Path
 ) -> None:
     payer = FakePayer()
     with pytest.raises(InvalidArgument, match=told):
@@ -429,7 +430,7 @@ def test_what_can_not_be_obeyed_is_refused_by_name(
     ],
 )
 def test_loaders_that_can_not_be_obeyed_are_refused(
-    given: Callable[[], Wrong], told: str, tmp_path: Path
+    given: Callable[[], BadValue], told: str, tmp_path: Path
 ) -> None:
     payer = FakePayer()
     with pytest.raises(InvalidArgument, match=told):
@@ -447,7 +448,7 @@ def test_modules_that_can_not_be_obeyed_are_refused(tmp_path: Path) -> None:
 
 
 class Mixing(Logistic):
-    def training_step(self, batch: Any, place: int) -> Wrong:
+    def training_step(self, batch: Any, place: int) -> BadValue:
         return super().training_step(batch, place) * batch[0].mean().exp()
 
 
@@ -475,7 +476,7 @@ class Items:
     ],
 )
 def test_no_public_fact_costs_the_budget(
-    module: type[Logistic], source: Wrong, like: Wrong, tmp_path: Path
+    module: type[Logistic], source: BadValue, like: BadValue, tmp_path: Path
 ) -> None:
     payer = FakePayer()
     strategy = private(payer, like=like)

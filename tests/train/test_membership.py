@@ -62,7 +62,7 @@ def clip_skipped(patch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_is_not_accused() -> None:
-    """Wrong with probability 1e-9."""
+    """BadValue with probability 1e-9."""
     assert not audited().is_refuted
 
 

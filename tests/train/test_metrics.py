@@ -20,9 +20,10 @@ from discreet.train import metrics
 from discreet.train._plan import TrainingPlan, plan
 from discreet.train._run import run
 from discreet.train._trained import StateDict, Trained
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
-from tests.train.steps import Wrong, data, linear, losses_of
+from tests.train.steps import data, linear, losses_of
 
 
 def test_a_count_is_of_units() -> None:
@@ -90,7 +91,7 @@ def by_sixty(found: object) -> float:
     return found / 60
 
 
-def part() -> Wrong:
+def part() -> BadValue:
     from discreet.train._data import taken
 
     return taken(data(), np.arange(60))
@@ -138,7 +139,7 @@ def start(rate: float) -> tuple[nn.Module, torch.optim.Optimizer]:
     return model, torch.optim.SGD(model.parameters(), lr=abs(rate), maximize=rate < 0)
 
 
-def losses(model: nn.Module, part: Wrong) -> Tensor:
+def losses(model: nn.Module, part: BadValue) -> Tensor:
     return nn.functional.binary_cross_entropy_with_logits(
         model(part.x)[:, 0], part.y, reduction="none"
     )

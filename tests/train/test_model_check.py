@@ -13,8 +13,9 @@ from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
 from discreet.train import Collated, Units, check, fit
 from discreet.train._run import run
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Replaceable, Wrong, known, linear, sgd, short, weights
+from tests.train.steps import Replaceable, known, linear, sgd, short, weights
 
 ROWS = 200
 
@@ -26,24 +27,24 @@ def positive(rows: int = ROWS) -> dict[str, Tensor]:
     return {"x": x, "y": 1 + torch.arange(rows) % 3}
 
 
-def of_logs(model: nn.Module, part: Any) -> Wrong:
+def of_logs(model: nn.Module, part: Any) -> BadValue:
     """NaN unless all is positive."""
     return model(part.x.log()).square().sum(1)
 
 
-def of_roots(model: nn.Module, part: Any) -> Wrong:
+def of_roots(model: nn.Module, part: Any) -> BadValue:
     return model((part.x - 0.99).clamp(max=1).sqrt().log()).square().sum(1)
 
 
-def of_thresholds(model: nn.Module, part: Any) -> Wrong:
+def of_thresholds(model: nn.Module, part: Any) -> BadValue:
     return model((part.x > 50).float()).sum(1) * 0 + model(F.relu(part.x - 90)).sum(1) * 0
 
 
-def without(model: nn.Module, part: Any) -> Wrong:
+def without(model: nn.Module, part: Any) -> BadValue:
     return 0 * model(part.x).sum(1)
 
 
-def infinite(model: nn.Module, part: Any) -> Wrong:
+def infinite(model: nn.Module, part: Any) -> BadValue:
     return model(part.x).sum(1) / 0
 
 
@@ -56,7 +57,7 @@ def test_comparisons_of_nothing_are_refused_before_they_are_paid(
 ) -> None:
     """Even those that mix examples would pass."""
 
-    def mixing(model: nn.Module, part: Any) -> Wrong:
+    def mixing(model: nn.Module, part: Any) -> BadValue:
         return losses(model, part) * part.x.sum()
 
     for each in (losses, mixing):
@@ -66,17 +67,17 @@ def test_comparisons_of_nothing_are_refused_before_they_are_paid(
         assert not payer.events
 
 
-def labelled(model: nn.Module, part: Any) -> Wrong:
+def labelled(model: nn.Module, part: Any) -> BadValue:
     """Of labels from 1 on, which zeros and ones are not."""
     return F.cross_entropy(model(part.x.log()), part.y - 1, reduction="none")
 
 
-def picking(model: nn.Module, part: Any) -> Wrong:
+def picking(model: nn.Module, part: Any) -> BadValue:
     """Fails for numbers that are not in [0, 1]."""
     return F.binary_cross_entropy(model(part.x).sigmoid()[:, 0], part.x[:, 0] - 1, reduction="none")
 
 
-def asserting(model: nn.Module, part: Any) -> Wrong:
+def asserting(model: nn.Module, part: Any) -> BadValue:
     torch._assert_async((part.x > 0).all())
     return model(part.x).square().sum(1)
 
@@ -87,7 +88,7 @@ def three() -> nn.Module:
 
 
 NARROW = [labelled, picking, asserting, of_logs]
-FORMS: dict[str, Callable[[dict[str, Tensor]], Wrong]] = {
+FORMS: dict[str, Callable[[dict[str, Tensor]], BadValue]] = {
     "by name": lambda fields: fields,
     "a tuple": lambda fields: tuple(fields.values()),
     "persons": lambda fields: Units(fields, [*range(len(fields["x"]))], "person", 2),
@@ -99,7 +100,7 @@ FORMS: dict[str, Callable[[dict[str, Tensor]], Wrong]] = {
 def test_losses_of_narrow_domains_train_with_examples_like_them(
     losses: Callable[[nn.Module, Any], Tensor], form: str
 ) -> None:
-    facts: dict[str, Wrong] = {"losses": losses, "payer": FakePayer()}
+    facts: dict[str, BadValue] = {"losses": losses, "payer": FakePayer()}
     more = {"unit": Unit("person")} if form == "persons" else {}
     made, model = short(records=ROWS, steps=2, **more), three()
     given = FORMS[form](positive())
@@ -116,11 +117,11 @@ def test_losses_of_narrow_domains_train_with_examples_like_them(
 def test_mixing_is_seen_among_examples_of_narrow_domains(
     losses: Callable[[nn.Module, Any], Tensor],
 ) -> None:
-    def mean_free(model: nn.Module, part: Any) -> Wrong:
+    def mean_free(model: nn.Module, part: Any) -> BadValue:
         found = losses(model, part)
         return found * part.x.mean()
 
-    def by_label(model: nn.Module, part: Any) -> Wrong:
+    def by_label(model: nn.Module, part: Any) -> BadValue:
         return losses(model, part) / (part.y == part.y[:1]).sum()
 
     for mixing in (mean_free, by_label):
@@ -140,7 +141,7 @@ def test_mixing_is_seen_among_examples_of_narrow_domains(
 
 def test_a_run_by_hand_is_looked_at_before_it_is_paid() -> None:
     model, payer = three(), FakePayer()
-    facts: dict[str, Wrong] = {"payer": payer, "losses": lambda part: labelled(model, part)}
+    facts: dict[str, BadValue] = {"payer": payer, "losses": lambda part: labelled(model, part)}
     made = short(records=ROWS, steps=1)
     with (
         pytest.raises(Refused, match="give like="),
@@ -167,7 +168,7 @@ def test_a_run_by_hand_is_looked_at_before_it_is_paid() -> None:
         ),
     ],
 )
-def test_what_is_no_likeness_is_refused_before_it_is_paid(like: Wrong, told: str) -> None:
+def test_what_is_no_likeness_is_refused_before_it_is_paid(like: BadValue, told: str) -> None:
     payer, model = FakePayer(), three()
     with pytest.raises(InvalidArgument, match=told):
         fit(
@@ -182,7 +183,7 @@ def test_what_is_no_likeness_is_refused_before_it_is_paid(like: Wrong, told: str
     assert not payer.events
 
 
-def limited(model: nn.Module, part: Any, most: int) -> Wrong:
+def limited(model: nn.Module, part: Any, most: int) -> BadValue:
     """Two experts, each of which takes this many examples, in order."""
     found = model(part.x)
     expert = (part.x.sum(1) > 0).long()
@@ -195,7 +196,7 @@ def limited(model: nn.Module, part: Any, most: int) -> Wrong:
 def test_mixing_that_needs_many_examples_is_seen(most: int, is_first: bool) -> None:
     payer, model = FakePayer(), three()
 
-    def losses(model: nn.Module, part: Any) -> Wrong:
+    def losses(model: nn.Module, part: Any) -> BadValue:
         if is_first:
             return limited(model, part, most)
         backwards = type(part)(*(field.flip(0) for field in part))
@@ -243,10 +244,10 @@ def test_items_are_looked_at_through_examples_like_them() -> None:
         def __len__(self) -> int:
             return len(self.inner)
 
-        def __getitem__(self, place: int) -> Wrong:
+        def __getitem__(self, place: int) -> BadValue:
             return self.inner[place]
 
-    def losses(model: nn.Module, part: Any) -> Wrong:
+    def losses(model: nn.Module, part: Any) -> BadValue:
         return F.cross_entropy(model(part["x"]), part["y"] - 1, reduction="none") * part["x"].mean()
 
     payer, model = FakePayer(), three()
@@ -266,7 +267,7 @@ def test_items_are_looked_at_through_examples_like_them() -> None:
 def test_check_takes_values_if_it_is_asked_to() -> None:
     model, given = three(), positive(6)
 
-    def losses(part: Any) -> Wrong:
+    def losses(part: Any) -> BadValue:
         return F.cross_entropy(model(part["x"]), part["y"] - 1, reduction="none")
 
     with pytest.raises(Refused, match=r"can't be computed on made-up examples: .*; if"):
@@ -292,7 +293,7 @@ def test_a_failure_in_mid_run_says_no_value() -> None:
     def failing(part: Tensor) -> Tensor:
         raise ValueError(f"{len(part[0])} numbers")
 
-    like: Wrong = [torch.full((2,), float(number)) for number in range(5)]
+    like: BadValue = [torch.full((2,), float(number)) for number in range(5)]
     with (
         known(model, Items(), short(), losses=losses, like=like) as training,
         pytest.raises(Refused, match="in like: ValueError;") as caught,
@@ -311,12 +312,12 @@ def test_a_failure_of_shortened_examples_says_no_length() -> None:
 
     losses = Replaceable(lambda part: (part["x"] @ model.weight.T).sum((1, 2)))
 
-    def failing(part: Wrong) -> Tensor:
+    def failing(part: BadValue) -> Tensor:
         if part["x"].shape[1] != 37:
             raise ValueError(f"{part['x'].shape[1]} rows")
         return model(part["x"]).sum((1, 2))  # type: ignore[no-any-return]
 
-    like: Wrong = [torch.full((37, 3), float(number)) for number in range(5)]
+    like: BadValue = [torch.full((37, 3), float(number)) for number in range(5)]
     with (
         known(model, given, short(), losses=losses, like=like) as training,
         pytest.raises(Refused, match="in like: ValueError;") as caught,

@@ -11,9 +11,10 @@ from torch.utils.data import TensorDataset
 from discreet._unit import Unit
 from discreet.errors import Refused
 from discreet.train import Flat, Units, check, clipped_sum, fit
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.train.kit import Case, agrees, double, median_norm, same
-from tests.train.steps import Wrong, data, known, linear, losses_of, sgd, short, weights
+from tests.train.steps import data, known, linear, losses_of, sgd, short, weights
 from tests.train.unfollowed import unfollowed
 
 pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # of compiling
@@ -79,7 +80,7 @@ def test_a_compiled_model_trains_as_ever() -> None:
     torch._dynamo.reset()
     found = []
     for is_compiled in (False, True):
-        model: Wrong = linear()
+        model: BadValue = linear()
         model = torch.compile(model) if is_compiled else model
         fit(
             model,

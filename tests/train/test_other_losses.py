@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from discreet.errors import Refused
 from discreet.train import _model_check
-from tests.train.steps import Losses, Wrong, data, known, linear, losses_of, short, weights
+from tests.bad_values import BadValue
+from tests.train.steps import Losses, data, known, linear, losses_of, short, weights
 
 Case = tuple[Losses, Callable[[], object]]  # losses, and how they are made to mix examples
 
@@ -23,7 +24,7 @@ def mixing_of(model: nn.Module) -> Losses:
     return lambda part: (model(part.x)[:, 0] - 1000 * part.y.mean()).square()
 
 
-def of_way(model: nn.Module, way: Wrong, part: Any) -> Tensor:
+def of_way(model: nn.Module, way: BadValue, part: Any) -> Tensor:
     is_mixing = way["mixes"] if isinstance(way, dict) else way
     return (mixing_of if is_mixing else losses_of)(model)(part)
 
@@ -43,8 +44,8 @@ class Objects:
         return of_way(self.model, self.mixes or self.also_mixes, part)
 
 
-WAY: Wrong = False
-MODEL: Wrong = None
+WAY: BadValue = False
+MODEL: BadValue = None
 
 
 class Switched(nn.Module):
@@ -65,7 +66,7 @@ class Switched(nn.Module):
         return found
 
 
-def put(owner: Wrong, name: str, value: Wrong) -> bool:
+def put(owner: BadValue, name: str, value: BadValue) -> bool:
     """Set an attribute."""
     setattr(owner, name, value)
     return True
@@ -79,7 +80,7 @@ def centre(_: nn.Module, given: Any, result: Tensor) -> Tensor:
     return result - result.mean(0)
 
 
-def by_keyword(part: Any, *, model: Wrong = None, way: bool = False) -> Tensor:
+def by_keyword(part: Any, *, model: BadValue = None, way: bool = False) -> Tensor:
     return of_way(model, way, part)
 
 
@@ -101,7 +102,7 @@ class Mixing(Objects):
         return of_way(self.model, True, part)
 
 
-def replaceable_variable(model: nn.Module, right: Wrong, wrong: Wrong) -> Case:
+def replaceable_variable(model: nn.Module, right: BadValue, wrong: BadValue) -> Case:
     """The losses of a variable around them, which is replaced."""
     now = right
 
@@ -135,7 +136,7 @@ def variable_within(model: nn.Module) -> Case:
     return lambda part: next(of_way(model, now, one) for one in [part]), change
 
 
-def variable_of_file(model: nn.Module, losses: Wrong) -> Case:
+def variable_of_file(model: nn.Module, losses: BadValue) -> Case:
     put(sys.modules[__name__], "MODEL", model)
     return losses, lambda: put(sys.modules[__name__], "WAY", True)
 
@@ -175,7 +176,7 @@ def keyword_of_partial(model: nn.Module) -> Case:
 
 
 def item_of_many(model: nn.Module) -> Case:
-    way: dict[str, Wrong] = {str(n): n for n in range(200)} | {"mixes": False}
+    way: dict[str, BadValue] = {str(n): n for n in range(200)} | {"mixes": False}
     return lambda part: of_way(model, way, part), lambda: way.update(mixes=True)
 
 
@@ -205,7 +206,7 @@ def of_object(model: nn.Module, change: Callable[[Objects], object], name: str =
     return (getattr(one, name) if name else one), lambda: change(one)
 
 
-def of_model(change: Callable[[Wrong], object]) -> Callable[[nn.Module], Case]:
+def of_model(change: Callable[[BadValue], object]) -> Callable[[nn.Module], Case]:
     return lambda m: (losses_of(m), lambda: change(m))
 
 
@@ -295,7 +296,7 @@ def test_losses_that_change_are_compared_before_they_train(
 
 def test_a_layer_that_is_set_otherwise_is_compared_anew() -> None:
     """A batch norm that loses its running figures mixes examples, and writes nothing."""
-    norm: Wrong = nn.BatchNorm1d(4)
+    norm: BadValue = nn.BatchNorm1d(4)
     model = nn.Sequential(nn.Linear(3, 4), norm, nn.Linear(4, 1)).eval()
     losses = losses_of(model)
     with known(model, data(), short(batch=40), losses=losses) as training:
@@ -327,7 +328,7 @@ def again(model: nn.Module, part: Any, times: int) -> Tensor:
     return again(model, part, times - 1) if times else losses_of(model)(part)
 
 
-def closure(model: nn.Module, way: Wrong) -> Losses:
+def closure(model: nn.Module, way: BadValue) -> Losses:
     return lambda part: of_way(model, way, part)
 
 

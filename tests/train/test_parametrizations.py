@@ -11,11 +11,12 @@ from torch.nn.utils import parametrizations, parametrize
 
 from discreet.errors import Refused
 from discreet.train import ExactGaussian, fit
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Replaceable, Wrong, data, known, losses_of, short
+from tests.train.steps import Replaceable, data, known, losses_of, short
 from tests.train.unfollowed import unfollowed
 
-torch_ao: Wrong = torch.ao.quantization  # without types
+torch_ao: BadValue = torch.ao.quantization  # without types
 
 
 class Recording(nn.Module):
@@ -92,7 +93,7 @@ def test_data_in_them_are_refused_before_the_charge(name: str) -> None:
 @pytest.mark.parametrize("name", WRITES)
 def test_data_in_them_stay_for_no_other_microbatch(name: str, *, is_exact: bool) -> None:
     """Also if no check sees the write, as here by another thread: it is undone."""
-    more: Wrong = {"noise": ExactGaussian(16), "multiplier": 1} if is_exact else {}
+    more: BadValue = {"noise": ExactGaussian(16), "multiplier": 1} if is_exact else {}
     model, seen = Watched(), list[dict[str, Tensor]]()
     losses = Replaceable(losses_of(model))
     before = state(model)
@@ -121,7 +122,7 @@ def normed() -> nn.Module:
     )
 
 
-def after_steps(physical: int, **more: Wrong) -> tuple[dict[str, Tensor], Tensor]:
+def after_steps(physical: int, **more: BadValue) -> tuple[dict[str, Tensor], Tensor]:
     """The buffers and the weights after a run."""
     model = normed()
     with known(model, data(), short(batch=60, **more)) as training:

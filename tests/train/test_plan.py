@@ -5,7 +5,6 @@ import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import nan
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -34,6 +33,7 @@ from discreet.train._sampling import (
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
+from tests.bad_values import BadValue
 
 REPLACED = Unit.ROW.with_change(Change.REPLACE)
 SAMPLINGS: list[Sampling] = [
@@ -43,14 +43,13 @@ SAMPLINGS: list[Sampling] = [
     ShuffledBatches(),
     AllocatedBatches(),
 ]
-Wrong = Any  # of a type that nobody may give there, on purpose
 
 
 def unit_of(sampling: Sampling) -> Unit:
     return Unit.ROW.with_change(sampling.change)
 
 
-def short(**changes: Wrong) -> TrainingPlan:
+def short(**changes: BadValue) -> TrainingPlan:
     facts = {"multiplier": 2, "delta": 1e-5, "records": 1000, "batch": 50, "steps": 30}
     return plan(**{**facts, **changes})
 
@@ -282,7 +281,7 @@ class Loose:
         ({"sampling": "poisson"}, "sampling = 'poisson'"),
     ],
 )
-def test_bad_input_is_refused_by_name(wrong: dict[str, Wrong], told: str) -> None:
+def test_bad_input_is_refused_by_name(wrong: dict[str, BadValue], told: str) -> None:
     with pytest.raises(InvalidArgument, match=told):
         short(**wrong)
 
@@ -300,7 +299,7 @@ def test_bad_input_is_refused_by_name(wrong: dict[str, Wrong], told: str) -> Non
         lambda: SamplingSize(1, 2),
     ],
 )
-def test_bad_pieces_are_refused(make: Wrong) -> None:
+def test_bad_pieces_are_refused(make: BadValue) -> None:
     with pytest.raises(InvalidArgument):
         make()
 

@@ -13,8 +13,9 @@ from discreet._unit import Unit
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.train import ExactGaussian, Units, clipped_sum, fit
 from discreet.train._clipping import Flat
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Losses, Replaceable, Wrong, data, known, linear, sgd, short
+from tests.train.steps import Losses, Replaceable, data, known, linear, sgd, short
 from tests.train.unfollowed import unfollowed
 
 SIZES = 37, 53
@@ -37,7 +38,7 @@ def picked(model: nn.Module, part: Any) -> Tensor:
     return found
 
 
-def too_few_dimensions(model: Wrong, part: Any) -> Tensor:
+def too_few_dimensions(model: BadValue, part: Any) -> Tensor:
     scale = part.x.sum() if is_real(part) else part.x.sum(1, keepdim=True)
     found: Tensor = (model.weight * scale).sum(1)
     return found.expand(len(part.x))
@@ -51,13 +52,13 @@ def changed_in_place(model: nn.Module, part: Any) -> Tensor:
     return found
 
 
-def not_by_example(model: Wrong, part: Any) -> Tensor:
+def not_by_example(model: BadValue, part: Any) -> Tensor:
     if is_real(part):
         return torch.masked_select(model.weight, part.x > 0).sum().expand(len(part.x))
     return model(part.x)[:, 0]  # type: ignore[no-any-return]
 
 
-def joined(model: Wrong, part: Any) -> Tensor:
+def joined(model: BadValue, part: Any) -> Tensor:
     if is_real(part):
         return torch.cat([part.x, model.weight]).sum(1)[: len(part.x)]
     return model(part.x)[:, 0]  # type: ignore[no-any-return]
@@ -114,7 +115,7 @@ def texts(error: BaseException | None) -> Iterator[str]:
 def refusal(losses: Callable[[nn.Module, Any], Any], size: int, way: str) -> list[str]:
     """The errors of a step with this many examples."""
     model, more = linear(), {"records": size, "batch": size, "steps": 1}
-    given: Wrong = data(size)
+    given: BadValue = data(size)
     if way == "persons":
         given = Units(given, [*range(size)], "person", 2)
         more["unit"] = Unit("person")  # type: ignore[assignment]
@@ -154,7 +155,7 @@ def test_refusals_of_exact_noise_are_the_same_for_all_sizes(name: str) -> None:
     assert not any(str(size) in text for size in SIZES for text in found[0])
 
 
-def by_first_number(model: Wrong) -> Losses:
+def by_first_number(model: BadValue) -> Losses:
     return lambda part: model.inner(part[:, :1])[:, 0]
 
 

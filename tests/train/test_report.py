@@ -25,7 +25,7 @@ def test_a_report_says_what_was_done_and_nothing_private() -> None:
         report = training.report()
     told = repr(report)
     assert "wages, third try" in told
-    assert "4 of 6 steps made, 4 taken" in told
+    assert "4 of 6 steps changed the model, 4 taken" in told
     assert "INSECURE" not in told
     assert "not covered: float noise" in told
     assert report.epsilon == made.epsilon_after(4) < made.epsilon

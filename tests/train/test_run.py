@@ -24,12 +24,12 @@ from discreet.train._collated import Collated
 from discreet.train._run import run, run_through
 from discreet.train._step_ticket import StepTicket
 from discreet.train._units import Units
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
 from tests.train.steps import (
     Guarded,
     Replaceable,
-    Wrong,
     book,
     by_hand,
     data,
@@ -175,8 +175,8 @@ def foreign(model: nn.Module) -> torch.optim.Optimizer:
 )
 def test_what_can_not_be_run_is_refused_before_it_is_paid(
     make: Callable[[nn.Module], torch.optim.Optimizer],
-    given: Wrong,
-    changes: dict[str, Wrong],
+    given: BadValue,
+    changes: dict[str, BadValue],
     told: str,
 ) -> None:
     payer, model = FakePayer(), linear()

@@ -11,8 +11,9 @@ from discreet.ledger import Kind, Ledger
 from discreet.train._plan import TrainingPlan
 from discreet.train._run import run
 from discreet.train._sampling import AllocatedBatches
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Wrong, book, data, linear, losses_of, sgd, short, weights
+from tests.train.steps import book, data, linear, losses_of, sgd, short, weights
 
 
 def begun(path: Path, made: TrainingPlan, steps: int) -> dict[str, Any]:
@@ -113,7 +114,7 @@ def test_an_epoch_that_is_left_is_not_gone_on_with(path: Path) -> None:
 def test_a_resumed_run_is_refused_another_plan_payer_or_receipt(path: Path) -> None:
     made, model = short(multiplier=1), linear()
     kept, ledger = begun(path, made, 2), Ledger.open(path)
-    told: list[tuple[Wrong, Wrong, Wrong]] = [
+    told: list[tuple[BadValue, BadValue, BadValue]] = [
         (short(multiplier=2), ledger, kept),
         (made, FakePayer(), kept),
         (made, book(), kept),

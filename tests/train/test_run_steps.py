@@ -20,11 +20,11 @@ from discreet.train._sampling import (
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import (
     Guarded,
     Replaceable,
-    Wrong,
     book,
     by_hand,
     data,
@@ -182,11 +182,11 @@ def test_the_true_size_shows_nowhere(rows: int) -> None:
 
 
 @pytest.mark.parametrize("sampling", [WithoutReplacement(), ShuffledBatches()])
-def test_where_the_size_is_public_it_must_be_right_before_it_is_paid(sampling: Wrong) -> None:
+def test_where_the_size_is_public_it_must_be_right_before_it_is_paid(sampling: BadValue) -> None:
     for unit, given, found in ((Unit.ROW, data(), 60), (PERSON, of_persons(), 12)):
         payer, model = FakePayer(), linear()
         facts = {"sampling": sampling, "unit": unit.with_change(Change.REPLACE), "batch": 5}
-        more: Wrong = {"losses": losses_of(model), "payer": payer}
+        more: BadValue = {"losses": losses_of(model), "payer": payer}
         with (
             pytest.raises(InvalidArgument, match=f"but the data have {found}"),
             run(model, sgd(model), given, short(**facts, records=found + 1), **more),
@@ -245,7 +245,7 @@ def test_every_kind_of_data_is_taken() -> None:
         (ShuffledBatches(), REPLACED),
     ],
 )
-def test_every_sampling_runs_all_its_steps(sampling: Wrong, unit: Unit) -> None:
+def test_every_sampling_runs_all_its_steps(sampling: BadValue, unit: Unit) -> None:
     made, model, sizes = short(sampling=sampling, unit=unit, batch=17, steps=9), linear(), []
     with known(model, data(), made) as training:
         for ticket in training.batches():

@@ -19,8 +19,9 @@ from discreet.errors import Refused
 from discreet.noise import SecureBits
 from discreet.train import Collated, ExactGaussian, Units, check, fit, run
 from discreet.train._secret_draws import secret_draws
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Wrong, data, known, linear, losses_of, pair_losses, pairs, sgd, short
+from tests.train.steps import data, known, linear, losses_of, pair_losses, pairs, sgd, short
 
 SOURCES: dict[str, Callable[[], float]] = {
     "torch": lambda: float(torch.rand((), dtype=torch.float64)),
@@ -61,14 +62,14 @@ class Items:
         return self.inner["x"][place], self.inner["y"][place]
 
 
-def drawn_in(place: str, draw: Callable[[], float], plan: Wrong) -> list[float]:
+def drawn_in(place: str, draw: Callable[[], float], plan: BadValue) -> list[float]:
     """The draws of a run with known seeds, whose batches contain every example."""
     found: list[float] = []
     model = linear()
-    given: Wrong = Items(draw, found) if place == "items" else data()
+    given: BadValue = Items(draw, found) if place == "items" else data()
     if place == "collate":
 
-        def collate(items: Wrong) -> Wrong:
+        def collate(items: BadValue) -> BadValue:
             found.append(draw())
             return torch.utils.data.default_collate(items)
 
@@ -81,7 +82,7 @@ def drawn_in(place: str, draw: Callable[[], float], plan: Wrong) -> list[float]:
         return plain(part)
 
     like = None if place == "losses" else pairs()
-    facts: Wrong = {"losses": losses, "payer": FakePayer(), "like": like}
+    facts: BadValue = {"losses": losses, "payer": FakePayer(), "like": like}
     seed()
     with run(model, sgd(model), given, plan, **facts) as training:
         for ticket in training.batches():
@@ -125,10 +126,10 @@ def test_the_attack_with_a_known_seed_fails() -> None:
         x = torch.ones(60, 64)
         torch.manual_seed(42)
 
-        def losses(part: Any) -> Wrong:
+        def losses(part: Any) -> BadValue:
             return model(nn.functional.dropout(part.x))[:, 0]
 
-        facts: Wrong = {"losses": losses, "payer": FakePayer()}
+        facts: BadValue = {"losses": losses, "payer": FakePayer()}
         with run(model, sgd(model), {"x": x}, short(**EVERYBODY), **facts) as training:
             torch.manual_seed(42)
             training.step(next(training.batches()))
@@ -320,9 +321,9 @@ KNOWN = [
 @pytest.mark.parametrize("way", ["fit", "items", "persons", "exact"])
 def test_known_draws_in_the_model_are_refused(known: Callable[[Tensor], Tensor], way: str) -> None:
     """Before the charge."""
-    model, payer, like = linear(), FakePayer(), dict[str, Wrong]()
-    more: Wrong = {"noise": ExactGaussian(16)} if way == "exact" else {}
-    given: Wrong = data()
+    model, payer, like = linear(), FakePayer(), dict[str, BadValue]()
+    more: BadValue = {"noise": ExactGaussian(16)} if way == "exact" else {}
+    given: BadValue = data()
     if way == "items":
         given = Items(lambda: 0.0, [])
         like = {"like": [given[row] for row in range(5)]}
@@ -350,8 +351,8 @@ OWN = torch.Generator().manual_seed(42)  # no attribute leads to it
 
 def test_items_may_not_draw_from_generators_of_their_own() -> None:
     model = linear()
-    given: Wrong = Items(lambda: float(torch.rand((), generator=OWN)), [])
-    own_losses: Wrong = pair_losses(model)
+    given: BadValue = Items(lambda: float(torch.rand((), generator=OWN)), [])
+    own_losses: BadValue = pair_losses(model)
     with (
         known(model, given, short(), losses=own_losses, like=pairs()) as training,
         pytest.raises(Refused, match=r"rand draws from a generator of its own.*leave it out"),
@@ -376,7 +377,7 @@ def test_what_items_seed_is_not_what_the_model_draws() -> None:
             return pair_losses(model)(part)
 
         found.append(set())
-        facts: Wrong = {"losses": losses, "payer": FakePayer(), "like": pairs()}
+        facts: BadValue = {"losses": losses, "payer": FakePayer(), "like": pairs()}
         with run(model, sgd(model), given, short(), **facts) as training:
             training.step(next(training.batches()))
     assert [*map(len, found)] == [len(SOURCES)] * 2

@@ -12,9 +12,10 @@ from torch.nn.utils import parametrizations
 from discreet._unit import Unit
 from discreet.errors import Refused
 from discreet.train import Flat, Units, check, clipped_sum
-from tests.train.steps import Replaceable, Wrong, known, short, weights
+from tests.bad_values import BadValue
+from tests.train.steps import Replaceable, known, short, weights
 
-torch_ao: Wrong = torch.ao.quantization  # without types
+torch_ao: BadValue = torch.ao.quantization  # without types
 
 
 class Writing(nn.Module):
@@ -74,11 +75,11 @@ KEEPING: dict[str, tuple[Callable[[], nn.Module], str]] = {
 }
 
 
-def losses_of(model: nn.Module) -> Wrong:
+def losses_of(model: nn.Module) -> BadValue:
     return lambda part: model(part[0]).square().sum(1)
 
 
-def by_weights_of(model: nn.Module) -> Wrong:
+def by_weights_of(model: nn.Module) -> BadValue:
     """Losses that use all weights and don't call the model."""
     return lambda part: sum(one.sum() for one in model.parameters()) * part[0].sum(1)
 
@@ -99,7 +100,7 @@ def test_a_run_refuses_what_keeps_data(name: str, is_of_persons: bool, is_paid: 
     make, told = KEEPING[name]
     model, rows = make(), torch.randn(60, 3, generator=torch.Generator().manual_seed(1)) + 1
     buffers = {key: one.clone() for key, one in model.named_buffers()}
-    given: Wrong = (rows, rows[:, 0])
+    given: BadValue = (rows, rows[:, 0])
     made = short(multiplier=1)
     if is_of_persons:
         given = Units(given, list(range(60)), column="person", most=2)
@@ -119,7 +120,7 @@ def test_a_run_refuses_what_keeps_data(name: str, is_of_persons: bool, is_paid: 
 
 @pytest.mark.parametrize("make", [nn.Embedding, nn.EmbeddingBag])
 @pytest.mark.parametrize("is_frozen", [False, True])
-def test_tables_that_shrink_what_is_looked_up_are_refused(make: Wrong, is_frozen: bool) -> None:
+def test_tables_that_shrink_what_is_looked_up_are_refused(make: BadValue, is_frozen: bool) -> None:
     table = make(10, 4, max_norm=0.1).requires_grad_(not is_frozen)
     model = nn.Sequential(table, nn.Flatten(), nn.Linear(12 if make is nn.Embedding else 4, 1))
     before = weights(model)

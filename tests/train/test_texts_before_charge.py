@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from discreet.errors import InvalidArgument, Refused
 from discreet.train.transformers import PrivateTrainer
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.tables import one_in
-from tests.train.steps import Wrong, short
+from tests.train.steps import short
 from tests.train.third_party_models import MASKED, OF_SEQUENCES, OF_TOKENS, WORDS, bert, gpt
 from tests.train.unfollowed import unfollowed
 from tests.train.ways_of_training import PERSONS, arguments, of_persons
@@ -26,7 +27,7 @@ pytestmark = [
 ]
 
 
-def texts(**fields: Wrong) -> list[dict[str, Any]]:
+def texts(**fields: BadValue) -> list[dict[str, Any]]:
     """Sixty of them, of such fields."""
     generator = torch.Generator().manual_seed(1)
     found = []
@@ -60,7 +61,7 @@ class Unnamed(Columns):
         del self.column_names
 
 
-def trained(payer: FakePayer, folder: Path, model: nn.Module, given: Any, **more: Wrong) -> None:
+def trained(payer: FakePayer, folder: Path, model: nn.Module, given: Any, **more: BadValue) -> None:
     made = short(steps=1)
     PrivateTrainer(
         model=model,
@@ -80,18 +81,18 @@ class Sorted(nn.Module):
         self.inner = gpt()
         self.config = self.inner.config
 
-    def forward(self, input_ids: Tensor, labels: Wrong = None) -> Wrong:
+    def forward(self, input_ids: Tensor, labels: BadValue = None) -> BadValue:
         if not unfollowed(lambda: bool((input_ids[:, 0] == WORDS - 1).all())):
             raise IndexError("no start")
         return self.inner(input_ids=input_ids, labels=labels)
 
 
-def own(model: nn.Module, inputs: dict[str, Any]) -> Wrong:
+def own(model: nn.Module, inputs: dict[str, Any]) -> BadValue:
     words = inputs["input_ids"]
     return (model(input_ids=words).logits.square().sum(2) * (words > 0)).sum(1)
 
 
-def contrast(model: nn.Module, inputs: dict[str, Any]) -> Wrong:
+def contrast(model: nn.Module, inputs: dict[str, Any]) -> BadValue:
     found = own(model, inputs)
     return found / (inputs["input_ids"] > 0).sum() ** 0 * found.mean()
 
@@ -144,7 +145,9 @@ def test_texts_that_can_not_be_trained_on_cost_nothing(
     assert not payer.events
 
 
-def of_people(payer: FakePayer, folder: Path, model: nn.Module, given: Any, **more: Wrong) -> None:
+def of_people(
+    payer: FakePayer, folder: Path, model: nn.Module, given: Any, **more: BadValue
+) -> None:
     made = short(steps=1, **PERSONS)
     PrivateTrainer(
         model=model,

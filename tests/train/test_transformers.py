@@ -29,8 +29,9 @@ from discreet.train import Collated, TrainingPlan, Units
 from discreet.train._data import taken
 from discreet.train._own_losses import own_losses
 from discreet.train.transformers import SAVED, PrivateTrainer
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Wrong, short
+from tests.train.steps import short
 from tests.train.third_party_models import (
     MASKED,
     OF_SEQUENCES,
@@ -55,11 +56,11 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], bool]] = {
 }
 
 
-def plan(**changes: Wrong) -> TrainingPlan:
+def plan(**changes: BadValue) -> TrainingPlan:
     return short(**{"records": 40, "batch": 10, "steps": 4, **changes})
 
 
-def arguments(folder: Path, **changes: Wrong) -> TrainingArguments:
+def arguments(folder: Path, **changes: BadValue) -> TrainingArguments:
     facts = {
         "max_steps": 4,
         "max_grad_norm": 0,
@@ -76,7 +77,7 @@ def arguments(folder: Path, **changes: Wrong) -> TrainingArguments:
     return TrainingArguments(output_dir=str(folder), **{**facts, **changes})
 
 
-def trainer(folder: Path, model: nn.Module, **changes: Wrong) -> PrivateTrainer:
+def trainer(folder: Path, model: nn.Module, **changes: BadValue) -> PrivateTrainer:
     """One that trains plainly; what differs goes to it or to its arguments."""
     own = {
         "plan": plan(),
@@ -290,7 +291,7 @@ def test_what_was_left_goes_on_from_its_checkpoint(
     path: Path, tmp_path: Path, failure: type[BaseException] | None
 ) -> None:
     """Charged once; the step that the checkpoint does not have counts as made all the same."""
-    changes: Wrong = {"save_strategy": "steps", "save_steps": 2, "lr_scheduler_type": "linear"}
+    changes: BadValue = {"save_strategy": "steps", "save_steps": 2, "lr_scheduler_type": "linear"}
     first = trainer(
         tmp_path, gpt(), payer=Ledger.open(path), callbacks=[Stops(3, failure)], **changes
     )
@@ -312,7 +313,7 @@ def test_what_was_left_goes_on_from_its_checkpoint(
 
 def test_no_step_of_a_finished_run_is_made_again(path: Path, tmp_path: Path) -> None:
     """A resumed model is the one that was saved; another plan, or no plan, resumes nothing."""
-    changes: Wrong = {"save_strategy": "steps", "save_steps": 2, "payer": Ledger.open(path)}
+    changes: BadValue = {"save_strategy": "steps", "save_steps": 2, "payer": Ledger.open(path)}
     first = trainer(tmp_path, gpt(), **changes)
     first.train()
     model = gpt()
@@ -421,7 +422,7 @@ class Endless(IterableDataset):  # type: ignore[type-arg]
     ],
 )
 def test_what_can_not_be_obeyed_is_refused_by_name(
-    changes: dict[str, Wrong], told: str, tmp_path: Path
+    changes: dict[str, BadValue], told: str, tmp_path: Path
 ) -> None:
     payer = FakePayer()
     with pytest.raises(InvalidArgument, match=told):
@@ -492,7 +493,7 @@ def counting(model: nn.Module, inputs: dict[str, Any]) -> Tensor:
     ],
 )
 def test_no_public_fact_costs_the_budget(
-    make: Callable[[], nn.Module], changes: dict[str, Wrong], tmp_path: Path
+    make: Callable[[], nn.Module], changes: dict[str, BadValue], tmp_path: Path
 ) -> None:
     payer = FakePayer()
     with pytest.raises(Refused):

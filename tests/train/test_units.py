@@ -28,11 +28,11 @@ from discreet.train._step_inputs import (
     float_sums,
 )
 from discreet.train._units import Reduce, Units
+from tests.bad_values import BadValue
 from tests.mechanisms.hostile import Hostile
 from tests.missing_ids import COLUMNS, IDS, MARKS
 from tests.train.steps import (
     Replaceable,
-    Wrong,
     by_hand,
     data,
     known,
@@ -118,7 +118,7 @@ def test_missing_ids_name_nobody_in_any_column(column: str) -> None:
 
 @pytest.mark.parametrize("mark", MARKS)
 @pytest.mark.parametrize("kind", [list, lambda ids: np.array(ids, object)], ids=["list", "array"])
-def test_missing_ids_name_nobody_beside_any_other(mark: str, kind: Wrong) -> None:
+def test_missing_ids_name_nobody_beside_any_other(mark: str, kind: BadValue) -> None:
     """The same mark twice, too, which is equal to itself where it is one object."""
     ids = [7, MARKS[mark], "7", MARKS[mark], 7, math.nan]
     rows = Examples.of(Units(data(6), kind(ids), "person", 9)).rows_by_unit
@@ -143,7 +143,7 @@ def test_an_id_that_fails_when_it_is_looked_at_fails_no_run(bad: str) -> None:
 def test_ids_may_be_of_any_kinds_side_by_side() -> None:
     """One that is a text, or missing in pandas' way, is no reason to fail."""
     ids = [7, "7", None, 2**53 + 1, pd.NA, 2**53, 7.0, float("nan"), pd.NaT, "7"]
-    kinds: list[Wrong] = [ids, np.array(ids, object), pd.Series(ids, dtype=object)]
+    kinds: list[BadValue] = [ids, np.array(ids, object), pd.Series(ids, dtype=object)]
     for given in kinds:
         people = Examples.of(Units(data(10), given, "person", 9)).rows_by_unit
         assert people is not None
@@ -304,6 +304,6 @@ def test_an_exact_sum_moves_by_just_one_contribution(kind: str, k: int) -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"most": 0}, {"column": ""}, {"reduce": "mean"}])
-def test_bad_ids_of_units_are_refused(wrong: dict[str, Wrong]) -> None:
+def test_bad_ids_of_units_are_refused(wrong: dict[str, BadValue]) -> None:
     with pytest.raises(InvalidArgument):
         of_persons(**wrong)

@@ -28,13 +28,14 @@ from discreet.train import (
 )
 from discreet.train.lightning import PrivateStrategy
 from discreet.train.transformers import PrivateTrainer
+from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
-from tests.train.steps import Wrong, data, linear, losses_of, sgd, short
+from tests.train.steps import data, linear, losses_of, sgd, short
 
 Losses = Callable[[Any, Any], Any]
 
 
-def losses(model: nn.Module, part: Any) -> Wrong:
+def losses(model: nn.Module, part: Any) -> BadValue:
     return losses_of(model)(part)
 
 
@@ -48,14 +49,16 @@ class Setting:
     plan: dict[str, Any] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)  # name and by
 
-    def made(self, **more: Wrong) -> TrainingPlan:
+    def made(self, **more: BadValue) -> TrainingPlan:
         return short(**{"steps": 2, **more, **self.plan})
 
 
 # Ways of training
 
 
-def by_fit(it: Setting, payer: FakePayer, folder: Path, given: Any = None, **more: Wrong) -> None:
+def by_fit(
+    it: Setting, payer: FakePayer, folder: Path, given: Any = None, **more: BadValue
+) -> None:
     changes = {key: more.pop(key) for key in ("noise", "unit", "records") if key in more}
     model, rows = it.model(), data() if given is None else given
     made, optimizer = it.made(**changes), it.optimizer(model)
@@ -65,7 +68,7 @@ def by_fit(it: Setting, payer: FakePayer, folder: Path, given: Any = None, **mor
 def by_run(it: Setting, payer: FakePayer, folder: Path) -> None:
     model = it.model()
     optimizer = it.optimizer(model)
-    of: Wrong = partial(it.losses, model) if callable(it.losses) else it.losses
+    of: BadValue = partial(it.losses, model) if callable(it.losses) else it.losses
     with run(model, optimizer, data(), it.made(), payer=payer, losses=of, **it.facts) as training:
         for ticket in training.batches():
             training.step(ticket)
@@ -86,11 +89,11 @@ class Module(pl.LightningModule):  # type: ignore[misc]  # without types
         super().__init__()
         self.model, self.it = it.model(), it
 
-    def training_step(self, batch: Any, place: int) -> Wrong:
+    def training_step(self, batch: Any, place: int) -> BadValue:
         x, y = batch
         return self.it.losses(self.model, SimpleNamespace(x=x, y=y))
 
-    def configure_optimizers(self) -> Wrong:
+    def configure_optimizers(self) -> BadValue:
         return self.it.optimizer(self.model)
 
 
@@ -117,7 +120,7 @@ def rows_as_items(rows: int = 60) -> list[dict[str, Any]]:
 
 
 def by_trainer(it: Setting, payer: FakePayer, folder: Path) -> None:
-    def named(model: nn.Module, inputs: dict[str, Any]) -> Wrong:
+    def named(model: nn.Module, inputs: dict[str, Any]) -> BadValue:
         return it.losses(model, SimpleNamespace(**inputs))
 
     made, model = it.made(), it.model()
@@ -134,7 +137,7 @@ def by_trainer(it: Setting, payer: FakePayer, folder: Path) -> None:
     ).train()
 
 
-def arguments(folder: Path, made: TrainingPlan, **changes: Wrong) -> TrainingArguments:
+def arguments(folder: Path, made: TrainingPlan, **changes: BadValue) -> TrainingArguments:
     return TrainingArguments(
         output_dir=str(folder),
         max_steps=made.steps,
@@ -164,7 +167,7 @@ class Items:
 
 
 def of_pairs(it: Setting) -> Setting:
-    def named(model: nn.Module, part: Any) -> Wrong:
+    def named(model: nn.Module, part: Any) -> BadValue:
         return it.losses(model, SimpleNamespace(x=part[0], y=part[1]))
 
     return Setting(it.model, named if callable(it.losses) else it.losses, it.optimizer, it.plan)
@@ -178,7 +181,7 @@ PERSONS = {"unit": Unit("person"), "records": 20}
 IDS = [row % 20 for row in range(60)]
 
 
-def of_persons(given: Any, **more: Wrong) -> Units:
+def of_persons(given: Any, **more: BadValue) -> Units:
     return Units(given, **{"ids": IDS, "column": "person", "most": 3, **more})
 
 
@@ -216,17 +219,17 @@ def exactly_by_person(it: Setting, payer: FakePayer, folder: Path) -> None:
     by_fit(it, payer, folder, of_persons(data()), noise=ExactGaussian(10), **PERSONS)
 
 
-def by_tuning(it: Setting, payer: FakePayer, folder: Path, **changes: Wrong) -> None:
+def by_tuning(it: Setting, payer: FakePayer, folder: Path, **changes: BadValue) -> None:
     def start() -> tuple[nn.Module, Any]:
         model = it.model()
         return model, it.optimizer(model)
 
     made = it.made(**changes)
-    given: Wrong = data()
-    like: Wrong = data(5)
+    given: BadValue = data()
+    like: BadValue = data(5)
     if "unit" in changes:
         given, like = of_persons(given), Units(like, IDS[:5], "person", 3)
-    candidate: Wrong = Trained(made, start, lambda value: value, it.losses, like)
+    candidate: BadValue = Trained(made, start, lambda value: value, it.losses, like)
     payer.charge(made.privacy_loss, purpose="tuning", by="owner")
     candidate.sample(given, SecureBits())
 

@@ -93,10 +93,6 @@ class Bounds:
         From below, pairs that some mechanism with this term attains."""
         return Unknown("no dominating pair is known of {}", self)
 
-    def for_group(self, size: int) -> "Bounds | Unknown":
-        """The term for neighbours that are this many steps apart."""
-        return Unknown(f"nothing is known of what {self!r} costs a group of {size}")
-
 
 class Sum(Protocol):
     """A formal sum of counted terms."""

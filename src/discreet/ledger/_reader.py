@@ -68,8 +68,8 @@ class LedgerReader:
     def shares(self) -> tuple[ShareBalance, ...]:
         """The balance of each open share, by name."""
         with self.reading() as (rows, head):
-            terms, opened = rows.opening(head), self.shares_at(rows, head)
-            return balances(terms, head.state, opened.values())
+            opening, opened = rows.opening(head), self.shares_at(rows, head)
+            return balances(opening, head.state, opened.values())
 
     def tracks(self, share: str) -> tuple[Track, ...]:
         """The ledger's filter and state, then those of the share, if it is open."""
@@ -91,14 +91,14 @@ class LedgerReader:
     def spent(self) -> Balance:
         """The spent and the remaining part of the limit, by the filter that decides."""
         with self.reading() as (rows, head):
-            terms, total = rows.opening(head), self.totals.at(rows, head).sum
+            opening, total = rows.opening(head), self.totals.at(rows, head).sum
         state = head.state
-        use = FilterUse(terms.filter, state.spent, state.reserved)
+        use = FilterUse(opening.filter, state.spent, state.reserved)
         try:
             reached, with_reserved = use.reached, use.reached_with_reserved
         except LedgerDamaged as damage:
             raise LedgerDamaged(f"{self.store.name} is damaged: {damage}") from None
-        total = total.for_unit(terms.unit)
+        total = total.for_unit(opening.unit)
         return Balance(use.limit, reached, use.left, state.charges, total, with_reserved)
 
     def count_left(self, loss: PrivacyLoss) -> int:

@@ -81,7 +81,7 @@ class RemoteLedger:
         self, receipt: Receipt, loss: PrivacyLoss, *, count: int, of: int, plan: str
     ) -> range:
         """Reserve the next steps of a plan that this receipt paid, as `Ledger.reserve` does. Steps
-        whose reply is lost count as made."""
+        whose reply is lost count as taken."""
         facts = {"privacy_loss": loss.to_json(), "count": count, "of": of, "plan": plan}
         found = self.service.post(
             "tables", self.table, "reserve", body={**_named(receipt), **facts}

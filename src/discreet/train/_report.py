@@ -26,7 +26,7 @@ class Report:
 
     @property
     def epsilon(self) -> float:
-        """The epsilon of the steps that count as made, at the plan's delta."""
+        """The epsilon of all steps taken, at the plan's delta."""
         return self.plan.epsilon_after(self.taken)
 
     def curve(self, points: int = 20) -> tuple[tuple[int, float], ...]:
@@ -40,7 +40,7 @@ class Report:
         return "\n".join(
             [
                 f"{insecure}{receipt.purpose}:",
-                f"{self.done} of {plan.steps} steps made, {self.taken} taken",
+                f"{self.done} of {plan.steps} steps changed the model, {self.taken} taken",
                 f"these steps cost epsilon = {self.epsilon:.6g} at delta = {shown(plan.delta)}",
                 *self._norms_in_words(),
                 f"receipt {receipt.number} ({receipt.digest[:12]}) for the whole plan:",

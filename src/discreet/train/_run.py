@@ -49,7 +49,7 @@ def run(  # noqa: PLR0913  # the run, its payer, and its checks
     is public (`SizeDeclaration.EXACT`, of samplings that replace units), units are counted too.
 
     With ``resume``, a checkpoint of `TrainingRun.checkpoint`, nothing is charged again; steps that
-    were taken before count as made, whether the checkpoint has them or not. ``losses`` returns one
+    were taken before stay taken, whether the checkpoint has them or not. ``losses`` returns one
     loss for each example of a microbatch. Model and losses are checked before the charge: on
     made-up examples if the data are tensors or arrays, or on ``like``, public examples in the form
     of the data, which items by number need. A step checks them again if they changed since then.

@@ -23,7 +23,8 @@ from discreet.mechanisms.framework import MeanOfBlocks, MedianOfBlocks, sample_a
 from discreet.mechanisms.framework._blocks import _stretches
 from discreet.mechanisms.framework._sample_and_aggregate import block_of
 from discreet.noise import SecureBits
-from tests.mechanisms.kit import PERSON, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, number
 
 GRID = Grid(0, 10, step=0.5)
 MECHANISMS = [MedianOfBlocks(1, grid=GRID), MeanOfBlocks(1, grid=GRID, blocks=8)]
@@ -349,7 +350,7 @@ def test_forecast_errors_of_the_mean_are_the_measured_ones() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), True, "1", None])
-def test_bad_numbers_are_refused_by_name(wrong: Wrong) -> None:
+def test_bad_numbers_are_refused_by_name(wrong: BadValue) -> None:
     makers: list[tuple[Callable[[], object], str]] = [
         (lambda: MedianOfBlocks(wrong, grid=GRID), "scale"),
         (lambda: MeanOfBlocks(wrong, grid=GRID, blocks=2), "scale"),

@@ -17,7 +17,8 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms import DiscreteLaplace, Together, release_through
 from discreet.mechanisms.framework import ProposeTestRelease, proposed
 from discreet.noise import SecureBits
-from tests.mechanisms.kit import PERSON, Wrong, least_delta, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, least_delta, number
 from tests.noise.walk import discrete_laplace
 
 BITS = 128
@@ -163,7 +164,7 @@ def test_neighbours_draw_alike_and_a_wrong_bound_is_found() -> None:
 
 
 @pytest.mark.parametrize("wrong", [7, (1, 2, 3), [1, 2], (1.5, 2), (1, None), ("1", 2), (True, 2)])
-def test_anything_but_two_integers_is_no_result(wrong: Wrong) -> None:
+def test_anything_but_two_integers_is_no_result(wrong: BadValue) -> None:
     bounded = proposed(lambda: wrong, bound=2, unit=PERSON, name="median")
     with pytest.raises(TypeError):
         bounded.checked(bounded.compute())
@@ -185,7 +186,7 @@ def test_no_other_mechanism_takes_what_is_proposed() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), True, "1", None])
-def test_bad_numbers_are_refused_by_name(wrong: Wrong) -> None:
+def test_bad_numbers_are_refused_by_name(wrong: BadValue) -> None:
     good: dict[str, Any] = {"distance_scale": 1, "value_scale": 1, "threshold": 1}
     for name in good:
         with pytest.raises(InvalidArgument, match=name):

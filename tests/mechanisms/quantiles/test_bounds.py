@@ -15,7 +15,8 @@ from discreet.mechanisms import Door, Grid, release
 from discreet.mechanisms._release import release_through
 from discreet.mechanisms.quantiles import ApproximateBounds, Quantile
 from discreet.noise import DiscreteLaplaceLaw, SecureBits
-from tests.mechanisms.kit import PERSON, Wrong
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON
 from tests.mechanisms.quantiles.kit import (
     REPLACED,
     Chances,
@@ -182,7 +183,7 @@ def test_nothing_makes_a_draw_fail() -> None:
 
 
 def test_arguments_that_are_none() -> None:
-    wrong: Wrong = None
+    wrong: BadValue = None
     with pytest.raises(InvalidArgument, match="scale = 0"):
         ApproximateBounds(scale=0, grid=WIDE)
     with pytest.raises(InvalidArgument, match="false_bin = 1"):

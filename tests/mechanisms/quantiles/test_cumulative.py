@@ -16,7 +16,8 @@ from discreet.mechanisms.quantiles import Cumulative
 from discreet.mechanisms.quantiles._cumulative import rising
 from discreet.mechanisms.quantiles._partial_sums import most_strayed
 from discreet.noise import DiscreteLaplaceLaw, SecureBits
-from tests.mechanisms.kit import PERSON, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, number
 from tests.mechanisms.quantiles.kit import REPLACED, Table, column, neighbours, refutation, rows
 
 GRID = Grid(0, 9)
@@ -162,7 +163,7 @@ def test_nothing_makes_a_draw_fail() -> None:
 
 
 def test_arguments_that_are_none() -> None:
-    counts: Wrong = number()
+    counts: BadValue = number()
     with pytest.raises(InvalidArgument, match="edges"):
         Cumulative((1, 0), scale=1)
     with pytest.raises(InvalidArgument, match="scale = -1"):

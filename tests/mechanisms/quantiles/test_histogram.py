@@ -13,7 +13,8 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms import DiscreteLaplace, Door, Gaussian, Grid, Sensitivity, release
 from discreet.mechanisms._release import release_through
 from discreet.mechanisms.quantiles import histogram
-from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, FakePayer, number
 from tests.mechanisms.quantiles.kit import REPLACED, Table, column, neighbours
 
 GRID = Grid(0, 100)
@@ -95,12 +96,12 @@ def test_neighbours_run_alike() -> None:
 @pytest.mark.parametrize(
     "edges", [(), (1,), (1, 1), (2, 1), (0, math.nan), (0, math.inf), "012", 5, None, (0, True)]
 )
-def test_edges_that_are_none(edges: Wrong) -> None:
+def test_edges_that_are_none(edges: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="edges"):
         histogram(column((), GRID), edges)
 
 
 def test_only_one_column_has_a_histogram() -> None:
-    counts: Wrong = number()
+    counts: BadValue = number()
     with pytest.raises(InvalidArgument, match="state rows of one column"):
         histogram(counts, (0, 1))

@@ -13,7 +13,8 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms import Door, Grid
 from discreet.mechanisms._release import release_through
 from discreet.mechanisms.quantiles import InterQuartileRange
-from tests.mechanisms.kit import PERSON, Wrong
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON
 from tests.mechanisms.quantiles.kit import (
     REPLACED,
     Chances,
@@ -126,7 +127,7 @@ def test_neighbours_run_alike() -> None:
 
 
 def test_arguments_that_are_none() -> None:
-    wrong: Wrong = None
+    wrong: BadValue = None
     with pytest.raises(InvalidArgument, match="scale = 0"):
         InterQuartileRange(scale=0, grid=GRID)
     with pytest.raises(InvalidArgument, match="give a Grid"):

@@ -17,7 +17,8 @@ from discreet.mechanisms import Bounded, Door, Grid, release
 from discreet.mechanisms._release import release_through
 from discreet.mechanisms.quantiles import PermuteAndFlipQuantile, Quantile, Score
 from discreet.mechanisms.quantiles._ranks import stretches
-from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, FakePayer, number
 from tests.mechanisms.quantiles.kit import (
     LEVELS,
     REPLACED,
@@ -218,7 +219,7 @@ def test_nothing_makes_a_draw_fail(kind: Kind) -> None:
 @each_kind
 def test_nothing_is_read_of_what_it_does_not_cover(kind: Kind) -> None:
     payer, wrong = FakePayer(), number()
-    integer: Wrong = wrong
+    integer: BadValue = wrong
     with pytest.raises(InvalidArgument, match=r"grid = Grid\(0, 3\): 'column' is on Grid\(0, 5\)"):
         release(column((1, 2), Grid(0, 5)), kind(scale=1, grid=GRID), payer)
     with pytest.raises(InvalidArgument, match="state rows of one column"):
@@ -228,7 +229,7 @@ def test_nothing_is_read_of_what_it_does_not_cover(kind: Kind) -> None:
     )
     with pytest.raises(InvalidArgument, match="state rows of one column"):
         kind.for_epsilon(1, two)
-    together: Wrong = Bounded.together(dict, parts=(number().part,), unit=PERSON, name="parts")
+    together: BadValue = Bounded.together(dict, parts=(number().part,), unit=PERSON, name="parts")
     with pytest.raises(Refused):
         kind.for_epsilon(1, together)
     assert payer.events == []
@@ -236,21 +237,21 @@ def test_nothing_is_read_of_what_it_does_not_cover(kind: Kind) -> None:
 
 @each_kind
 @pytest.mark.parametrize("level", [0, 1, -0.5, 1.5, math.nan, True, "1/2", None, 1e-7])
-def test_levels_that_are_none(kind: Kind, level: Wrong) -> None:
+def test_levels_that_are_none(kind: Kind, level: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="level = "):
         kind(level, scale=1, grid=GRID)
 
 
 @each_kind
 @pytest.mark.parametrize("scale", [0, -1, math.inf, math.nan, True, "1", None])
-def test_scales_that_are_none(kind: Kind, scale: Wrong) -> None:
+def test_scales_that_are_none(kind: Kind, scale: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="scale = "):
         kind(scale=scale, grid=GRID)
 
 
 @each_kind
 def test_other_arguments_that_are_none(kind: Kind) -> None:
-    wrong: Wrong = (0, 3)
+    wrong: BadValue = (0, 3)
     with pytest.raises(InvalidArgument, match="give a Grid"):
         kind(scale=1, grid=wrong)
     with pytest.raises(InvalidArgument, match="epsilon = 0"):
@@ -263,12 +264,12 @@ def test_other_arguments_that_are_none(kind: Kind) -> None:
 
 @each_kind
 @pytest.mark.parametrize("wrong", ["mid-rank", None, 1, True], ids=repr)
-def test_scores_that_are_none(kind: Kind, wrong: Wrong) -> None:
+def test_scores_that_are_none(kind: Kind, wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="score = "):
         kind(scale=1, grid=GRID, score=wrong)
     for make in (kind.for_epsilon, kind.for_error):
-        given: Wrong = {"grid": GRID} if make == kind.for_error else {}
-        about: Wrong = 0.5 if make == kind.for_error else column((), GRID)
+        given: BadValue = {"grid": GRID} if make == kind.for_error else {}
+        about: BadValue = 0.5 if make == kind.for_error else column((), GRID)
         with pytest.raises(InvalidArgument, match="score = "):
             make(1, about, score=wrong, **given)
 

@@ -19,7 +19,8 @@ from discreet.mechanisms._release import release_through
 from discreet.mechanisms.quantiles import Quantile, Quantiles, _quantiles
 from discreet.mechanisms.quantiles._break_ties import break_ties, finer
 from discreet.mechanisms.quantiles._splits import depth, influences, splits
-from tests.mechanisms.kit import PERSON, Wrong
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON
 from tests.mechanisms.quantiles.kit import (
     REPLACED,
     Chances,
@@ -346,13 +347,13 @@ def test_neighbours_run_alike(table: Table, neighbour: Table) -> None:
     "levels",
     [(), (0.5, 0.5), (0.5, 0.25), 0.5, "1/2", (0, 0.5), (0.5, math.nan), None, (0.001, 1 / 1009)],
 )
-def test_levels_that_are_none(levels: Wrong) -> None:
+def test_levels_that_are_none(levels: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="level"):
         Quantiles(levels, scale=1, grid=GRID)
 
 
 def test_other_arguments_that_are_none() -> None:
-    wrong: Wrong = [0, 1]
+    wrong: BadValue = [0, 1]
     with pytest.raises(InvalidArgument, match="scale = 0"):
         Quantiles(QUARTILES, scale=0, grid=GRID)
     with pytest.raises(InvalidArgument, match="give a Grid"):

@@ -13,7 +13,8 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms import Grid, release
 from discreet.mechanisms.quantiles import SmoothMedian
 from discreet.noise import _laws
-from tests.mechanisms.kit import PERSON, FakePayer, Wrong, lost
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, FakePayer, lost
 from tests.mechanisms.quantiles.kit import (
     REPLACED,
     Chances,
@@ -203,7 +204,7 @@ def test_nothing_makes_a_draw_fail() -> None:
 
 
 def test_arguments_that_are_none() -> None:
-    wrong: Wrong = None
+    wrong: BadValue = None
     with pytest.raises(InvalidArgument, match="delta = 0"):
         SmoothMedian(epsilon=1, delta=0, grid=GRID)
     with pytest.raises(InvalidArgument, match="epsilon = 0"):

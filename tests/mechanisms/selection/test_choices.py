@@ -25,7 +25,8 @@ from discreet.mechanisms.selection import (
 )
 from discreet.mechanisms.selection._scores import with_laplace
 from discreet.noise import DiscreteLaplaceLaw
-from tests.mechanisms.kit import PERSON, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, number
 from tests.mechanisms.selection.kit import (
     ANYHOW,
     REPLACED,
@@ -381,7 +382,7 @@ def test_candidates_may_be_numbers_tuples_or_a_range() -> None:
 @pytest.mark.parametrize(
     "wrong", [0, -1, 0.0, float("nan"), float("inf"), True, "1", None], ids=repr
 )
-def test_noise_and_epsilon_lie_above_zero(kind: type[Choice], wrong: Wrong) -> None:
+def test_noise_and_epsilon_lie_above_zero(kind: type[Choice], wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match=r"(rate|scale) = .*above 0"):
         kind(NAMES, wrong)
     with pytest.raises(InvalidArgument, match=r"epsilon = .*above 0"):
@@ -397,7 +398,7 @@ def test_noise_and_epsilon_lie_above_zero(kind: type[Choice], wrong: Wrong) -> N
     ],
     ids=repr,
 )
-def test_candidates_are_two_different_names_or_more(kind: type[Choice], wrong: Wrong) -> None:
+def test_candidates_are_two_different_names_or_more(kind: type[Choice], wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="candidates: give"):
         kind(wrong, 1)
 
@@ -416,7 +417,7 @@ def test_there_is_a_score_for_each_candidate(kind: type[Choice]) -> None:
 
 @kinds
 @pytest.mark.parametrize("wrong", ["together", True, None], ids=repr)
-def test_moves_is_one_of_two(kind: type[Choice], wrong: Wrong) -> None:
+def test_moves_is_one_of_two(kind: type[Choice], wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="moves = "):
         kind(NAMES, 1, moves=wrong)
     with pytest.raises(InvalidArgument, match="moves = "):
@@ -425,7 +426,7 @@ def test_moves_is_one_of_two(kind: type[Choice], wrong: Wrong) -> None:
 
 @kinds
 @pytest.mark.parametrize("wrong", [0, 1, 1.5, -1, float("nan"), True, "1"], ids=repr)
-def test_a_confidence_lies_between_0_and_1(kind: type[Choice], wrong: Wrong) -> None:
+def test_a_confidence_lies_between_0_and_1(kind: type[Choice], wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="confidence = "):
         kind(NAMES, 1).error(wrong)
     with pytest.raises(InvalidArgument, match="confidence = "):

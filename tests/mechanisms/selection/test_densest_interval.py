@@ -17,7 +17,8 @@ from discreet.audit import SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, FloatArray, Grid, Rows
 from discreet.mechanisms.selection import DensestInterval
-from tests.mechanisms.kit import Wrong, lost, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import lost, number
 from tests.noise.walk import assert_exact, assert_refuted, softmax, walk
 from tests.tables import one_in
 
@@ -136,7 +137,7 @@ def test_without_noise_the_densest_is_chosen() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 6, 0.5, float("nan"), True, "1"], ids=repr)
-def test_the_width_is_a_number_of_steps(wrong: Wrong) -> None:
+def test_the_width_is_a_number_of_steps(wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="width = "):
         DensestInterval(GRID, width=wrong, rate=1)
 

@@ -18,7 +18,8 @@ from discreet.errors import InvalidArgument, Refused
 from discreet.mechanisms import Bounded, FloatArray, Sensitivity
 from discreet.mechanisms.selection import BestOfEachGroup, Moves, TopK, TopKNoise
 from discreet.mechanisms.selection._races import race_chance
-from tests.mechanisms.kit import PERSON, Wrong, lost
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, lost
 from tests.mechanisms.selection.kit import (
     ANYHOW,
     REPLACED,
@@ -155,7 +156,7 @@ def test_without_noise_the_best_come_first() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, 3, 4, -1, 1.5, True, "2", float("nan")], ids=repr)
-def test_k_is_a_number_below_that_of_candidates(wrong: Wrong) -> None:
+def test_k_is_a_number_below_that_of_candidates(wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="k = "):
         TopK(NAMES, wrong, 1)
     with pytest.raises(InvalidArgument, match="k = "):
@@ -319,7 +320,7 @@ def test_scores_of_any_size_are_ordered_by_laplace_noise() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["laplace", 1, None, Moves.ANYHOW], ids=repr)
-def test_noise_is_one_of_two_laws(wrong: Wrong) -> None:
+def test_noise_is_one_of_two_laws(wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="noise = "):
         TopK(NAMES, 1, 1, noise=wrong)
     if wrong is not None:

@@ -15,7 +15,8 @@ from discreet.mechanisms import Bounded, Door, Gaussian, Grid, Rows, release_thr
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms.selection import TopK
 from discreet.mechanisms.statistics import CHI_SQUARE_STEP, chi_square_scores, difference_scores
-from tests.mechanisms.kit import FakePayer, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import FakePayer, number
 from tests.mechanisms.statistics.kit import ADDED, BOTH, REPLACED, Table, holds, moves, people
 
 Scores = Callable[..., Bounded[IntegerArray]]
@@ -167,7 +168,7 @@ def test_bad_input_is_refused_by_name(scores: Scores) -> None:
         scores(rows, "one", cases=1, controls=1)
     with pytest.raises(InvalidArgument, match="give one of several columns"):
         scores(people(np.zeros(1), {"case": Grid(0, 1)}), "case", cases=1, controls=1)
-    wrongs: list[Wrong] = [0, -1, 1.5, float("nan"), True, "3"]
+    wrongs: list[BadValue] = [0, -1, 1.5, float("nan"), True, "3"]
     for wrong in wrongs:
         with pytest.raises(InvalidArgument, match="cases = "):
             scores(rows, "case", cases=wrong, controls=1)

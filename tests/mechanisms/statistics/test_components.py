@@ -17,7 +17,8 @@ from discreet.mechanisms.statistics import (
     spectral_error,
 )
 from discreet.mechanisms.statistics._second_moments import Ball
-from tests.mechanisms.kit import Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import number
 from tests.mechanisms.statistics.kit import (
     BOTH,
     Table,
@@ -163,7 +164,7 @@ def test_the_nearest_positive_matrix_drops_what_lies_below_0() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), True, "1"])
-def test_a_norm_lies_above_0(wrong: Wrong) -> None:
+def test_a_norm_lies_above_0(wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="norm = "):
         second_moments(people(np.zeros(1), {"a": Grid(0, 4)}), wrong)
 

@@ -22,7 +22,8 @@ from discreet.mechanisms import (
 )
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms.statistics import chi_square, contingency
-from tests.mechanisms.kit import PERSON, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, number
 from tests.mechanisms.statistics.kit import (
     BOTH,
     Table,
@@ -140,7 +141,7 @@ def test_bad_input_is_refused_by_name() -> None:
         chi_square(answer.processed(lambda value: value, by="nothing"))
     with pytest.raises(InvalidArgument, match=r"has the shape \(2,\): give rows x columns"):
         chi_square(released(given(np.ones(2, dtype=np.int64)), Gaussian(1), 0))
-    wrongs: list[Wrong] = [0, -1, 1.5, True, "9"]
+    wrongs: list[BadValue] = [0, -1, 1.5, True, "9"]
     for wrong in wrongs:
         with pytest.raises(InvalidArgument, match="draws = "):
             chi_square(answer, wrong)

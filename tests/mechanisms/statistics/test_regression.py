@@ -21,7 +21,8 @@ from discreet.mechanisms.statistics import (
     regression_errors,
 )
 from discreet.mechanisms.statistics._regression import _EquationQuantiles, _solved
-from tests.mechanisms.kit import PERSON, Wrong
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON
 from tests.mechanisms.statistics.kit import WAGES, Table, at_least, at_most, people, released, wages
 from tests.tables import one_in
 
@@ -284,7 +285,7 @@ def test_it_is_shown_in_words() -> None:
 
 
 @pytest.mark.parametrize("on", [[], "a", ["a", "a"], ["y"], ["a", "y"]])
-def test_regressors_are_others_each_once(on: Wrong) -> None:
+def test_regressors_are_others_each_once(on: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="give names of other columns"):
         regression(known(Gaussian(1), 0), "y", on)
 

@@ -23,7 +23,8 @@ from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms.statistics import Moments, moment_errors, moments
 from discreet.mechanisms.statistics._intervals import Reach
 from discreet.mechanisms.statistics._layout import MomentLayout
-from tests.mechanisms.kit import PERSON, FakePayer, Wrong
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, FakePayer
 from tests.mechanisms.statistics.kit import (
     ALARM,
     REPLACED,
@@ -196,7 +197,7 @@ def test_what_was_not_released_from_these_rows_is_refused() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, 1, 1.5, -1, float("nan"), True, "1", None])
-def test_a_confidence_lies_between_0_and_1(wrong: Wrong) -> None:
+def test_a_confidence_lies_between_0_and_1(wrong: BadValue) -> None:
     read, rows = known(Gaussian(1)), people(wages(), WAGES)
     for ask in (
         lambda: read.mean("educ", wrong),

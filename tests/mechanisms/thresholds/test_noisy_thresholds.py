@@ -19,7 +19,8 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, FloatArray, KeysPart, Sensitivity, release
 from discreet.mechanisms.thresholds import GaussianThreshold, LaplaceThreshold
 from discreet.noise import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw
-from tests.mechanisms.kit import PERSON, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, number
 
 Kind = type[LaplaceThreshold] | type[GaussianThreshold]
 Noisy = LaplaceThreshold | GaussianThreshold
@@ -257,7 +258,7 @@ def test_the_least_delta_has_a_threshold(kind: Kind) -> None:
 
 @kinds
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), True, "1", None], ids=repr)
-def test_bad_input_is_refused_by_name(kind: Kind, wrong: Wrong) -> None:
+def test_bad_input_is_refused_by_name(kind: Kind, wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match=r"(scale|stddev) = "):
         made(kind, wrong, 3)
     with pytest.raises(InvalidArgument, match="threshold = "):

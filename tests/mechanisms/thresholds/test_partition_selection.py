@@ -18,7 +18,8 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, FloatArray, release
 from discreet.mechanisms.thresholds import PartitionSelection
 from discreet.noise import _inversion
-from tests.mechanisms.kit import PERSON, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, number
 from tests.noise.walk import BITS, Record, assert_exact, assert_refuted, walk
 
 REPLACED = PERSON.with_change(Change.REPLACE)
@@ -217,7 +218,7 @@ def test_it_is_released_and_stored() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), True, "1", None], ids=repr)
-def test_bad_input_is_refused_by_name(wrong: Wrong) -> None:
+def test_bad_input_is_refused_by_name(wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="epsilon = "):
         PartitionSelection(wrong, 1e-6)
     with pytest.raises(InvalidArgument, match="epsilon = "):

@@ -21,7 +21,8 @@ from discreet.audit import RecordingBits, SeededBits, ZeroNoiseBits
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, release
 from discreet.mechanisms.thresholds import SetUnion, WeightsPart, sets_of_keys
-from tests.mechanisms.kit import PERSON, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, number
 
 REPLACED = PERSON.with_change(Change.REPLACE)
 WHOLE = 1 << 20
@@ -239,7 +240,7 @@ def test_plain_counts_are_refused() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), True, "1", None], ids=repr)
-def test_bad_input_is_refused_by_name(wrong: Wrong) -> None:
+def test_bad_input_is_refused_by_name(wrong: BadValue) -> None:
     good: dict[str, Any] = {"stddev": 3, "threshold": 9, "per_unit": 4}
     for name in good:
         with pytest.raises(InvalidArgument, match=f"{name} = "):

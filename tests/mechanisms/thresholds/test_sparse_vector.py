@@ -21,7 +21,8 @@ from discreet.mechanisms import Bounded, Door, FloatArray, Sensitivity, session,
 from discreet.mechanisms.selection import Moves
 from discreet.mechanisms.thresholds import NumericSparseVector, SparseVector
 from discreet.noise import Bits, DiscreteLaplaceLaw
-from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, FakePayer, number
 
 Values = tuple[int, ...]
 Laws = Callable[[Values], dict[Any, float]]  # Any: what is told; with its probability
@@ -359,7 +360,7 @@ def test_without_noise_the_answers_are_right() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), True, "1", None], ids=repr)
-def test_bad_input_is_refused_by_name(wrong: Wrong) -> None:
+def test_bad_input_is_refused_by_name(wrong: BadValue) -> None:
     good: dict[str, Any] = {"threshold_scale": 1, "query_scale": 1}
     for name in ("threshold_scale", "query_scale", "hits", "sensitivity"):
         with pytest.raises(InvalidArgument, match=f"{name} = "):

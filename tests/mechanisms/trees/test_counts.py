@@ -26,7 +26,8 @@ from discreet.mechanisms._release import Release
 from discreet.mechanisms.trees import TreeCounts, TreeLevels, TreeNoise, consistent
 from discreet.mechanisms.trees._counts import _histogram, _least_squares
 from discreet.noise import SecureBits
-from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number, silent_door
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, FakePayer, number, silent_door
 from tests.noise.walk import discrete_laplace
 
 INT64 = np.iinfo(np.int64)
@@ -261,7 +262,7 @@ def test_loss_and_receipt_stay() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, 1, -1, 1.5, True, "2", None])
-def test_a_branching_is_a_whole_number_of_2_or_more(wrong: Wrong) -> None:
+def test_a_branching_is_a_whole_number_of_2_or_more(wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="branching"):
         TreeCounts(DiscreteLaplace(1), branching=wrong)
 

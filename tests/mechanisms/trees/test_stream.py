@@ -26,7 +26,8 @@ from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms.trees import StreamCounter, TreeNoise
 from discreet.noise import SecureBits
 from discreet.noise._sums import sum_half_width
-from tests.mechanisms.kit import PERSON, FakePayer, Wrong, number
+from tests.bad_values import BadValue
+from tests.mechanisms.kit import PERSON, FakePayer, number
 
 REPLACED = PERSON.with_change(Change.REPLACE)
 
@@ -217,7 +218,7 @@ def test_the_tree_beats_noise_on_each_step() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, True, "1", None, float("nan")])
-def test_bad_numbers_are_refused_by_name(wrong: Wrong) -> None:
+def test_bad_numbers_are_refused_by_name(wrong: BadValue) -> None:
     for name in ("steps", "per_unit", "most"):
         with pytest.raises(InvalidArgument, match=name):
             StreamCounter(DiscreteLaplace(1), **{"steps": 4, name: wrong})

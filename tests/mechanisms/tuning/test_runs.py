@@ -3,7 +3,6 @@
 from fractions import Fraction
 from functools import partial
 from itertools import islice
-from typing import Any
 
 import pytest
 from flint import arb
@@ -15,9 +14,8 @@ from discreet.audit import SeededBits
 from discreet.errors import InvalidArgument
 from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, RunsLaw
 from discreet.mechanisms.tuning._runs import best_share, draw, epsilon_of_each, share_missed
+from tests.bad_values import BadValue
 from tests.noise.walk import BITS, Real, assert_refuted, e_to, refutation, walk
-
-Wrong = Any  # of a type or value that nobody may give there, on purpose
 
 LAWS: list[RunsLaw] = [
     NegativeBinomialRuns(eta=1, gamma=Fraction(1, 3)),
@@ -154,7 +152,7 @@ def test_terms() -> None:
 
 
 @pytest.mark.parametrize("bad", [-1, 0, True, "1", float("nan"), float("inf"), None])
-def test_bad_numbers(bad: Wrong) -> None:
+def test_bad_numbers(bad: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="mean"):
         PoissonRuns(bad)
     with pytest.raises(InvalidArgument, match="gamma"):

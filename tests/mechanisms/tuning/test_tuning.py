@@ -20,10 +20,9 @@ from discreet.errors import ComputationFailed, InvalidArgument
 from discreet.mechanisms import Bounded, DiscreteLaplace, Door, release, release_through
 from discreet.mechanisms.tuning import NegativeBinomialRuns, PoissonRuns, RunsLaw, Scored, Tuning
 from discreet.noise import BernoulliLaw, Bits
+from tests.bad_values import BadValue
 from tests.noise.walk import BITS, Real, refutation, walk
 from tests.tables import one_in
-
-Wrong = Any  # of a type or value that nobody may give there, on purpose
 
 PERSON = Unit("person")
 DRAWS = 6_000
@@ -191,7 +190,7 @@ class TestRelease:
 
     def test_a_measure_that_is_no_number_locks(self) -> None:
         ledger = Ledger.in_memory(unit=PERSON, limit=Limit(epsilon=5))
-        half: Wrong = lambda *_: 0.5  # noqa: E731
+        half: BadValue = lambda *_: 0.5  # noqa: E731
         run = Scored(DiscreteLaplace(2), half, DiscreteLaplace(5), sensitivity=1)
         tuning = Tuning({"only": run}, NegativeBinomialRuns(eta=1, gamma=1))
         with pytest.raises(ComputationFailed):
@@ -227,7 +226,7 @@ class TestPrice:
         run = Scored(Told(), lambda *_: 1, DiscreteLaplace(1), sensitivity=1)
         assert Tuning({"a": run}, PoissonRuns(3)).privacy_loss(rows).epsilon() > 0
         keys = Bounded.keys(dict, per_unit=1, unit=PERSON, name="keys")
-        inner: Wrong = Scored(DiscreteLaplace(1), closeness, DiscreteLaplace(1), sensitivity=1)
+        inner: BadValue = Scored(DiscreteLaplace(1), closeness, DiscreteLaplace(1), sensitivity=1)
         with pytest.raises(InvalidArgument, match="keys"):
             Tuning({"a": inner}, PoissonRuns(3)).privacy_loss(keys)
 
@@ -255,19 +254,19 @@ class TestErrors:
         assert chosen["good"] > 40
 
     def test_bad_input(self) -> None:
-        bad: list[Wrong] = [{}, None, [Told()]]
+        bad: list[BadValue] = [{}, None, [Told()]]
         for candidates in bad:
             with pytest.raises(InvalidArgument, match="candidates"):
                 Tuning(candidates, PoissonRuns(1))
-        lawless: list[Wrong] = [None, 3, "PoissonRuns"]
+        lawless: list[BadValue] = [None, 3, "PoissonRuns"]
         for runs in lawless:
             with pytest.raises(InvalidArgument, match=r"runs = .*: give PoissonRuns"):
                 Tuning({"one": Told()}, runs)
         for sensitivity in (0, -1, 1.5, True):
-            wrong: Wrong = sensitivity
+            wrong: BadValue = sensitivity
             with pytest.raises(InvalidArgument, match="sensitivity"):
                 Scored(DiscreteLaplace(1), closeness, DiscreteLaplace(1), wrong)
-        none: Wrong = None
+        none: BadValue = None
         with pytest.raises(InvalidArgument, match="measure"):
             Scored(Told(), none, DiscreteLaplace(1), 1)
         with pytest.raises(InvalidArgument, match="confidence"):

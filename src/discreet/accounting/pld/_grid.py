@@ -52,7 +52,7 @@ def discretized(
 
     The relative error of an epsilon near the tilt's is about the tolerance.
     """
-    # 1. Guess a step. FloatArray and the window's size limit how fine it can be.
+    # 1. Guess a step. Floating point and the window's size limit how fine it can be.
     size = max(tilt.epsilon, tilt.stddev / 64)
     square = 8 * tolerance * size / ((tilt.exponent + 1) * coarse.count)
     step = min(math.sqrt(square) / _WIDER, max(tilt.stddev / _FINEST, tolerance * size / 4))
