@@ -17,6 +17,7 @@ from demo import question, run, say, write_wages
 
 import discreet as dp
 
+# not run by the tests: it waits to be stopped; tests/service/test_demo.py runs it so
 FOLDER = Path(sys.argv[1] if len(sys.argv) > 1 else "demo-service")
 SHARES = {"ana": 1, "ben": 0.5}
 ASKED = ("in_union", "year", "occupation")

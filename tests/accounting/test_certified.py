@@ -236,7 +236,7 @@ class TestTheReference:
                 assert_close(epsilon, ball(stored))
 
     @pytest.mark.parametrize("line", TestManySteps.CASES, ids=shown)
-    def test_others_agree(self, line: Line) -> None:
+    def test_bounds_of_peers_hold_the_true_epsilon(self, line: Line) -> None:
         truth = max(float(line["remove"]), float(line["add"] or 0))
         for other in same_case(line):
             assert other["lower"] * (1 - SLACK) <= truth <= other["upper"] * (1 + SLACK)

@@ -73,7 +73,9 @@ class TestComposed:
     @pytest.mark.parametrize("what", ["epsilon", "delta"])
     @given(cases(), st.floats(-60, -1), st.lists(st.floats(0, 1.1), max_size=3))
     @settings(max_examples=2000)
-    def test_at_length(self, what: str, case: Case, log_delta: float, places: list[float]) -> None:
+    def test_more_cases_of_composition(
+        self, what: str, case: Case, log_delta: float, places: list[float]
+    ) -> None:
         check_case(case, log_delta, places, what)
 
     def test_all_losses_far_above_the_epsilon_asked_for(self) -> None:

@@ -413,7 +413,7 @@ class TestConstructors:
 
     @given(log_uniform(1e-16, 40000))
     @settings(max_examples=100)
-    def test_bells(self, mu_squared: Fraction) -> None:
+    def test_gaussian_loss_has_the_exact_mu(self, mu_squared: Fraction) -> None:
         (piece,) = _dominating_pairs.normal(mu_squared).pieces
         assert isinstance(piece, GaussianLoss)
         assert isinstance(piece.mu, float)

@@ -78,7 +78,7 @@ class TestFftRadius:
 
     @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize("size", LARGE)
-    def test_both_by_longer_floats(self, size: int, kind: str) -> None:
+    def test_transforms_agree_with_long_doubles(self, size: int, kind: str) -> None:
         values = numbers(kind, size)
         true = fft.rfft(values.astype(np.longdouble))
         assert np.finfo(true.real.dtype).eps < ROUND / 100
@@ -248,7 +248,9 @@ class TestDeclaredErrors:
 
     @pytest.mark.parametrize("turn", [1.0, -1.0, 1j])
     @pytest.mark.parametrize("count", [1, 1000])
-    def test_there(self, count: int, turn: complex, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_forward_transform_may_err_by_its_radius(
+        self, count: int, turn: complex, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         right = fft.rfft
 
         def wrong(values: FloatArray) -> NDArray[np.complex128]:

@@ -213,7 +213,7 @@ class TestLossDistribution:
         ],
         ids=repr,
     )
-    def test_no_others_are_laws(self, losses: object) -> None:
+    def test_bad_loss_distributions_are_refused(self, losses: object) -> None:
         with pytest.raises(InvalidArgument):
             LossDistribution(losses)  # type: ignore[arg-type]  # wrong on purpose
 

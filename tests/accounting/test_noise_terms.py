@@ -106,7 +106,7 @@ class TestDiscreteLaplace:
     @pytest.mark.parametrize(
         ("scale", "sensitivity"), [(2, 1), (0.3, 2), (50, 40), (700, 3000), (30, 5000), (9, 1026)]
     )
-    def test_its_atoms(self, scale: float, sensitivity: int) -> None:
+    def test_atoms_agree_with_the_exact_law(self, scale: float, sensitivity: int) -> None:
         term = DiscreteLaplace(scale, sensitivity)
         with precision(reference.BITS):
             law = reference.Law(reference.discrete_laplace(term.scale, sensitivity), arb(0))
@@ -131,7 +131,7 @@ class TestDiscreteLaplace:
 class TestDiscreteGaussian:
     @pytest.mark.parametrize("stddev", one_in(2, [0.3, 1, 31, 5, 33, 250, 90]))
     @pytest.mark.parametrize("sensitivity", one_in(2, [1, 4, 300]))
-    def test_its_atoms(self, stddev: float, sensitivity: int) -> None:
+    def test_atoms_agree_with_the_exact_law(self, stddev: float, sensitivity: int) -> None:
         term = DiscreteGaussian(stddev, sensitivity)
         mu = sensitivity / stddev
         with precision(reference.BITS):

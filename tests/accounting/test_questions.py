@@ -159,7 +159,7 @@ class TestCurves:
         with pytest.raises(NoBound, match="no zCDP bound"):
             (1 * Opaque()).zcdp()
 
-    def test_apart_from_a_delta(self) -> None:
+    def test_zcdp_ignores_delta(self) -> None:
         assert (1 * Approximate(1, 0.1)).zcdp() == (1 * Pure(1)).zcdp() == 0.5
 
     @pytest.mark.parametrize("order", [1, 0.5, 0, -2, math.nan, math.inf, True, "2"])

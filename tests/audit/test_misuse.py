@@ -157,3 +157,17 @@ def test_a_ledger_is_not_accused_and_refuses_copies_and_forks() -> None:
 def test_answers_that_are_always_equal_show_nothing() -> None:
     with pytest.raises(InvalidArgument, match="equal answers of two fresh objects"):
         misuse(list, len)
+
+
+def test_interrupts_leave_no_context_to_later_errors() -> None:
+    """An error raised by a trace function within an ``except`` may never leave its thread."""
+
+    class Excepting(Paying):
+        def pay(self) -> None:
+            threading.Condition(threading.Lock())  # has an ``except`` in three places
+            super().pay()
+
+    misuse(Excepting, Excepting.answer, charges=booked)
+    with pytest.raises(ValueError, match="later") as caught:
+        raise ValueError("later")
+    assert caught.value.__context__ is None

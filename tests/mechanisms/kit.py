@@ -95,7 +95,7 @@ def silent_door(payer: FakePayer, trace: ListTrace | None = None) -> Door:
 
 
 def ledger(epsilon: float = 10) -> Ledger:
-    """One in memory that admits so much."""
+    """A ledger in memory with this epsilon as its limit."""
     return Ledger.in_memory(unit=PERSON, limit=Limit(epsilon=epsilon))
 
 
@@ -105,11 +105,10 @@ def lost(p: FloatArray, q: FloatArray, epsilon: float) -> float:
 
 
 def least_delta(p: list[arb], q: list[arb], epsilon: Fraction) -> arb:
-    """The same, proven."""
+    """`lost` in balls, with proven ends."""
     grown = ball(epsilon).exp()
     return sum((max(a - grown * b, arb(0)) for a, b in zip(p, q, strict=True)), arb(0))
 
 
 def number(compute: Callable[[], int] = lambda: 41, sensitivity: int = 1) -> Bounded[int]:
-    """One number."""
     return Bounded(compute, sensitivity=sensitivity, unit=PERSON, name="people")

@@ -62,7 +62,7 @@ def test_a_forecast_that_is_a_tenth_too_large_or_too_small_is_noticed(name: str)
 
 @dataclass(frozen=True)
 class _Misstated:
-    """A mechanism that says so much of its error."""
+    """A mechanism that states this error."""
 
     inner: Any
     share: Fraction

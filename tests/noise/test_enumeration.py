@@ -67,7 +67,7 @@ def test_each_outcome_has_its_probability(
 
 
 @pytest.mark.parametrize(("success", "sliver"), [("1/3", 2.5e-6), ("1/2", 2.9e-6), ("0.9", 5e-7)])
-def test_so_it_is_for_the_geometric_law(
+def test_geometric_law_has_its_probabilities(
     success: str, sliver: float, record_property: Record
 ) -> None:
     law = GeometricLaw(Fraction(success))

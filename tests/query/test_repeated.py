@@ -66,7 +66,7 @@ def test_its_columns_are_equal() -> None:
 
 
 def test_levels_that_are_asked_twice_stay_equal_when_they_are_sorted() -> None:
-    """At so much noise, the quantiles of a group come out in any order."""
+    """At this noise, the quantiles of a group come out in any order."""
     asked = priced("QUANTILE(x, 0.3)", "MEDIAN(x)", "QUANTILE(x, 0.5)", "QUANTILE(x, 0.7)")
     ledger = table()
     crossed = 0

@@ -5,9 +5,11 @@ meets no tensor of the processor but a single number, gives NumPy nothing, and w
 a word of a device is not with it.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -70,6 +72,12 @@ class _Making(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return _called(func, args, kwargs or {})
+
+
+# a class counts as PyTorch's if the module that it names has it
+_MODULE = ModuleType("torch.pretended")
+vars(_MODULE).update({one.__name__: one for one in (Pretended, _Making)})
+sys.modules[_MODULE.__name__] = _MODULE
 
 
 class _Telling(TorchFunctionMode):

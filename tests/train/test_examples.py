@@ -1,4 +1,4 @@
-"""The examples: what they tell is what was done, and at the price they name."""
+"""The examples report what they computed, and cost the epsilon that they state."""
 
 import math
 

@@ -1,6 +1,7 @@
 """Draws within a step are secret, whatever was seeded, and global generators stay as they were."""
 
 import random
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
@@ -346,12 +347,17 @@ def test_check_refuses_known_draws(known: Callable[[Tensor], Tensor]) -> None:
         check(model, lambda x: model(known(x)).sum(1), torch.zeros(5, 3))
 
 
-OWN = torch.Generator().manual_seed(42)  # no attribute leads to it
+OWN = torch.Generator().manual_seed(42)
+
+
+def own_draw() -> float:
+    """A draw from a generator that no search finds, since its name is a text."""
+    return float(torch.rand((), generator=vars(sys.modules[__name__])["OWN"]))
 
 
 def test_items_may_not_draw_from_generators_of_their_own() -> None:
     model = linear()
-    given: BadValue = Items(lambda: float(torch.rand((), generator=OWN)), [])
+    given: BadValue = Items(own_draw, [])
     own_losses: BadValue = pair_losses(model)
     with (
         known(model, given, short(), losses=own_losses, like=pairs()) as training,

@@ -11,6 +11,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeVar
@@ -247,28 +248,39 @@ def _in_thread(
 def _interrupted(
     make: Callable[[], T], use: Callable[[T], object], charges: Callable[[T], int]
 ) -> MisuseAttempt:
-    """Interrupt a call at one of its lines, then call again: the second answer must be paid."""
+    """Interrupt a call at one of its lines, then call again: the second answer must be paid.
+
+    Each line has a thread of its own: an exception that a trace function raises within an
+    ``except`` can stay the context of all later ones of its thread.
+    """
     refused = 0
     for line in range(_INTERRUPTS):
-        one = make()
-        with_interrupt = _LineInterrupt(line)
-        earlier = sys.gettrace()
-        sys.settrace(with_interrupt)
-        try:
-            use(one)
-        except BaseException:  # noqa: BLE001  # the interrupt, or what became of it
-            sys.settrace(earlier)
-        finally:
-            sys.settrace(earlier)
-        before = charges(one)
-        try:
-            _answer(one, use)
-        except Exception:  # noqa: BLE001  # a refusal, of any type
-            refused += 1
-            continue
-        if charges(one) <= before < sys.maxsize:
+        with ThreadPoolExecutor(1) as pool:
+            is_paid = pool.submit(_is_paid_after_interrupt, line, make, use, charges).result()
+        if is_paid is False:
             return MisuseAttempt("an interrupt", "an answer is not paid", is_refused=False)
+        refused += is_paid is None
     return MisuseAttempt("an interrupt", None, refused == _INTERRUPTS)
+
+
+def _is_paid_after_interrupt(
+    line: int, make: Callable[[], T], use: Callable[[T], object], charges: Callable[[T], int]
+) -> bool | None:
+    """Whether the answer after an interrupt at this line is paid; ``None`` if it is refused."""
+    one = make()
+    sys.settrace(_LineInterrupt(line))
+    try:
+        use(one)
+    except BaseException:  # noqa: BLE001  # the interrupt, or what became of it
+        sys.settrace(None)
+    finally:
+        sys.settrace(None)
+    before = charges(one)
+    try:
+        _answer(one, use)
+    except Exception:  # noqa: BLE001  # a refusal, of any type
+        return None
+    return not charges(one) <= before < sys.maxsize
 
 
 class _LineInterrupt:

@@ -16,6 +16,8 @@ chain of entries, so that no crash, race or restart takes it over its limit. Rea
    that file; `_postgres_store` and `_postgres`: a schema in PostgreSQL; `_anchor`: the head of the
    chain, stored elsewhere
 5. `_receipts`: checks a receipt against its entry; `_export`: the chain as a text file
+
+An entry is a `Row` in the store, a `Link` inside, and an `Entry` in public.
 """
 
 from discreet.ledger._export import ExportCheck, check_export

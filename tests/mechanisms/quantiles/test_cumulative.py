@@ -57,7 +57,7 @@ def test_no_pair_of_small_tables_loses_more_than_is_charged(unit: Unit) -> None:
     assert refutation(lambda table: law(scale / 2, table), claim, pairs) is not None
 
 
-def test_what_it_costs() -> None:
+def test_privacy_loss() -> None:
     table = column((), GRID, REPLACED, 2)
     made = Cumulative.for_epsilon(0.5, table, edges=EDGES)
     assert made.scale == 8

@@ -70,7 +70,7 @@ def test_no_pair_of_small_tables_loses_more_than_is_charged(unit: Unit) -> None:
     assert refutation(law_of(Fraction(3, 2), 3), claim, pairs) is not None
 
 
-def test_what_it_costs() -> None:
+def test_privacy_loss() -> None:
     for unit, epsilon in [(PERSON, 1), (REPLACED, Fraction(4, 3))]:
         loss = InterQuartileRange(scale=3, grid=GRID).privacy_loss(column((), GRID, unit))
         assert loss.epsilon() == pytest.approx(float(epsilon))

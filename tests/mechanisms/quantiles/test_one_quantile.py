@@ -79,7 +79,7 @@ def test_no_pair_of_small_tables_loses_more_than_is_charged(
 
 
 @each_kind
-def test_what_it_costs(kind: Kind) -> None:
+def test_privacy_loss(kind: Kind) -> None:
     for level, unit, per_unit, epsilon in [
         (0.5, PERSON, 1, 0.5),
         (0.9, PERSON, 1, 0.9),

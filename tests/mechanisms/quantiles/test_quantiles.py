@@ -174,7 +174,7 @@ def test_the_price_of_a_generation_is_reached() -> None:
         assert found == pytest.approx(eta)
 
 
-def test_what_it_costs() -> None:
+def test_privacy_loss() -> None:
     for many, generations in [(1, 1), (2, 2), (3, 2), (4, 3), (7, 3), (8, 4), (99, 7)]:
         levels = tuple(Fraction(i, many + 1) for i in range(1, many + 1))
         assert depth(levels) == generations
