@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import discreet as dp
-from discreet.accounting import Gaussian, PoissonSampled
+from discreet.accounting import Gaussian, PoissonSampled, PrivacyLoss, Zcdp
 from discreet.query import Table
 
 ROOT = Path(__file__).parents[1]
@@ -112,9 +112,21 @@ def compute(steps: int) -> object:
     return (steps * PoissonSampled(Gaussian(1.25), 0.011)).epsilon(1e-5)
 
 
+def compute_gaussian(steps: int) -> object:
+    return (steps * Gaussian(10)).epsilon(1e-5)
+
+
+def compute_single(steps: int) -> object:
+    return PrivacyLoss.of(PoissonSampled(Gaussian(1.25), steps / 1000)).epsilon(1e-5)
+
+
+def compute_by_curve(steps: int) -> object:
+    return (steps * Zcdp(0.001)).epsilon(1e-5)
+
+
 ACTS: dict[str, list[Callable[[int], object]]] = {
     "A question": [ask, ask_in_python],
-    "An epsilon": [compute],
+    "An epsilon": [compute, compute_gaussian, compute_single, compute_by_curve],
 }
 
 
