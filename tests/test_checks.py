@@ -53,7 +53,7 @@ NEVER = [
 
 @pytest.mark.parametrize("check", NUMBERS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("value", NEVER, ids=lambda value: repr(value)[:20])
-def test_what_is_no_finite_number_is_refused(check: Check, value: object) -> None:
+def test_values_other_than_finite_numbers_are_refused(check: Check, value: object) -> None:
     with pytest.raises(InvalidArgument, match=r"^width = "):
         check(width=value)
 

@@ -50,6 +50,6 @@ def test_each_recipe_says_where_and_which_test_reads_it(row: str) -> None:
     assert "`tests/" in tests
 
 
-def test_there_are_names_to_look_for() -> None:
+def test_the_guide_has_names_to_look_for() -> None:
     assert len(FILES) > 30
     assert TESTS == ["test_each_function_with_a_rule_has_a_case"]

@@ -255,7 +255,7 @@ def test_a_cost_alone_is_never_below_what_was_computed(multiplier: float, delta:
 
 @given(st.floats(0.01, 1, exclude_max=True), st.floats(0.5, 5))
 @settings(max_examples=10)
-def test_what_is_calibrated_costs_at_most_the_decimal(delta: float, epsilon: float) -> None:
+def test_calibrated_losses_cost_at_most_the_decimal(delta: float, epsilon: float) -> None:
     try:
         found = calibrate(lambda value: PrivacyLoss.of(Pure(value)), epsilon=epsilon, delta=delta)
     except NoBound:

@@ -59,7 +59,7 @@ class TestFraction:
         assert type(fraction(given_).numerator) is int
 
     @given(st.floats(allow_nan=False, allow_infinity=False))
-    def test_of_a_float_is_that_float(self, value: float) -> None:
+    def test_a_fraction_of_a_float_is_that_float(self, value: float) -> None:
         assert float(fraction(value)) == value
 
     @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ class TestRounding:
         assert (float_up(-1 / huge), float_down(-1 / huge)) == (0.0, -TINIEST)
         assert float_up(fraction(LARGEST) + 1) == math.inf
 
-    def test_of_a_ball_takes_its_end(self) -> None:
+    def test_rounding_a_ball_takes_its_end(self) -> None:
         with precision(64):
             third = arb(1) / 3
             up, down = float_up(third), float_down(third)
@@ -125,7 +125,7 @@ class TestRounding:
         assert up == math.nextafter(down, 1)
 
     @pytest.mark.parametrize("ball_", [arb("nan"), arb("inf"), arb("+/- inf")], ids=str)
-    def test_of_a_ball_without_end_is_infinite(self, ball_: arb) -> None:
+    def test_rounding_a_ball_without_end_is_infinite(self, ball_: arb) -> None:
         assert float_up(ball_) == math.inf
         assert float_down(ball_) == -math.inf
 
@@ -138,7 +138,7 @@ class TestBalls:
         assert low <= number <= high
         assert high - low <= abs(number) * Fraction(1, 2 ** (bits - 2))
 
-    def test_tiny_ones_round_to_their_side_in_no_time(self) -> None:
+    def test_tiny_numbers_round_to_their_side(self) -> None:
         with precision(64):
             tiny = (-(arb(10) ** 12)).exp()  # it has 10^12 binary digits
         assert 0 < upper_fraction(tiny) < Fraction(1, 10**1000)

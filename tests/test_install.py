@@ -215,7 +215,7 @@ def test_make_test_alone_does_all_the_set_up(clone: Clone) -> None:
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "constraints.txt"])
-def test_what_changed_is_installed_again(clone: Clone, name: str) -> None:
+def test_changed_requirements_are_installed_again(clone: Clone, name: str) -> None:
     clone.make("test")
     clone.change(name)
     assert clone.make("demo") == [".[dev]", "examples/demo.py"]

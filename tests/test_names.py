@@ -44,6 +44,9 @@ ALLOWED = {
 PARTICIPLES = ("found", "given", "had", "kept", "made", "said", "seen", "told", "wanted")
 NOUN = re.compile(rf"(?<!is)(?<!has)(?<!not)(?:^|_)(?:{'|'.join(PARTICIPLES)})$")
 
+# A test's name has a subject of its own, not one of the line before.
+NO_SUBJECT = re.compile(r"test_(?:what|of|so|its|both|others|there|it|they|them|theirs)(?:_|$)")
+
 # Words with which sentences start to sound like a translation.
 DIALECT = re.compile(
     r"(?:^|[.:;]\s+|\n\n)(?:What|Nor)\b[^?]*(?:$|[.;])|(?i:\b(?:kept|told|so many|be it)\b)",
@@ -64,6 +67,10 @@ def test_no_listed_name_is_mended_already() -> None:
 
 def test_no_function_is_named_by_a_participle() -> None:
     assert [*participles(SOURCE)] == []
+
+
+def test_each_test_has_a_subject_of_its_own() -> None:
+    assert [*without_subject(Path(__file__).parent)] == []
 
 
 @pytest.mark.parametrize("folder", WRITTEN_HERE, ids=lambda folder: folder.name)
@@ -88,6 +95,24 @@ def test_docstrings_use_plain_words(folder: Path) -> None:
 def test_a_planted_participle_is_found(tmp_path: Path, name: str, *, is_bad: bool) -> None:
     (tmp_path / "_one.py").write_text(f"def f():\n    def {name}(): ...")
     assert [*participles(tmp_path)] == ([f"_one.py:2: {name}"] if is_bad else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "is_bad"),
+    [
+        ("test_its_atoms", True),
+        ("test_what_it_costs", True),
+        ("test_there", True),
+        ("test_items_are_counted", False),
+        ("test_other_types_are_refused", False),
+        ("its_atoms", False),
+    ],
+)
+def test_a_planted_test_without_subject_is_found(
+    tmp_path: Path, name: str, *, is_bad: bool
+) -> None:
+    (tmp_path / "test_one.py").write_text(f"class TestOne:\n    def {name}(self): ...")
+    assert len([*without_subject(tmp_path)]) == is_bad
 
 
 @pytest.mark.parametrize(
@@ -145,6 +170,13 @@ def participles(source: Path) -> Iterator[str]:
     """The functions whose names end with a participle as a noun."""
     for file, node in functions(source):
         if NOUN.search(node.name):
+            yield f"{file}:{node.lineno}: {node.name}"
+
+
+def without_subject(source: Path) -> Iterator[str]:
+    """The tests whose names begin with a word that refers to another line."""
+    for file, node in functions(source):
+        if NO_SUBJECT.match(node.name):
             yield f"{file}:{node.lineno}: {node.name}"
 
 

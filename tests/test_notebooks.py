@@ -64,5 +64,5 @@ def test_the_explorers_sentences_are_todays(capsys: pytest.CaptureFixture[str]) 
     assert compared >= 3
 
 
-def test_there_is_one() -> None:
+def test_the_folder_has_a_notebook() -> None:
     assert NOTEBOOKS

@@ -148,7 +148,7 @@ class TestSquares:
             assert delta <= float(limit.delta) + TOLERANCE
 
     @pytest.mark.parametrize("limit", SQUARES, ids=repr)
-    def test_they_leave_no_room(self, limit: Limit) -> None:
+    def test_squares_leave_no_room(self, limit: Limit) -> None:
         """One normal value, rounded to steps of one half, takes nearly all of delta."""
         full = largest_square(limit.epsilon, limit.delta)
         one = Gaussian(multiplier_of(full * Fraction(999, 1000)))

@@ -112,7 +112,7 @@ class TestRandomAllocation:
             assert added * (1 - SURE) <= float_up(term._added(pairs[-1], whole))
 
     @pytest.mark.parametrize("inner", [Gaussian(1), DiscreteLaplace(2), Pure(1)], ids=shown)
-    def test_it_fails_no_more_than_one_step(self, inner: Term) -> None:
+    def test_allocation_fails_no_more_than_one_step(self, inner: Term) -> None:
         """It fits limits that admit no failure, and costs less there than one step."""
         term = RandomAllocation(inner, 20)
         assert _bounds.failure_probability(1 * term) == 0

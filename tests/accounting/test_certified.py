@@ -61,7 +61,7 @@ class TestPeers:
 
     CASES = lines("dp_accounting.json")
 
-    def test_there_are_many(self) -> None:
+    def test_peers_answered_many_cases(self) -> None:
         usual = [line for line in self.CASES if line["delta"] >= 1e-8]
         assert len(self.CASES) >= 300
         assert sum(line["upper"] is not None for line in usual) >= 200
@@ -226,7 +226,7 @@ class TestTheReference:
         delta = sampled.delta(both, point, max(float(averaged), 1e-9), change)
         assert_close(delta, averaged)
 
-    def test_what_is_stored(self) -> None:
+    def test_stored_figures_are_made_anew(self) -> None:
         line = next(line for line in TestManySteps.CASES if line["steps"] == [[2.0, 0.1, 1000]])
         steps = tuple(Steps(*each) for each in line["steps"])
         for change in Change:

@@ -38,7 +38,9 @@ class TestComposed:
     @pytest.mark.parametrize("what", ["epsilon", "delta"])
     @given(cases(), st.floats(-60, -1), st.lists(st.floats(0, 1.1), max_size=3))
     @settings(max_examples=50)
-    def test_both_sides(self, what: str, case: Case, log_delta: float, places: list[float]) -> None:
+    def test_composed_pairs_bracket_delta(
+        self, what: str, case: Case, log_delta: float, places: list[float]
+    ) -> None:
         check_case(case, log_delta, places, what)
 
     @pytest.mark.parametrize("what", ["epsilon", "delta"])

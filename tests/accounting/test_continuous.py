@@ -248,7 +248,7 @@ class TestMasses:
         assert np.isfinite(smooth.piece.masses(edges, np.zeros(60)).p_radius).all()
 
     @pytest.mark.parametrize("mu", [Fraction(1, 10**8), Fraction(1), Fraction(200)])
-    def test_what_lies_below_a_folded_samples_edges(self, mu: Fraction) -> None:
+    def test_mass_below_the_edges_of_a_folded_sample(self, mu: Fraction) -> None:
         """Several edges have no edge before them, and are one and the same."""
         with precision(BITS):
             smooth = thin(fold(bell(mu * mu)), Fraction(1, 10))
@@ -319,7 +319,7 @@ class TestTogether:
             == Subsampled(GaussianLoss(1.1), 0.1).coarse_grid(1e-9).tolist()
         )
 
-    def test_what_is_alike(self) -> None:
+    def test_similarity_groups_like_pairs(self) -> None:
         assert similarity(Subsampled(GaussianLoss(1.0), 0.1)) == similarity(
             Subsampled(GaussianLoss(1.01), 0.101)
         )

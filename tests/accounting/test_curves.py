@@ -67,7 +67,7 @@ def composed(one: dict[float, float], other: dict[float, float]) -> dict[float, 
 
 class TestRenyiCurve:
     @pytest.mark.parametrize("loss", KNOWN, ids=repr)
-    def test_it_is_never_below_the_curve_it_is_made_of(self, loss: PrivacyLoss | Term) -> None:
+    def test_bounds_are_never_below_the_given_curve(self, loss: PrivacyLoss | Term) -> None:
         whole = PrivacyLoss() + loss
         curve = RenyiCurve({order: whole.renyi(order) for order in ORDERS[1:]})
         for order in [*ORDERS, Fraction(7, 4), Fraction(30)]:
@@ -89,7 +89,7 @@ class TestRenyiCurve:
         for order in np.linspace(1.01, 6, 60).tolist():
             assert (1 * curve).renyi(order) * (order - 1) >= moment(order)
 
-    def test_it_is_sampled_and_counted(self) -> None:
+    def test_curves_are_sampled_and_counted(self) -> None:
         curve = RenyiCurve({order: Gaussian(2).zcdp() * order for order in range(2, 65)})
         sampled, exact = PoissonSampled(curve, 0.1), PoissonSampled(Gaussian(2), 0.1)
         assert (10 * sampled).epsilon(1e-5) >= (10 * exact).epsilon(1e-5) * 0.999
@@ -98,7 +98,7 @@ class TestRenyiCurve:
 
 class TestProfileCurve:
     @pytest.mark.parametrize("loss", KNOWN, ids=repr)
-    def test_it_is_never_below_the_profile_it_is_made_of(self, loss: PrivacyLoss | Term) -> None:
+    def test_bounds_are_never_below_the_given_profile(self, loss: PrivacyLoss | Term) -> None:
         whole = PrivacyLoss() + loss
         profile = whole.profile()
         curve = ProfileCurve(dict(zip(profile.epsilons, profile.deltas, strict=True)))
@@ -184,7 +184,7 @@ class TestLossDistribution:
         for found in (law, curve):
             assert all(one <= other * (1 + 1e-9) for one, other in pairwise(found))
 
-    def test_what_is_missing_is_infinite(self) -> None:
+    def test_missing_probability_is_an_infinite_loss(self) -> None:
         term = LossDistribution({1: Fraction(1, 2), 0: Fraction(1, 4)})
         assert (1 * term).delta(100) == pytest.approx(0.25)
         assert (1 * term).epsilon(0.2) == math.inf
@@ -265,7 +265,7 @@ class TestMixedSums:
         assert whole >= rest.epsilon(delta) * 0.999
 
     @pytest.mark.parametrize("other", OTHERS, ids=repr)
-    def test_it_is_closer_than_renyi(self, other: Term) -> None:
+    def test_mixed_sums_are_closer_than_renyi(self, other: Term) -> None:
         rest = 100 * Laplace(5) + 2000 * PoissonSampled(Gaussian(0.6), 0.002)
         figures = (rest + other).explain(1e-6)
         assert figures.best == "privacy loss distribution"

@@ -268,7 +268,7 @@ class TestDomination:
     @pytest.mark.long
     @given(st.data(), st.sampled_from([1e-3, 0.1, 1.0, 10.0]))
     @settings(max_examples=5000)
-    def test_both_at_length(self, data: st.DataObject, tilt: float) -> None:
+    def test_more_cases_of_upper_and_lower_grids(self, data: st.DataObject, tilt: float) -> None:
         worst = data.draw(worsts(), label="worst")
         grid = data.draw(grids(worst), label="grid")
         check_raised(worst, grid)
@@ -341,7 +341,7 @@ class TestTotals:
 class TestAtoms:
     @given(known_weights, st.lists(rates | st.just(None), max_size=3))
     @settings(max_examples=100)
-    def test_they_are_right(
+    def test_atoms_have_small_errors(
         self, chances: list[tuple[int, int]], rates: list[Fraction | None]
     ) -> None:
         """Each to 2^-46, and losses to 2^-46 of the largest one."""

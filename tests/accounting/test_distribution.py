@@ -221,7 +221,7 @@ class TestManyTerms:
             assert log_moments == pytest.approx(log_moment, rel=1e-9)
             assert means == pytest.approx(share @ group.loss, rel=1e-9)
 
-    def test_what_is_enough_is_no_more_than_asked(self) -> None:
+    def test_a_good_enough_answer_needs_no_finer_grid(self) -> None:
         """The order of the neighbours that costs less is seen as coarsely as that allows."""
         gone, come = known(_pairs.pairs(PrivacyLoss(self.TERMS), Side.UPPER))
         whole = _distribution.epsilon(gone, 1e-6, TOLERANCE, Side.UPPER)
@@ -237,13 +237,13 @@ class TestTinyRates:
 
     @pytest.mark.parametrize("log", [99, 101, 400])
     @pytest.mark.parametrize("inner", [Pure(1), Laplace(1), Gaussian(1)], ids=str)
-    def test_there_is_an_answer(self, inner: Term, log: int) -> None:
+    def test_tiny_rates_have_an_answer(self, inner: Term, log: int) -> None:
         loss = 3 * PoissonSampled(inner, Fraction(1, 10**log))
         interval = loss.interval(1e-9)
         assert interval.lower == 0.0 <= interval.upper < 0.2
         assert loss.delta(1) < 1
 
-    def test_it_is_refused(self) -> None:
+    def test_rates_too_small_are_refused(self) -> None:
         with pytest.raises(NoBound, match=r"^its rate is too small"):
             sampled(normal(Fraction(1)), Fraction(1, 10**400))
 
@@ -263,7 +263,9 @@ class TestCompositions:
 
     @pytest.mark.parametrize(("epsilon", "count"), [("0.1", 150), ("1", 50), ("3", 20), ("30", 2)])
     @pytest.mark.parametrize("share", [0.0, 1e-3, 0.05, 0.3, 0.9])
-    def test_its_delta(self, epsilon: str, count: int, share: float) -> None:
+    def test_delta_of_compositions_is_bracketed(
+        self, epsilon: str, count: int, share: float
+    ) -> None:
         pairs, true = bits(Fraction(epsilon), Fraction(1, 10**8), count)
         assert_brackets_delta(pairs, true, share * count * float(Fraction(epsilon)))
 

@@ -88,7 +88,7 @@ class TestLaws:
 
     @given(losses, deltas)
     @settings(max_examples=20)
-    def test_there_and_back(self, loss: PrivacyLoss, delta: float) -> None:
+    def test_delta_of_epsilon_is_near_delta(self, loss: PrivacyLoss, delta: float) -> None:
         """Both are bounds on different grids, so they nearly agree."""
         epsilon = loss.epsilon(delta)
         assume(0 < epsilon < math.inf)
@@ -97,7 +97,7 @@ class TestLaws:
         assert loss.delta(interval.lower * 0.999) >= delta * (1 - 1e-9)
 
     @pytest.mark.parametrize("count", [1, 10**9])
-    def test_what_costs_nothing(self, count: int) -> None:
+    def test_empty_losses_cost_nothing(self, count: int) -> None:
         assert (count * PoissonSampled(Gaussian(0.1), 0)).epsilon(1e-9) == 0
         assert (count * PoissonSampled(Gaussian(0.1), 0)).delta(0) == 0
         assert (0 * Gaussian(1)).epsilon(1e-9) == 0
@@ -135,7 +135,7 @@ class TestBadInput:
     )
 
     @pytest.mark.parametrize(("call", "name"), CALLS)
-    def test_it_is_refused_by_name(self, call: Callable[[], object], name: str) -> None:
+    def test_bad_arguments_are_refused_by_name(self, call: Callable[[], object], name: str) -> None:
         with pytest.raises(InvalidArgument, match=name):
             call()
 

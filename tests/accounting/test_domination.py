@@ -88,7 +88,7 @@ def test_a_floor_far_beyond_the_bit_loses_no_digits() -> None:
     assert square == pytest.approx(10**-4, rel=0.01)
 
 
-def test_what_is_too_large_is_refused() -> None:
+def test_large_epsilons_and_floors_are_refused() -> None:
     with pytest.raises(NoBound, match="too large"):
         known(square_of_pure(Fraction(1001), Fraction(0)))
     with pytest.raises(NoBound, match="floor"):

@@ -217,7 +217,7 @@ class TestRefusing:
         ],
         ids=str,
     )
-    def test_what_has_no_bound(self, event: object, said: str) -> None:
+    def test_events_without_a_bound_are_refused(self, event: object, said: str) -> None:
         with pytest.raises(NoBound, match=said):
             from_dp_event(event)
 
@@ -259,7 +259,7 @@ class TestRefusing:
             from_dp_event(event, Change.REPLACE)
 
     @pytest.mark.parametrize("event", [None, 4, "GaussianDpEvent", Gaussian(1), gaussian], ids=str)
-    def test_what_is_no_event(self, event: object) -> None:
+    def test_other_values_are_refused(self, event: object) -> None:
         with pytest.raises(InvalidArgument, match="give a DpEvent"):
             from_dp_event(event)
 
@@ -362,7 +362,7 @@ class TestWriting:
         ],
         ids=repr,
     )
-    def test_there_and_back(self, loss: PrivacyLoss) -> None:
+    def test_events_come_back_as_the_same_loss(self, loss: PrivacyLoss) -> None:
         assert from_dp_event(to_dp_event(loss, events)) == loss
 
     @pytest.mark.parametrize("eta", [0, 0.5, 3])

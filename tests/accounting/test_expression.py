@@ -52,7 +52,7 @@ PIECES = st.sampled_from(
 @given(some_loss())
 @example(PrivacyLoss())
 @example(7 * Gaussian(Fraction(10**400 + 1, 3)))
-def test_what_a_loss_prints_is_read_back(loss: PrivacyLoss) -> None:
+def test_a_printed_loss_is_read_back(loss: PrivacyLoss) -> None:
     assert parse(repr(loss)) == loss
     assert parse(repr(loss).replace("accounting.", "")) == loss
 
@@ -152,7 +152,7 @@ def test_an_error_shows_the_place_of_a_mistake(text: str, at: int, message: str)
     assert mark == " " * (2 + at) + "^"
 
 
-def test_of_a_long_text_the_part_with_the_mistake_is_shown() -> None:
+def test_errors_show_the_wrong_part_of_a_long_text() -> None:
     with pytest.raises(InvalidArgument) as error:
         parse("Pure(1) + " * 40 + "Pur(2)" + " + Pure(1)" * 40)
     what, shown, mark = str(error.value).split("\n")

@@ -212,7 +212,9 @@ class TestSums:
         assert filter_.admits(before) or not filter_.admits(after)
 
     @pytest.mark.parametrize("loss", [1 * Gaussian(1e6), 1 * Zcdp(1e-12)], ids=repr)
-    def test_what_has_no_pure_bound_exhausts_the_pure_sum_for_good(self, loss: PrivacyLoss) -> None:
+    def test_a_loss_without_pure_bound_exhausts_the_pure_sum_for_good(
+        self, loss: PrivacyLoss
+    ) -> None:
         filter_ = made(USUAL)
         spent = filter_.add(filter_.start, loss)
         assert spent.sums[0] == EXHAUSTED
@@ -240,7 +242,7 @@ class TestSums:
         assert filter_.reached(nothing_left) is None
         assert fits(Limit(epsilon, 0), Gaussian(1)) is False
 
-    def test_what_nothing_is_known_of_is_refused(self) -> None:
+    def test_terms_without_any_bound_are_refused(self) -> None:
         class Unknown(Term):
             __slots__ = ()
 
@@ -272,7 +274,7 @@ class TestSums:
             assert filter_.add(filter_.start, loss).sums[1] == math.ceil(expected / UNIT)
 
     @pytest.mark.parametrize("loss", [1 * Zcdp(1e-12), 2 * Pure(1) + Zcdp(0)], ids=repr)
-    def test_what_is_neither_exhausts_the_squares(self, loss: PrivacyLoss) -> None:
+    def test_losses_without_squares_exhaust_their_sum(self, loss: PrivacyLoss) -> None:
         filter_ = made(USUAL)
         assert filter_.add(filter_.start, loss).sums[1] == EXHAUSTED
 
@@ -323,7 +325,7 @@ class TestOtherLimits:
         ],
         ids=repr,
     )
-    def test_what_fits_exactly_is_admitted_and_a_hair_more_is_not(
+    def test_an_exact_fit_is_admitted_and_a_hair_more_is_not(
         self, limit: AnyLimit, loss: PrivacyLoss | Term
     ) -> None:
         filter_ = made(limit)
@@ -358,7 +360,7 @@ class TestOtherLimits:
             assert not filter_.admits(spent)
             assert filter_.reached(spent) is None
 
-    def test_what_has_no_rho_is_refused(self) -> None:
+    def test_losses_without_rho_are_refused(self) -> None:
         filter_ = made(RhoLimit(1))
         with pytest.raises(NoBound, match="no zCDP bound"):
             filter_.add(filter_.start, PrivacyLoss.of(Opaque()))
@@ -388,7 +390,7 @@ class TestOtherLimits:
         assert not filter_.admits(filter_.add(spent, PrivacyLoss.of(more)))
 
     @pytest.mark.parametrize("limit", OTHER_LIMITS, ids=repr)
-    def test_there_is_nothing_to_share(self, limit: AnyLimit) -> None:
+    def test_limits_without_delta_divide_none(self, limit: AnyLimit) -> None:
         share = Fraction(1, 10**9)
         for given_ in (
             {"failures": share},

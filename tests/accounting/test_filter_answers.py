@@ -163,7 +163,7 @@ class TestEpsilon:
             assert epsilon >= last
             last = epsilon
 
-    def test_of_pure_charges_is_their_sum(self) -> None:
+    def test_epsilon_of_pure_charges_is_their_sum(self) -> None:
         filter_ = made(Limit(1))
         spent = filter_.add(filter_.start, 3 * Pure(0.1))
         assert filter_.reached(filter_.start) == 0
@@ -207,7 +207,7 @@ class TestAlone:
 
     STEPS = 500 * PoissonSampled(Gaussian(1.2), 0.01)
 
-    def test_it_fits_a_limit_of_its_own_price(self) -> None:
+    def test_a_loss_fits_a_limit_of_its_own_price(self) -> None:
         price = self.STEPS.epsilon(1e-6)
         filter_ = made(Limit(price, 1e-6))
         spent = filter_.add(filter_.start, self.STEPS)
@@ -244,12 +244,12 @@ class TestAlone:
             assert spent.alone is None
             assert not filter_.admits(filter_.add(spent, self.STEPS))
 
-    def test_what_the_sums_admit_is_not(self) -> None:
+    def test_a_first_charge_that_the_sums_admit_needs_no_epsilon(self) -> None:
         filter_ = made(USUAL)
         assert filter_.add(filter_.start, 1 * Gaussian(30)).alone is None
 
     @pytest.mark.parametrize("limit", [Limit(1), *OTHER_LIMITS], ids=repr)
-    def test_it_needs_a_delta(self, limit: AnyLimit) -> None:
+    def test_first_charge_epsilons_need_a_delta(self, limit: AnyLimit) -> None:
         filter_ = made(limit)
         assert filter_.alone(1 * Gaussian(0.1)) is None
         assert filter_.add(filter_.start, 1 * Gaussian(0.1)).alone is None

@@ -213,7 +213,9 @@ def test_no_failure_is_spent_on_squares_that_are_gone() -> None:
 @pytest.mark.parametrize("filter_", FILTERS, ids=lambda one: repr(one.limit))
 @settings(max_examples=20, deadline=None)
 @given(charges=st.lists(st.sampled_from(CHARGES[:4] + CHARGES[6:9]), max_size=6))
-def test_what_still_fits_is_what_is_admitted(filter_: Filter, charges: list[PrivacyLoss]) -> None:
+def test_the_forecast_agrees_with_admitted_charges(
+    filter_: Filter, charges: list[PrivacyLoss]
+) -> None:
     """The forecast, the cost and the ledger's own steps agree, whatever was charged before."""
     spent = filter_.start
     for loss in charges:

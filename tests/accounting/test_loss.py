@@ -313,7 +313,7 @@ class TestMalformedJson:
             PrivacyLoss.from_json(text)
 
     @pytest.mark.parametrize("text", [None, 5, {}, b"\xff", Pure(1)], ids=repr)
-    def test_what_is_no_text_is_refused(self, text: str) -> None:
+    def test_json_must_be_text(self, text: str) -> None:
         with pytest.raises(InvalidArgument, match="not the JSON of a privacy loss"):
             PrivacyLoss.from_json(text)
 
@@ -329,7 +329,7 @@ class TestMalformedJson:
             ),
         ).map(json.dumps)
     )
-    def test_of_any_kind_is_refused_or_read(self, text: str) -> None:
+    def test_any_json_is_refused_or_read(self, text: str) -> None:
         try:
             loss = PrivacyLoss.from_json(text)
         except InvalidArgument:

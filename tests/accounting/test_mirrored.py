@@ -93,7 +93,7 @@ def exact_divergence(term: Term, order: Fraction, *, back: bool = False) -> floa
 
 
 class TestTable:
-    def test_they_are_many(self) -> None:
+    def test_the_table_has_eight_mirrored_terms(self) -> None:
         assert len({type(term) for term in MIRRORED}) >= 8
 
     @pytest.mark.parametrize("term", MIRRORED, ids=repr)
@@ -178,7 +178,7 @@ class TestSamples:
         st.floats(0.001, 0.999),
         st.floats(1.001, 30),
     )
-    def test_of_mirrored_losses_the_one_that_goes_costs_more(
+    def test_among_mirrored_losses_removal_costs_more(
         self, losses: list[tuple[float, float]], rate: float, order: float
     ) -> None:
         """Outcome by outcome, each loss with its mirror image."""

@@ -153,7 +153,7 @@ class TestDiscreteGaussian:
             assert sums.total().overlaps(whole + sums.beyond(reach))
             assert abs(sums.total() - whole) < whole * 1e-70
 
-    def test_it_is_not_dominated_by_normal_noise(self) -> None:
+    def test_discrete_gaussian_is_not_dominated_by_normal_noise(self) -> None:
         """Its delta is larger by these factors; for small steps it is close."""
         for epsilon, factor in ((4.2925, 1.82377), (7.3685, 2.8286)):
             ours, theirs = (
@@ -218,7 +218,7 @@ class TestBoundedRange:
             found = (1 * BoundedRange(eta)).explain(worst).figures["privacy loss distribution"]
             assert found == pytest.approx(epsilon, rel=2e-3, abs=2e-3 * eta)
 
-    def test_it_lies_between_half_and_pure(self) -> None:
+    def test_bounded_range_lies_between_half_and_pure(self) -> None:
         for count in (1, 20):
             found = count * BoundedRange(0.4)
             assert found.epsilon(1e-6) < (count * Pure(0.4)).epsilon(1e-6)
@@ -282,7 +282,7 @@ class TestSparseVector:
             worst = max(worst, *(abs(math.log(ours[s] / theirs[s])) for s in ours))
         assert bound / 3 < worst <= bound
 
-    def test_its_epsilon(self) -> None:
+    def test_epsilon_by_the_formula(self) -> None:
         assert SparseVector(2, 8, 3, sensitivity=2).approximate() == (Fraction(5, 2), Fraction(0))
         assert SparseVector(2, 8, 3, monotone=True).approximate() == (Fraction(7, 8), Fraction(0))
         assert SparseVector(2, 8, 3).for_group(2) == SparseVector(2, 8, 3, sensitivity=2)
@@ -339,7 +339,7 @@ class TestReportNoisyMax:
 
 class TestThreshold:
     @pytest.mark.parametrize("keys", [1, 3])
-    def test_what_a_lonely_key_tells(self, keys: int) -> None:
+    def test_a_lonely_key_leaks_with_the_stated_probability(self, keys: int) -> None:
         noise = discrete_laplace(3.0)
         each = sum(p for x, p in noise.items() if 1 + x >= 20)
         term = Threshold.discrete_laplace(scale=3, threshold=20, keys=keys)

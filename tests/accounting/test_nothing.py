@@ -78,7 +78,7 @@ QUESTIONS: dict[str, Callable[[PrivacyLoss], object]] = {
 SLOW = ("profile", "trade-off", "export")
 
 
-def test_they_are_many() -> None:
+def test_the_list_has_fifteen_terms() -> None:
     assert len({type(term) for loss in LOSSES for term, _ in loss.terms}) >= 15
 
 

@@ -80,7 +80,7 @@ def exact_gaussian(mu: Fraction, epsilon: float) -> arb:
 
 class TestProfile:
     @each_loss
-    def test_it_falls_from_the_advantage(self, loss: PrivacyLoss) -> None:
+    def test_profiles_fall_from_the_advantage(self, loss: PrivacyLoss) -> None:
         known = loss.profile()
         assert known.epsilons[0] == 0
         assert list(known.epsilons) == sorted(set(known.epsilons))
@@ -146,7 +146,9 @@ class TestProfile:
         st.sampled_from([None, Pure(2), DiscreteLaplace(3)]),
     )
     @settings(max_examples=25)
-    def test_it_falls_to_the_leak(self, leaky: list[tuple[Term, int]], other: Term | None) -> None:
+    def test_profiles_fall_to_the_leak(
+        self, leaky: list[tuple[Term, int]], other: Term | None
+    ) -> None:
         loss = PrivacyLoss(tuple(leaky)) + (other or PrivacyLoss())
         leak = -math.expm1(sum(n * math.log1p(-float(t.failure_probability())) for t, n in leaky))
         delta = loss.profile().delta(300)
@@ -205,7 +207,7 @@ class TestTradeOff:
             assert best - 0.003 <= errors.type_two(one) <= best + 1e-13
 
     @each_loss
-    def test_it_falls_convexly_and_is_its_own_inverse(self, loss: PrivacyLoss) -> None:
+    def test_trade_offs_fall_convexly_and_are_their_own_inverses(self, loss: PrivacyLoss) -> None:
         errors = loss.trade_off()
         across = np.linspace(0, 1, 201)
         up = np.array([errors.type_two(one) for one in across.tolist()])

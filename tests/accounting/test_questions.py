@@ -155,7 +155,7 @@ class TestCurves:
         assert (3 * Pure(0.5) + Gaussian(2)).zcdp() == 0.5
         assert PrivacyLoss().zcdp() == 0
 
-    def test_what_has_no_such_bound(self) -> None:
+    def test_terms_without_zcdp_bound_are_refused(self) -> None:
         with pytest.raises(NoBound, match="no zCDP bound"):
             (1 * Opaque()).zcdp()
 

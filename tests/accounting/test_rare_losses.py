@@ -189,6 +189,6 @@ class TestFewOutcomes:
         with precision(reference.BITS):
             assert reference.delta(loss, fraction(interval.upper)) <= exact(fraction(delta))
 
-    def test_of_three_outcomes_and_a_known_epsilon(self) -> None:
+    def test_discrete_gaussian_of_three_outcomes_has_the_known_epsilon(self) -> None:
         assert 112.499 < (1 * DiscreteGaussian(0.2, 3)).epsilon(1e-3) < 112.5
         assert math.isinf((1 * DiscreteGaussian(0.2, 3)).epsilon(0))

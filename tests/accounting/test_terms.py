@@ -84,7 +84,7 @@ class TestTable:
         assert worst <= 1e-3 * 1.01
 
     @pytest.mark.parametrize("term", [one for one in ALL_TERMS if one.is_attained], ids=repr)
-    def test_what_is_attained_has_two_close_ends(self, term: Term) -> None:
+    def test_attained_terms_have_two_close_ends(self, term: Term) -> None:
         """Where its losses fit onto a grid; of sums that are sampled only one part is known."""
         inner = getattr(term, "privacy_loss", PrivacyLoss())
         for delta in (1e-3, 1e-6):
@@ -258,7 +258,7 @@ class TestDiscreteLaplace:
     @pytest.mark.parametrize("scale", SCALES[1:])
     @pytest.mark.parametrize("shift", SHIFTS)
     @pytest.mark.parametrize("epsilon", [Fraction(0), Fraction(1, 50), Fraction(1, 3), Fraction(1)])
-    def test_both_directions_failure_the_same(
+    def test_directions_have_the_same_law(
         self, scale: Fraction, shift: int, epsilon: Fraction
     ) -> None:
         """Outcome by outcome: the noise around 0 and around the shift, either one first."""

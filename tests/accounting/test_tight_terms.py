@@ -54,7 +54,9 @@ class TestBestOfAtMostSomeRuns:
 
     @pytest.mark.parametrize("loss", RUNS, ids=repr)
     @pytest.mark.parametrize("most", one_in(2, [1, 2, 5]))
-    def test_it_costs_no_more_than_all_of_them(self, loss: PrivacyLoss, most: int) -> None:
+    def test_best_of_some_runs_costs_no_more_than_all_of_them(
+        self, loss: PrivacyLoss, most: int
+    ) -> None:
         """By the two profiles' grids, up to a percent."""
         whole = most * loss
         epsilons = {delta: whole.epsilon(delta) for delta in (1e-3, 1e-6)}
@@ -66,7 +68,9 @@ class TestBestOfAtMostSomeRuns:
 
     @pytest.mark.parametrize("loss", RUNS, ids=repr)
     @pytest.mark.parametrize("most", [1, 2, 5])
-    def test_so_do_its_other_bounds(self, loss: PrivacyLoss, most: int) -> None:
+    def test_best_of_some_runs_has_no_larger_other_bounds(
+        self, loss: PrivacyLoss, most: int
+    ) -> None:
         whole = most * loss
         for term in tuned(loss, most):
             assert term.failure_probability() <= _bounds.failure_probability(whole)
@@ -100,7 +104,7 @@ class TestShuffled:
 class TestSparseVector:
     @pytest.mark.parametrize("hits", [1, 3, 100])
     @pytest.mark.parametrize("monotone", [False, True])
-    def test_its_epsilon_is_attained(self, hits: int, monotone: bool) -> None:
+    def test_epsilon_is_attained(self, hits: int, monotone: bool) -> None:
         term = SparseVector(10, 40, hits=hits, sensitivity=2, monotone=monotone)
         lower, upper = (1 * term).interval(0)
         assert upper == (1 * term).epsilon()

@@ -332,7 +332,7 @@ class TestPairs:
         [1 * Gaussian(1), 5 * Pure(0.2), 3 * Gaussian(9) + Pure(0.1), 1 * Gaussian(Fraction(1, 9))],
         ids=repr,
     )
-    def test_it_is_one(self, case: Case, loss: PrivacyLoss) -> None:
+    def test_tuning_has_one_dominating_pair(self, case: Case, loss: PrivacyLoss) -> None:
         term = case.term(loss)
         [pair] = known(term.pairs(Side.UPPER))
         atoms = pair.atoms
@@ -435,7 +435,7 @@ class TestWhatItHolds:
         with pytest.raises(InvalidArgument, match="mean"):
             TunedPoisson(Pure(1), bad)
 
-    def test_what_is_not_proven(self) -> None:
+    def test_bounds_without_a_proof_are_refused(self) -> None:
         with pytest.raises(NoBound, match="attains"):
             known(TunedPoisson(Pure(1), 3).pairs(Side.LOWER))
         with pytest.raises(NoBound, match="epsilon and delta"):

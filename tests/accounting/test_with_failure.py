@@ -170,7 +170,9 @@ def test_the_failure_is_the_one_of_which_most_copies_fit(
     ],
     ids=str,
 )
-def test_what_no_normal_value_dominates_is_refused(loss: PrivacyLoss, failure: Fraction) -> None:
+def test_losses_that_no_normal_value_dominates_are_refused(
+    loss: PrivacyLoss, failure: Fraction
+) -> None:
     with pytest.raises(NoBound):
         known(known(chords(loss, failure)).square(failure))
 

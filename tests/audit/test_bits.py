@@ -108,7 +108,7 @@ def test_all_are_bits() -> None:
 
 
 @pytest.mark.parametrize("kind", SOURCES)
-def test_what_they_release_says_that_it_is_insecure(kind: str) -> None:
+def test_insecure_releases_say_so(kind: str) -> None:
     payer = FakePayer()
     door = Door(payer, SOURCES[kind](64), None)
     assert not door.is_secure

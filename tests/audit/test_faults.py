@@ -10,7 +10,7 @@ def audited(fault: Fault, function: Function) -> BlackBoxResult:
     return black_box(function, [fault.pair], fault.claim, delta=fault.delta, samples=fault.samples)
 
 
-def test_there_are_forty() -> None:
+def test_the_list_has_forty_faults() -> None:
     assert len(FAULTS) == 40
 
 

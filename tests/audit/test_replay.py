@@ -143,7 +143,7 @@ def moving(moves: list[int], sensitivity: Sensitivity) -> Callable[[Door, list[f
 @pytest.mark.parametrize(
     "moves", [[3, -1, 1], [0, -3, 0], [-2, 2, 1], [1, 1, 1], [0, 0, 0]], ids=str
 )
-def test_what_the_sensitivity_allows_passes(moves: list[int]) -> None:
+def test_moves_within_the_sensitivity_pass(moves: list[int]) -> None:
     replay(moving(moves, VECTOR), SHORT, LONG)
 
 

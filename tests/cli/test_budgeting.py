@@ -131,7 +131,7 @@ def test_a_reason_is_needed(more: list[str], failed: Run) -> None:
     assert "'--reason'" in ended.message
 
 
-def test_what_is_not_locked_cannot_be_unlocked(run: Run) -> None:
+def test_an_open_ledger_cannot_be_unlocked(run: Run) -> None:
     run(*DECLARE)
     assert run("unlock", "wages", "--reason", "x").code == 5
     run("ask", "wages", COUNT, "--epsilon", "0.5")

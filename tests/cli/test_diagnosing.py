@@ -44,7 +44,7 @@ def test_json_has_both_and_a_repeated_request_is_free(run: Run) -> None:
     ],
     ids=str,
 )
-def test_what_would_be_refused_later_is_refused_first(run: Run, options: list[str]) -> None:
+def test_questions_that_would_fail_later_are_refused_first(run: Run, options: list[str]) -> None:
     run(*DECLARE)
     run("ask", "wages", COUNT, "--epsilon", "0.1")
     assert run("ask", "wages", BY_YEAR, *options).code != 0

@@ -22,7 +22,7 @@ def test_help_names_the_options_and_the_extra(run: Run) -> None:
         assert word in ended.out
 
 
-def test_it_serves_until_it_is_interrupted(tmp_path: Path) -> None:
+def test_the_explorer_serves_until_interrupted(tmp_path: Path) -> None:
     command = [str(Path(sys.executable).with_name("discreet")), "explore", "--no-browser"]
     with subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

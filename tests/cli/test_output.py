@@ -194,7 +194,7 @@ def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     assert ended.stderr == ""
 
 
-def test_what_looks_like_markup_is_shown_as_it_is(asked: Run) -> None:
+def test_markup_is_shown_as_plain_text(asked: Run) -> None:
     asked("ask", "wages", COUNT, "--epsilon", "0.1", "--by", "[bold]:smile:[/x]")
     assert "[bold]:smile:[/x]" in asked("budget", "wages").out
 

@@ -29,7 +29,7 @@ def declared(run: Run) -> Run:
     return run
 
 
-def test_it_counts_what_the_ledger_admits(declared: Run) -> None:
+def test_a_plan_counts_what_the_ledger_admits(declared: Run) -> None:
     FILE.write_text(PLAN.replace("0.3", "0.9"))
     planned = json.loads(declared("price", "--plan", "plan.toml", "--json").out)
     count = planned["admitted"]
@@ -47,7 +47,7 @@ def test_it_counts_what_the_ledger_admits(declared: Run) -> None:
         assert left == count - asked
 
 
-def test_it_reads_no_data_and_makes_no_ledger(declared: Run) -> None:
+def test_a_plan_reads_no_data_and_makes_no_ledger(declared: Run) -> None:
     ended = declared("price", "--plan", "plan.toml")
     assert ended.code == 0
     assert "3 questions, asked as 2, cost together ε = 0.3" in ended.out

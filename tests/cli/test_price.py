@@ -28,7 +28,7 @@ def test_without_delta_the_price_is_pure(run: Run) -> None:
     assert "0.3 " in run("price", "3 * Pure(0.1)").out.splitlines()[1]
 
 
-def test_what_a_loss_prints_can_be_priced(run: Run) -> None:
+def test_a_printed_loss_can_be_priced(run: Run) -> None:
     loss = 3 * Pure(0.1) + Gaussian(4)
     facts = json.loads(run("price", repr(loss), "--delta", "1e-6", "--json").out)
     assert PrivacyLoss.from_json(json.dumps(facts["privacy_loss"])) == loss

@@ -21,7 +21,7 @@ def stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_it_writes_what_it_found_with_comments(stays: Path, run: Run) -> None:
+def test_suggestions_are_written_with_comments(stays: Path, run: Run) -> None:
     ended = run(
         "declare", "stays.csv", "--unit", "patient", "--epsilon", "900", "--delta", "1e-5",
         "--suggest", "600", "--suggest-delta", "1e-6", "--bound", "day=2020-01-01..2020-01-05",

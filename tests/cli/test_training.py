@@ -16,7 +16,7 @@ def test_every_example_runs(run: Run, name: str) -> None:
     assert ended.out
 
 
-def test_what_is_asked_reaches_the_example(
+def test_options_reach_the_example(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Decimals, so that they are exact; an epsilon of its own where none is given."""

@@ -34,7 +34,7 @@ def test_a_receipt_passes_without_the_data(asked: Run) -> None:
     assert ended.err == ""
 
 
-def test_it_states_the_caps_bounds_and_noise(asked: Run) -> None:
+def test_a_receipt_states_caps_bounds_and_noise(asked: Run) -> None:
     stated = json.loads(RECEIPT.read_text())["statement"]
     assert stated["unit"] == {"column": "person", "change": "add_remove"}
     assert stated["assumptions"]["caps"] == {"rows": 6, "groups": 3, "rows_per_group": 2}

@@ -70,7 +70,7 @@ def test_every_number_is_the_librarys(visitor: Visitor, address: str, name: str)
 
 
 @pytest.mark.parametrize("name", ["index", *pages.NAMES])
-def test_it_reads_well_everywhere(visitor: Visitor, address: str, name: str) -> None:
+def test_pages_read_well_everywhere(visitor: Visitor, address: str, name: str) -> None:
     """Nothing is wider than the screen, and axe finds nothing serious."""
     visitor.go(f"{address}{name}.html")
     if name != "index":

@@ -250,7 +250,7 @@ def test_the_choice_costs_what_the_page_adds(choice: float) -> None:
 
 
 @pytest.mark.parametrize("data", [_temperature.PUBLIC, _temperature.PRIVATE_POINTS])
-def test_both_curves_lie_on_the_points_that_the_caption_names(data: str) -> None:
+def test_curves_lie_on_the_points_that_the_caption_names(data: str) -> None:
     chart = explore.outcome("temperature", "fit", {"data": data}).charts[0]
     plain, private = (one for one in chart.series if one.kind == "line")
     is_public = data == _temperature.PUBLIC

@@ -138,7 +138,7 @@ def test_an_anchor_that_went_away_is_not_made_again(path: Path, anchor: Path) ->
         "\xff",
     ],
 )
-def test_what_is_no_anchor_is_refused(path: Path, anchor: Path, content: str) -> None:
+def test_other_files_are_no_anchors(path: Path, anchor: Path, content: str) -> None:
     anchor.write_text(content, encoding="latin-1")
     with pytest.raises(LedgerDamaged, match="no anchor"):
         Ledger.open(path, anchor=anchor)

@@ -65,7 +65,7 @@ def ledger(tmp_path: Path) -> Ledger:
         ],
     ],
 )
-def test_what_is_allowed_verifies(ledger: Ledger, facts: list[Fact]) -> None:
+def test_allowed_entries_verify(ledger: Ledger, facts: list[Fact]) -> None:
     slipped_in(ledger, *facts)
     ledger.verify()
 
@@ -97,7 +97,7 @@ def test_what_is_allowed_verifies(ledger: Ledger, facts: list[Fact]) -> None:
         [Opening(PERSON, Filter.for_limit(LIMIT))],
     ],
 )
-def test_what_was_never_allowed_is_damage(ledger: Ledger, facts: list[Fact]) -> None:
+def test_forbidden_entries_are_damage(ledger: Ledger, facts: list[Fact]) -> None:
     slipped_in(ledger, *facts)
     with pytest.raises(LedgerDamaged, match="was not allowed where it stands"):
         ledger.verify()
@@ -145,7 +145,7 @@ class TestAlone:
         pay(ledger, Pure(0.015625))
         return ledger
 
-    def test_it_verifies_and_opens_again(self, ledger: Ledger) -> None:
+    def test_a_ledger_verifies_and_opens_again(self, ledger: Ledger) -> None:
         ledger.verify()
         assert ledger.path is not None
         again = Ledger.open(ledger.path)
@@ -187,7 +187,7 @@ class TestWithFailures:
         pay(ledger, Pure(0.01))
         return ledger
 
-    def test_it_verifies_and_opens_again(self, ledger: Ledger) -> None:
+    def test_a_ledger_verifies_and_opens_again(self, ledger: Ledger) -> None:
         assert ledger.path is not None
         again = Ledger.open(ledger.path)
         again.verify()

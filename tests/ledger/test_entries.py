@@ -97,7 +97,9 @@ STATES = st.builds(
 
 
 @given(WHOLE, st.datetimes(timezones=st.timezones()), FACTS, STATES)
-def test_what_is_written_is_read(number: int, at: datetime, fact: Fact, state: LedgerState) -> None:
+def test_written_links_are_read_back(
+    number: int, at: datetime, fact: Fact, state: LedgerState
+) -> None:
     link = read(write(number, at, fact, state, previous=ROOT), ROOT)
     assert (link.number, link.fact, link.state) == (number, fact, state)
     assert link.at == at.astimezone(UTC)

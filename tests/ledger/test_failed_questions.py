@@ -55,7 +55,9 @@ def test_unlocking_returns_the_failed_questions(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("by", ["ana", "bo"])
-def test_its_repeat_is_refused_whoever_asks_and_costs_nothing(ledger: Ledger, by: str) -> None:
+def test_a_failed_question_is_refused_again_to_anybody_and_costs_nothing(
+    ledger: Ledger, by: str
+) -> None:
     fail(ledger, "first")
     ledger.unlock("looked", "owner")
     ask(ledger, "another")
@@ -92,7 +94,7 @@ def test_allowed_again_it_may_fail_again(ledger: Ledger) -> None:
     ledger.verify()
 
 
-def test_it_stays_refused_when_opened_again(tmp_path: Path) -> None:
+def test_a_failed_question_stays_refused_when_opened_again(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
     ledger = made(path)
     fail(ledger, "first")

@@ -141,7 +141,7 @@ print(len(accepted))
 
 
 @pytest.mark.long
-def test_of_ten_thousand_racing_charges_those_are_accepted_that_fit(ledger: Ledger) -> None:
+def test_racing_charges_are_accepted_until_the_limit(ledger: Ledger) -> None:
     """The limit has room for 4000 charges; 8 processes with 4 threads each ask for more."""
     processes = [begun(RACE, Path(), 1252) for _ in range(8)]
     accepted = []

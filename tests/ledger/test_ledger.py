@@ -157,7 +157,7 @@ def test_history_tells_everything(ledger: Ledger) -> None:
     )
 
 
-def test_what_was_recorded_is_there_when_opened_again(path: Path) -> None:
+def test_recorded_charges_are_there_when_opened_again(path: Path) -> None:
     receipt = pay(made(path), Pure(0.75))
     again = Ledger.open(path)
     assert (again.unit, again.limit, again.path) == (PERSON, Limit(1), path)
@@ -205,7 +205,7 @@ class Half(Pure):
         float("nan"),
     ],
 )
-def test_what_is_no_sound_privacy_loss_is_refused(ledger: Ledger, loss: PrivacyLoss) -> None:
+def test_unsound_privacy_losses_are_refused(ledger: Ledger, loss: PrivacyLoss) -> None:
     with pytest.raises(InvalidArgument):
         pay(ledger, loss)
     assert charges(ledger) == 0
@@ -265,7 +265,7 @@ def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
     assert files(tmp_path) == [name]
 
 
-def test_it_stays_where_it_was_when_the_folder_changes(
+def test_a_ledger_stays_in_its_place_when_the_folder_changes(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(path.parent)
@@ -275,7 +275,7 @@ def test_it_stays_where_it_was_when_the_folder_changes(
     assert charges(Ledger.open(path)) == 1
 
 
-def test_what_is_no_ledger_is_refused_and_left_alone(path: Path) -> None:
+def test_other_files_are_refused_and_left_alone(path: Path) -> None:
     with pytest.raises(LedgerError, match="no ledger at"):
         Ledger.open(path)
     with pytest.raises(LedgerError, match="no file"):
@@ -404,7 +404,7 @@ def test_ledgers_in_memory_are_apart() -> None:
     assert charges(first) == charges(second) == 1
 
 
-def test_it_refuses_what_is_no_unit_or_limit(path: Path) -> None:
+def test_bad_units_and_limits_are_refused(path: Path) -> None:
     with pytest.raises(InvalidArgument, match="unit"):
         Ledger.create(path, unit="person", limit=Limit(1))  # type: ignore[arg-type]  # as above
     with pytest.raises(InvalidArgument, match="limit"):
@@ -434,7 +434,7 @@ def test_no_error_shows_what_was_to_be_stored(path: Path) -> None:
         mistake = mistake.__context__
 
 
-def test_it_says_nothing_unasked(
+def test_a_ledger_prints_and_logs_nothing(
     path: Path, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     ledger = made(path)

@@ -42,7 +42,7 @@ def made(at: str, epsilon: float = 1) -> Ledger:
     return Ledger.create(at, unit=PERSON, limit=Limit(epsilon))
 
 
-def test_it_is_used_as_a_file_is(at: str, tmp_path: Path) -> None:
+def test_an_address_is_used_like_a_file(at: str, tmp_path: Path) -> None:
     ledger, request = made(at), Request("first", "body")
     first = pay(ledger, Pure(0.25), request)
     with pytest.raises(RequestReused, match="no answer is stored"):
@@ -78,7 +78,7 @@ def test_it_is_used_as_a_file_is(at: str, tmp_path: Path) -> None:
     copy.verify()
 
 
-def test_it_is_made_once(at: str) -> None:
+def test_a_ledger_is_made_once(at: str) -> None:
     with pytest.raises(LedgerError, match="is not there: make one"):
         Ledger.open(at)
     ledger = Ledger.open_or_create(at, unit=Unit("other"), limit=Limit(1))

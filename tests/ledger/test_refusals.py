@@ -88,7 +88,7 @@ def test_impossible_places_are_refused_by_name(tmp_path: Path, way: str, name: s
 
 @pytest.mark.parametrize("make", ["create", "open or create", "backup"])
 @pytest.mark.parametrize("length", range(244, 257))
-def test_what_is_made_can_be_charged(tmp_path: Path, make: str, length: int) -> None:
+def test_a_new_ledger_can_be_charged(tmp_path: Path, make: str, length: int) -> None:
     """There is room for the journal's name beside it, or nothing is made."""
     ledger, path = made(tmp_path / "x.ledger"), tmp_path / ("y" * length)
     if length > 255 - len("-journal"):
@@ -147,7 +147,7 @@ def test_a_backup_onto_a_full_disk_is_refused_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("loss", [5, None, "Pure(1)", Pure, (), 0.5])
-def test_what_is_no_loss_is_refused(loss: PrivacyLoss) -> None:
+def test_other_values_are_no_privacy_losses(loss: PrivacyLoss) -> None:
     ledger = Ledger.in_memory(unit=Unit.ROW, limit=LIMIT)
     receipt = pay(ledger, Pure(0.1))
     for act in (

@@ -300,7 +300,7 @@ FORGED: list[tuple[str, Fact]] = [
 
 
 @pytest.mark.parametrize("fact", [fact for _, fact in FORGED], ids=[name for name, _ in FORGED])
-def test_what_no_ledger_records_fails_the_verification(tmp_path: Path, fact: Fact) -> None:
+def test_forged_reserves_fail_the_verification(tmp_path: Path, fact: Fact) -> None:
     ledger = made(tmp_path / "x")
     ledger.grant("cy", limit=Limit(1), by="owner")
     ledger.grant("ana", limit=Limit(1), by="owner", reserve=Pure(0.4))

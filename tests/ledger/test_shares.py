@@ -214,7 +214,7 @@ def to_share(name: str, sums: int) -> Charge:
         "sums of another filter",
     ],
 )
-def test_what_no_ledger_records_fails_the_verification(tmp_path: Path, fact: Fact) -> None:
+def test_forged_shares_fail_the_verification(tmp_path: Path, fact: Fact) -> None:
     ledger = granted(tmp_path / "x", ana=0.2)
     charge(ledger, 0.1)
     charge(ledger.share("ana"), 0.1)

@@ -43,7 +43,7 @@ def test_steps_are_given_one_after_the_other_until_there_are_no_more(ledger: Led
     assert steps == [1, 2, 1, 1]
 
 
-def test_they_cost_nothing_more_and_a_lock_leaves_them(ledger: Ledger) -> None:
+def test_steps_cost_nothing_more_and_a_lock_leaves_them(ledger: Ledger) -> None:
     receipt = pay(ledger, LOSS)
     before = ledger.spent()
     take(ledger, receipt, 4)
@@ -102,7 +102,7 @@ def test_no_step_is_taken_twice_by_processes_that_race(tmp_path: Path) -> None:
     Ledger.open(path).verify()
 
 
-def test_what_a_killed_process_took_stays_taken(tmp_path: Path) -> None:
+def test_steps_of_a_killed_process_stay_taken(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
     receipt = pay(made(path), LOSS)
     code = RACE.split("wait()", maxsplit=1)[0]

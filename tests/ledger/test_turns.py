@@ -511,7 +511,7 @@ def test_a_backup_never_overwrites(tmp_path: Path) -> None:
     assert charges(ledger) == 0
 
 
-def test_of_a_damaged_ledger_there_is_no_backup(tmp_path: Path) -> None:
+def test_a_damaged_ledger_has_no_backup(tmp_path: Path) -> None:
     path = tmp_path / "x.ledger"
     ledger = made(path)
     for _ in range(3):

@@ -45,7 +45,7 @@ def test_a_refusal_by_a_hair_shows_the_hair() -> None:
     assert "would reach ε = 2.0000000000000004, the limit is 2 " in said
 
 
-def test_what_a_refusal_leaves_is_admitted() -> None:
+def test_the_rest_that_a_refusal_states_is_admitted() -> None:
     payer = ledger(2, 1e-6)
     for _ in range(3):
         pay(payer, Gaussian(10))

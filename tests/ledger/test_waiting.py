@@ -71,7 +71,7 @@ def slowly(monkeypatch: pytest.MonkeyPatch, name: str, act: Callable[[], object]
 
 
 @pytest.mark.parametrize(("name", "act"), COMPUTED)
-def test_others_charge_while_a_ledger_computes(
+def test_other_charges_pass_while_a_ledger_computes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, act: Act
 ) -> None:
     """Through another connection, and through the very same object."""

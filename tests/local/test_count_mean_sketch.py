@@ -51,7 +51,7 @@ def test_a_sketch_counts_bits_by_function() -> None:
     assert np.array_equal(sum(map(mechanism.sketch, parts)), whole)
 
 
-def test_what_was_asked_comes_back_among_very_many() -> None:
+def test_estimates_hold_the_true_shares_among_very_many() -> None:
     mechanism = CountMeanSketch(3, 1 << 62, buckets=257)
     common = (1 << 62) - 1
     reports = mechanism.randomize(np.repeat([common, 12345], [16_000, 4_000]))

@@ -16,7 +16,7 @@ def test_supports_are_counted_row_by_row(categories: int) -> None:
     assert mechanism.client.size > categories
 
 
-def test_what_was_asked_comes_back() -> None:
+def test_estimates_hold_the_true_shares() -> None:
     mechanism = HadamardResponse(1, 300)
     answer = mechanism.estimate(mechanism.randomize(np.repeat([0, 299], [80_000, 20_000])))
     found = answer.interval(1 - 1e-12)

@@ -52,7 +52,7 @@ def test_buckets_that_are_no_prime_are_refused(wrong: Any) -> None:
         LocalHashing(1, 64, wrong)
 
 
-def test_what_can_not_be_counted_is_refused() -> None:
+def test_uncountable_reports_are_refused() -> None:
     with pytest.raises(InvalidArgument, match="different reports"):
         LocalHashing(1, 1 << 20, 61)
     with pytest.raises(InvalidArgument, match="CountMeanSketch"):
@@ -67,7 +67,7 @@ def test_primes_are_found() -> None:
     assert is_prime(7919)
 
 
-def test_what_was_asked_comes_back() -> None:
+def test_estimates_hold_the_true_shares() -> None:
     mechanism = LocalHashing(2, 3000)
     answer = mechanism.estimate(mechanism.randomize(np.repeat([0, 2999], [80_000, 20_000])))
     found = answer.interval(1 - 1e-12)

@@ -38,7 +38,7 @@ def estimated(made: Mechanism, reports: list[Any], as_array: bool = False) -> Me
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_they_are_counted_and_left_out(name: str) -> None:
+def test_malformed_reports_are_counted_and_left_out(name: str) -> None:
     made = MADE[name][0](**MADE[name][1])
     good = reported(made)
     expected = estimated(made, good)

@@ -82,7 +82,7 @@ def test_intervals_hold_and_no_more_are_missed_than_may_be(kind: Any, epsilon: f
 
 
 @pytest.mark.parametrize("kind", [DuchiMean, PiecewiseMean])
-def test_what_was_asked_comes_back(kind: Any) -> None:
+def test_estimates_hold_the_true_mean(kind: Any) -> None:
     """With a false alarm at 10^-9."""
     mechanism = kind(2, lower=-1, upper=3)
     answer = mechanism.estimate(mechanism.randomize(np.linspace(0, 1, 100_000)))

@@ -270,14 +270,14 @@ def test_ranges_are_refused_by_name(name: str, lower: Any, upper: Any) -> None:
         make(1, lower=lower, upper=upper)
 
 
-def test_what_a_client_loses_beyond_epsilon_is_refused() -> None:
+def test_clients_that_lose_more_than_epsilon_are_refused() -> None:
     generous = client.UnaryEncoding(Fraction(1, 2), Fraction(1, 4), 3)
     assert UnaryEncoding(fraction(1.0986122886681098), generous).client == generous  # above ln 3
     with pytest.raises(InvalidArgument, match="factor of 3"):
         UnaryEncoding(fraction(1.0986122886681096), generous)
 
 
-def test_they_print_as_code() -> None:
+def test_mechanisms_print_as_code() -> None:
     assert repr(RandomizedResponse(0.5, 3)) == "RandomizedResponse(epsilon=0.5, categories=3)"
     assert repr(HadamardResponse(0.5, 3)) == "HadamardResponse(epsilon=0.5, categories=3)"
     assert eval(repr(LocalHashing(0.5, 30))) == LocalHashing(0.5, 30)

@@ -39,9 +39,7 @@ def test_no_logarithm_is_rounded_down() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_what_every_client_loses_is_proven_and_nearly_all_that_it_may(
-    name: str, epsilon: Number
-) -> None:
+def test_a_clients_loss_is_proven_and_close_to_epsilon(name: str, epsilon: Number) -> None:
     mechanism = ALL[name](local_epsilon(epsilon=epsilon))
     ratio = mechanism.client.worst_ratio()
     assert costs_at_most(ratio, mechanism.epsilon)

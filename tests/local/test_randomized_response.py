@@ -26,7 +26,7 @@ def test_two_coins_cost_the_logarithm_of_three() -> None:
     assert (term, count) == (accounting.RandomizedResponse(COINS.epsilon, 2), 1)
 
 
-def test_they_recover_four_in_ten_of_a_thousand() -> None:
+def test_reports_recover_four_in_ten_of_a_thousand() -> None:
     """With a false alarm at 10^-9, and on average with an error of 0.03."""
     people = np.repeat([0, 1], [600, 400])
     answer = COINS.estimate(COINS.randomize(people))

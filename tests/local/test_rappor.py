@@ -82,7 +82,7 @@ def test_values_in_place_of_permanent_answers_are_refused() -> None:
         MECHANISM.randomize(wrong)
 
 
-def test_what_was_asked_comes_back() -> None:
+def test_estimates_hold_the_true_shares() -> None:
     mechanism = Rappor(6, once=2, categories=30)
     kept = mechanism.memoise(np.repeat([0, 29], [80_000, 20_000]))
     found = mechanism.estimate(mechanism.randomize(kept)).interval(1 - 1e-12)

@@ -163,7 +163,7 @@ def test_each_reads_its_own_norm() -> None:
     assert term.multiplier**2 <= 48
 
 
-def test_what_touches_nobody_is_charged_as_if_it_touched_by_one() -> None:
+def test_sensitivity_0_is_charged_like_1() -> None:
     bounded = number(sensitivity=0)
     assert DiscreteLaplace(2).privacy_loss(bounded).epsilon() == 0.5
     assert Gaussian(2).privacy_loss(bounded) == Gaussian(2).privacy_loss(number())
@@ -307,7 +307,7 @@ def test_zero_noise_gives_the_value(kind: Callable[[Any], Noisy]) -> None:
     assert np.array_equal(kind(10).sample(values, ZeroNoiseBits()), values)
 
 
-def test_both_state_their_error() -> None:
+def test_laplace_and_gaussian_state_their_error() -> None:
     mechanisms = [DiscreteLaplace(10), Gaussian(10)]
     assert [m.error(0.95) for m in mechanisms] == [30, 20]
     assert [round(m.stddev_of_noise(), 3) for m in mechanisms] == [14.136, 10.004]

@@ -142,7 +142,7 @@ def test_one_part_alone_is_a_computation_of_its_own() -> None:
             bounded.only(name)
 
 
-def test_its_text_neither_runs_the_computation_nor_shows_its_data() -> None:
+def test_reprs_neither_run_the_computation_nor_show_its_data() -> None:
     frame = pd.DataFrame({"x": [int(SECRET)]})
     computations = [
         lambda: 1 / 0,
@@ -193,7 +193,7 @@ def test_vectors_within_the_given_norms_are_within_the_derived(
 
 
 @given(statements())
-def test_what_is_derived_agrees_with_what_was_given(
+def test_derived_norms_agree_with_given_ones(
     statement: tuple[dict[str, int], int | None],
 ) -> None:
     known, length = statement

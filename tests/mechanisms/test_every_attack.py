@@ -13,7 +13,7 @@ from tests.mechanisms.registry import CASES
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_drawn_is_what_is_charged(name: str) -> None:
+def test_noise_agrees_with_its_charge(name: str) -> None:
     attack = CASES[name].attack
     assert not refuted(attack, Fraction(1))
     assert refuted(attack, attack.less)

@@ -29,7 +29,7 @@ def test_the_sensitivity_counts_keys() -> None:
     assert words.part.sensitivity == Sensitivity(l0=4, linf=1)
 
 
-def test_what_is_0_is_absent() -> None:
+def test_keys_with_count_0_are_absent() -> None:
     words = Bounded.keys(lambda: WORDS, per_unit=2, unit=PERSON, name="words")
     assert words.checked(WORDS) == {"ache": 41, "rash": 1, ("a", 2): 3}
     assert words.checked({"a": np.int64(2)}) == {"a": 2}
@@ -65,7 +65,7 @@ EQUAL += [(Fraction(4), 4), ((1.0, np.str_("a")), (1, "a")), (10**5000, 10**5000
 
 
 @pytest.mark.parametrize("number", range(len(NO_KEYS)))
-def test_what_is_no_key_is_left_out(number: int) -> None:
+def test_bad_keys_are_left_out(number: int) -> None:
     """A value that is no key changes no count of the other units."""
     key = NO_KEYS[number]
     words = Bounded.keys(lambda: WORDS, per_unit=2, unit=PERSON, name="words")

@@ -100,7 +100,7 @@ def test_bad_input_is_refused_by_name(wrong: Any) -> None:
         rounded(released([1]), wrong)
 
 
-def test_what_is_no_number_is_refused() -> None:
+def test_values_other_than_numbers_are_refused() -> None:
     joint = Bounded.together(
         lambda: {"people": 1}, parts=(number().parts[0],), unit=PERSON, name="joint"
     )

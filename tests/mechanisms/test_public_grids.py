@@ -83,7 +83,7 @@ def test_the_analytic_gaussian_never_needs_more_than_the_classic_bound(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_the_grid_adds_is_paid(kind: Any) -> None:
+def test_the_grid_adds_to_the_price(kind: Any) -> None:
     """Values 0.1 apart may be a whole step of 1 apart on the grid."""
     assert steps(0.45, Fraction(1)).steps == 0
     assert steps(0.55, Fraction(1)).steps == 1
@@ -181,6 +181,6 @@ def test_many_numbers_get_the_steps_that_each_gets_alone(step: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
-def test_what_is_no_number_is_no_step(wrong: float) -> None:
+def test_values_without_a_step_are_refused(wrong: float) -> None:
     with pytest.raises(TypeError, match="finite"):
         steps(np.array([1.0, wrong]))

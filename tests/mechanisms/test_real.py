@@ -56,7 +56,7 @@ def test_a_mean_of_100_values_from_0_to_120() -> None:
     assert mechanism.privacy_loss(mean()).epsilon() == 0.1
 
 
-def test_what_comes_out_is_a_float_on_the_grid() -> None:
+def test_outputs_are_floats_on_the_grid() -> None:
     answer = release_through(Door(FakePayer(), ZeroNoiseBits(), None), mean(), Laplace(12, 0.01))
     assert answer.value == 51.34
     assert type(answer.value) is float
@@ -143,7 +143,7 @@ def test_grids_and_kinds_must_agree() -> None:
 
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, "1", None, np.zeros(1)])
-def test_what_is_no_number_fails_after_the_charge(wrong: BadValue) -> None:
+def test_bad_results_fail_after_the_charge(wrong: BadValue) -> None:
     with pytest.raises(TypeError, match="expected"):
         mean().checked(wrong)
     for array in (np.zeros(2), np.array([1, 2, math.nan]), 5, [1, 2, 3]):

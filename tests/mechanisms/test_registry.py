@@ -52,7 +52,7 @@ def test_every_argument_has_a_value(case: Case) -> None:
 
 
 @every_case
-def test_it_has_all_five_or_a_reason(case: Case) -> None:
+def test_a_mechanism_has_all_five_or_a_reason(case: Case) -> None:
     assert callable(case.kind.privacy_loss)
     assert callable(case.kind.begin if case.is_session else case.kind.sample)
     stated = {"for_epsilon": case.epsilon, "for_error": case.error, "error": case.forecast}

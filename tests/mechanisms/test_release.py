@@ -78,7 +78,7 @@ def test_nothing_is_computed_that_is_not_paid() -> None:
     assert payer.events == []
 
 
-def test_what_is_charged_is_for_the_unit_of_the_computation() -> None:
+def test_charges_name_the_unit_of_the_computation() -> None:
     @dataclass(frozen=True)
     class Priced:
         loss: PrivacyLoss

@@ -162,5 +162,5 @@ def test_no_value_makes_a_warning_under_any_numpy_error_state(grid: Grid, kind: 
     assert np.all((column >= 0) & (column < grid.size))
 
 
-def test_they_print_without_what_is_private() -> None:
+def test_rows_print_no_private_value() -> None:
     assert repr(rows().checked(np.array([77, 78, 79]))) == "Rows({'age': Grid(0, 120)})"

@@ -49,7 +49,7 @@ REALS = st.fractions(-20, 20, max_denominator=60)
 
 
 @given(st.lists(st.tuples(REALS, REALS), min_size=1, max_size=5), STEPS)
-def test_what_the_grid_adds_is_counted_in(
+def test_the_grid_adds_to_the_sensitivity(
     pairs: list[tuple[Fraction, Fraction]], step: Fraction
 ) -> None:
     moved = [abs(a - b) for a, b in pairs]
@@ -91,5 +91,5 @@ def test_a_norm_is_a_number(wrong: BadValue) -> None:
         RealSensitivity(l0=2)
 
 
-def test_it_is_printed_as_it_is_written() -> None:
+def test_a_sensitivity_prints_as_code() -> None:
     assert repr(RealSensitivity(l0=2, l2=0.5)) == "RealSensitivity(l0=2, l2=0.5)"

@@ -47,7 +47,7 @@ def test_arrays_keep_kind_and_shape(array: np.ndarray[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("wrong", [object(), {1, 2}, [1], b"1", np.float64(1)])
-def test_what_would_not_come_back_is_refused(wrong: BadValue) -> None:
+def test_values_that_would_not_come_back_are_refused(wrong: BadValue) -> None:
     with pytest.raises(TypeError, match="can't be stored"):
         serialize(wrong)
 
@@ -68,7 +68,7 @@ def test_integers_of_any_size_are_written(answer: BadValue) -> None:
 
 
 @pytest.mark.parametrize("answer", [3, 2.5, None, "a", (1,), {"n": 3}, np.arange(3)])
-def test_others_are_written_as_python_does(answer: BadValue) -> None:
+def test_other_answers_are_written_as_python_does(answer: BadValue) -> None:
     assert written(answer) == str(answer)
     inside = "array([0, 1, 2])" if isinstance(answer, np.ndarray) else repr(answer)
     many = "1" + "0" * 5000

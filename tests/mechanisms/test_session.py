@@ -132,7 +132,7 @@ def test_closed_while_it_answers_it_stays_closed() -> None:
             opened.ask(number())
 
 
-def test_what_was_not_paid_for_is_refused_and_the_session_goes_on() -> None:
+def test_unpaid_questions_are_refused_and_the_session_goes_on() -> None:
     runs: list[int] = []
     with session(RunningSum(2), FakePayer(), unit=PERSON, name="sums") as opened:
         with pytest.raises(InvalidArgument, match="too sensitive"):

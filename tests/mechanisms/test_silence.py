@@ -61,7 +61,7 @@ def _answered(warn: Callable[[], None]) -> None:
         asked.ask(bounded)
 
 
-def test_others_are_shown_before_after_and_beside_it() -> None:
+def test_warnings_are_shown_before_after_and_beside_the_silence() -> None:
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("always")
         with silent():

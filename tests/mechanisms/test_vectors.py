@@ -130,7 +130,7 @@ def test_the_discrete_gaussian_loses_at_most_delta(sigma: str, epsilon: float) -
 @pytest.mark.parametrize(
     "norms", [{"l0": 2, "linf": 1}, {"l1": 3, "linf": 2}, {"l2_squared": 2}], ids=str
 )
-def test_so_do_vectors_of_two(epsilon: float, norms: dict[str, int]) -> None:
+def test_vectors_of_two_have_the_exact_delta(epsilon: float, norms: dict[str, int]) -> None:
     stddev, sensitivity = Fraction(3, 2), Sensitivity(**norms, length=2)
     charged = DiscreteGaussian(stddev).privacy_loss(array(sensitivity, 2)).delta(epsilon)
     chance = discrete_gaussian_law(stddev)
@@ -231,7 +231,7 @@ def test_forecast_errors_are_the_measured_ones(confidence: float) -> None:
 
 
 @pytest.mark.parametrize("length", [1, 30])
-def test_so_is_that_of_the_largest_of_several(length: int) -> None:
+def test_errors_of_the_largest_of_several_are_exact(length: int) -> None:
     mechanism, bits = MaxNorm(1000, length=length), SecureBits()
     zeros = np.zeros(length, np.int64)
     drawn = [np.abs(mechanism.sample(zeros, bits)).max() for _ in range(6_000)]

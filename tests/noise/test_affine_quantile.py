@@ -135,7 +135,7 @@ numerators = st.one_of(
 
 @settings(max_examples=300)
 @given(random_laws, st.integers(1, 64), st.lists(numerators, min_size=1, max_size=12))
-def test_what_is_settled_is_right_at_both_ends(law: TailLaw, size: int, words: list[int]) -> None:
+def test_resolved_words_are_right_at_both_ends(law: TailLaw, size: int, words: list[int]) -> None:
     cut = [word >> 64 - size if word >> size else word for word in words]
     values, left = law.resolve_many(np.array(cut, dtype=np.uint64), size)
     for place in set(range(len(cut))) - set(left.tolist()):

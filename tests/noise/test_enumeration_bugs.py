@@ -181,7 +181,7 @@ def test_a_refinement_skipped_for_steps_is_refuted(
 
 
 @noise
-def test_what_settling_leaves_open_taken_as_it_is_is_refuted(
+def test_unresolved_words_taken_as_decided_are_refuted(
     law: Noise, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_inversion, "_finish", lambda law, bits, part, still: {})
@@ -207,7 +207,7 @@ def test_an_open_word_drawn_again_is_refuted(
 
 @each_path
 @in_steps
-def test_so_it_is_for_steps(
+def test_unresolved_steps_taken_as_decided_are_refuted(
     law: Inverse, chance: Chance[int], path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(_inversion, "finished", again)

@@ -129,7 +129,7 @@ def test_a_round_keeps_each_outcome_as_it_should(
     ("sigma", "width", "words", "sliver"),
     [("1/3", 4, 4, 0.0035), ("1", 4, 4, 0.009), ("5/2", 4, 4, 0.025)],
 )
-def test_so_does_a_round_in_bulk(
+def test_a_bulk_round_has_its_exact_law(
     sigma: str,
     width: int,
     words: int,
@@ -212,7 +212,7 @@ def test_all_rounds_together_have_the_law(sigma: Fraction, record_property: Reco
 
 @pytest.mark.usefixtures("no_table")
 @pytest.mark.parametrize(("count", "words", "sliver"), [(1, 5, 0.05), (2, 4, 0.94)])
-def test_so_they_have_in_bulk(
+def test_bulk_draws_have_their_exact_law(
     count: int, words: int, sliver: float, record_property: Record
 ) -> None:
     law = DiscreteGaussianLaw(1)

@@ -111,7 +111,7 @@ def many_pieces(seed: int, count: int) -> tuple[list[int], list[int]]:
 
 @pytest.mark.parametrize("size", [4, 16, 64])
 @pytest.mark.parametrize("rate", [Fraction(1, 100), HALF, Fraction(3)])
-def test_what_float64_decides_balls_decide_alike(size: int, rate: Fraction) -> None:
+def test_balls_agree_with_float64_where_it_decides(size: int, rate: Fraction) -> None:
     bits, decided = SeededBits(7), 0
     for seed, count in enumerate([1, 2, 5, 30, 30, 300]):
         pieces = pieces_of(*many_pieces(seed, count), rate)

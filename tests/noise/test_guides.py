@@ -96,7 +96,7 @@ def test_every_cache_is_bounded() -> None:
     assert all((found.cache_info().maxsize or 0) <= 64 for found in caches.values())
 
 
-def test_what_caches_hold_is_small() -> None:
+def test_caches_are_small() -> None:
     edges = _steps.edges(CategoricalLaw([1] * 4096))
     assert edges.first.nbytes + edges.last.nbytes <= 1 << 16  # times 16 laws: 1 MiB
     table = _discrete_gaussian._edges(Fraction(64))

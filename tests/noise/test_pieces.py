@@ -138,7 +138,7 @@ def test_lists_and_arrays_are_the_same(choose: Choose) -> None:
             assert one == choose(many, heights, HALF, SeededBits(seed))
 
 
-def test_what_is_left_without_one_piece_has_the_law_of_the_others() -> None:
+def test_pieces_without_one_have_the_law_of_the_others() -> None:
     for top in (5, 900):
         left = pieces_of([3, 1, 2], [0, top, 1], HALF).without(1)
         tree = walk(left.choose, 4, 2)

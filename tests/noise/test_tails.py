@@ -24,7 +24,7 @@ def stairs(drop: str, width: int, top: int) -> StaircaseLaw:
     return StaircaseLaw(drop=Fraction(drop), width=width, top=top)
 
 
-def test_both_ways_to_a_normal_tail_agree_where_they_meet() -> None:
+def test_normal_tails_added_or_integrated_agree() -> None:
     for bits, close in ((64, 1e-8), (256, 1e-30), (1024, 1e-100)):
         with precision(bits):
             for sigma in (Fraction(12), Fraction(16), Fraction(33)):

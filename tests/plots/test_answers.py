@@ -74,7 +74,7 @@ def test_names_of_many_groups_are_thinned() -> None:
     assert len(ax.get_xticks()) <= 25
 
 
-def test_it_draws_on_given_axes_and_refuses_other_names() -> None:
+def test_answers_are_drawn_on_given_axes_and_other_names_refused() -> None:
     answer = table().agg(n=dp.count()).release(epsilon=1)
     _, given = pyplot.subplots()
     assert plots.answer(answer, ax=given) is given

@@ -90,7 +90,7 @@ def test_rules_stand_where_they_are_said_to_stand() -> None:
     check_rendered(ax)
 
 
-def test_it_draws_on_given_axes_and_several_side_by_side() -> None:
+def test_charts_are_drawn_on_given_axes_or_side_by_side() -> None:
     chart = Chart("t", "a", Axis(""), Axis(""), (Series("s", "line", ((0, 0), (1, 1))),))
     _, given_axes = pyplot.subplots()
     assert plots.chart(chart, ax=given_axes) is given_axes

@@ -65,7 +65,7 @@ def works_alike(draw: Any) -> None:  # Any: a picture with everything but its ax
 
 
 class TestProfile:
-    def test_its_lines_are_the_profiles(self) -> None:
+    def test_lines_are_the_profiles(self) -> None:
         ax = plots.profile(TWO)
         for name, loss in TWO.items():
             known = (PrivacyLoss() + loss).profile()
@@ -73,7 +73,7 @@ class TestProfile:
         assert rendered(ax)
         assert said(ax) == list(TWO)
 
-    def test_it_says_what_is_measured(self) -> None:
+    def test_titles_and_axes_name_their_quantities(self) -> None:
         ax = plots.profile(SGD)
         assert ax.get_title(loc="left") == "Privacy profile"
         assert "epsilon" in ax.get_xlabel()
@@ -109,7 +109,7 @@ class TestProfile:
 
 
 class TestTradeOff:
-    def test_its_lines_are_the_trade_offs(self) -> None:
+    def test_lines_are_the_trade_offs(self) -> None:
         ax = plots.trade_off(TWO)
         for name, loss in TWO.items():
             known = (PrivacyLoss() + loss).trade_off()
@@ -118,7 +118,7 @@ class TestTradeOff:
             percent = float(label.removesuffix(" %").split()[-1])
             assert known.advantage <= percent / 100 <= known.advantage + 0.001
 
-    def test_it_says_what_is_measured(self) -> None:
+    def test_titles_and_axes_name_their_quantities(self) -> None:
         ax = plots.trade_off(SGD)
         assert "type I error" in ax.get_xlabel()
         assert "type II error" in ax.get_ylabel()
@@ -132,7 +132,7 @@ class TestTradeOff:
 
 class TestComposition:
     @pytest.mark.parametrize("loss", [Pure(0.1), 2 * Gaussian(8), Zcdp(0.01)], ids=repr)
-    def test_its_lines_are_the_explanations(self, loss: PrivacyLoss) -> None:
+    def test_lines_are_the_explanations(self, loss: PrivacyLoss) -> None:
         counts = [1, 10, 100]
         ax = plots.composition(loss, 1e-6, counts)
         explanations = [(count * loss).explain(1e-6) for count in counts]
@@ -159,7 +159,7 @@ class TestComposition:
         ax = plots.composition(Approximate(0.1, 1e-7), 3.5e-7, [1, 2, 5])
         assert line(ax, "basic composition")[0] == [1, 2]
 
-    def test_it_says_what_is_measured(self) -> None:
+    def test_titles_and_axes_name_their_quantities(self) -> None:
         ax = plots.composition(Gaussian(8), 2e-6, [3])
         assert ax.get_title(loc="left") == "What repetition costs: Gaussian(8)"
         assert ax.get_ylabel() == "epsilon (ε) at delta (δ) = 2 × 10⁻⁶"
@@ -175,7 +175,7 @@ class TestComposition:
 class TestRefusing:
     @pytest.mark.parametrize("draw", [plots.profile, plots.trade_off])
     @pytest.mark.parametrize("losses", [3, None, {"a": 0.1}, "Pure(1)", {}], ids=str)
-    def test_what_is_no_loss(self, draw: Any, losses: object) -> None:
+    def test_other_values_are_no_losses(self, draw: Any, losses: object) -> None:
         with pytest.raises(InvalidArgument, match="give"):
             draw(losses)
 

@@ -135,7 +135,7 @@ _OF_ANYTHING = ("COUNT", "COUNT_DISTINCT", "COUNT_UNITS", "MODE")
 
 
 @pytest.mark.parametrize("name", [name for name in SPELLINGS if name not in _OF_ANYTHING])
-def test_what_it_can_not_take_is_refused(name: str) -> None:
+def test_unfit_arguments_are_refused(name: str) -> None:
     wrong = ["*", "note", "in_union", "day", "2", "", "DISTINCT wage", "wage, 2", "wage, note"]
     wrong += ["wage", "wage, year, wage"] if SPELLINGS[name] in PAIRS else ["wage, wage"]
     for argument in wrong:

@@ -87,7 +87,7 @@ def cells_of_question(question: Question) -> _cell_sums.CellSums:
 
 
 @pytest.mark.parametrize(("ids", "caps"), [*zip([*IDS, "dense"], CAPS, strict=True)])
-def test_both_forms_have_the_same_integers(ids: str, caps: tuple[int, int, int]) -> None:
+def test_cells_and_rows_have_the_same_integers(ids: str, caps: tuple[int, int, int]) -> None:
     question = table_of(rows_of(IDS[ids]), caps).question(QUESTION)
     assert cells_of_question(question).recipes
     found = parts(question, is_in_cells=True)

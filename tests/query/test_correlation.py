@@ -55,7 +55,7 @@ WITH_NOISE = [
 
 
 @pytest.mark.parametrize(("rows", "spread", "correlation", "widest", "noise"), WITH_NOISE)
-def test_it_holds_and_is_no_wider_than_that(
+def test_the_interval_holds_the_truth_and_is_as_wide_as_stated(
     rows: int, spread: float, correlation: float, widest: float, noise: Noise
 ) -> None:
     """False alarm: at most 1e-9 for each case."""

@@ -73,7 +73,7 @@ def test_a_file_says_what_it_says() -> None:
     assert table.rows == ParquetFile(Path("folder/wages.parquet"))
 
 
-def test_what_may_be_left_out() -> None:
+def test_optional_entries_have_defaults() -> None:
     text = """
 tables.visits.source = "visits.csv"
 tables.visits.row = true
@@ -408,7 +408,7 @@ def tables(draw: st.DrawFn) -> dict[tuple[str, ...], Setting]:
 
 @settings(max_examples=40)
 @given(names.filter(str.strip), tables())
-def test_what_is_written_is_read(name: str, table: dict[tuple[str, ...], Setting]) -> None:
+def test_written_tables_are_read_back(name: str, table: dict[tuple[str, ...], Setting]) -> None:
     text = added("", name, table, PLACE)
     read = read_text(text, PLACE)[name]
     assert read.source == PLACE.parent / str(table["source",])

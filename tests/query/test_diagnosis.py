@@ -122,7 +122,7 @@ def test_replay_finds_a_unit_in_two_bins(monkeypatch: pytest.MonkeyPatch) -> Non
         replay(act, many, few)
 
 
-def test_what_can_be_refused_is_refused_before_the_charge() -> None:
+def test_refusals_precede_the_charge() -> None:
     ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=9))
     table = Table(frame_of(40), unit=UNIT, rows=2, columns=COLUMNS, ledger=ledger)
     calls: list[Callable[[], object]] = [

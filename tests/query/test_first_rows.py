@@ -52,7 +52,7 @@ def test_rows_that_differ_never_tie(kind: str) -> None:
     assert taken(first, kinds, 1) == taken(second[::-1], kinds, 1) == taken(second, kinds, 1)
 
 
-def test_others_rows_decide_nothing() -> None:
+def test_rows_of_other_units_decide_nothing() -> None:
     """Many keys with rows that hardly differ, with and without further keys before and after."""
     odd: list[Any] = [None, "", "v", "|"]
     own = [(key, one) for key in range(2_000) for one in odd * 2]

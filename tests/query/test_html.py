@@ -68,7 +68,7 @@ NAMES += ["QuestionExplanation", "Workload", "PrivacyLoss"]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_is_a_table_of_harmless_tags(shown: dict[str, Any], name: str) -> None:
+def test_answers_are_tables_of_harmless_tags(shown: dict[str, Any], name: str) -> None:
     read = Read(shown[name]._repr_html_())
     assert "table" in read.tags
     assert set(read.tags) <= {"table", "caption", "thead", "tbody", "tr", "th", "td", "p", "br"}
@@ -92,7 +92,7 @@ def test_it_is_a_table_of_harmless_tags(shown: dict[str, Any], name: str) -> Non
         ("Workload", 'FROM "<i>t"'),
     ],
 )
-def test_its_texts_are_whole(shown: dict[str, Any], name: str, text: str) -> None:
+def test_texts_are_whole(shown: dict[str, Any], name: str, text: str) -> None:
     assert text in Read(shown[name]._repr_html_()).text
 
 

@@ -201,7 +201,7 @@ def test_rows_of_one_unit_meet(rows: list[Row], ages: list[Row]) -> None:
         ),
     ],
 )
-def test_what_would_mix_units_is_refused(text: str, said: str) -> None:
+def test_relations_that_mix_units_are_refused(text: str, said: str) -> None:
     with pytest.raises(QueryRefused, match=said):
         opened([], Caps(3)).question(text)
 

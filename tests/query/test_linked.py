@@ -360,12 +360,12 @@ def _private(columns: dict[str, Column], door: Door, world: World) -> Answer:
         ),
     ],
 )
-def test_what_a_key_does_not_say_is_refused(text: str, said: str) -> None:
+def test_claims_beyond_the_key_are_refused(text: str, said: str) -> None:
     with pytest.raises(QueryRefused, match=said):
         opened(BUSY).question(text)
 
 
-def test_what_counts_units_is_refused_and_free() -> None:
+def test_counts_of_units_are_refused_and_free() -> None:
     ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=9))
     table = opened(BUSY, ledger=ledger)
     nested: Any = table.question("SELECT COUNT(*) FROM (SELECT x + 1 AS y FROM purchases) s")

@@ -104,7 +104,7 @@ def test_values_are_lost_or_held_or_no_values() -> None:
 
 
 @pytest.mark.parametrize("cap", [1, 2, 3, 5])
-def test_both_counts_of_a_unit_add_up_to_its_cap(cap: int) -> None:
+def test_counts_of_a_unit_add_up_to_its_cap(cap: int) -> None:
     """Also where its rows lost and held are rounded."""
     rows: Rows = [(f"{n}", value) for n in range(2_000) for value in ("x", "1", "x", "x", "1")]
     lost, held = _exact(rows, _facts(Change.ADD_REMOVE, Caps(cap))).release.value

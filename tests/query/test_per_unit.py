@@ -236,7 +236,7 @@ def test_calls_and_sql_ask_alike() -> None:
         ("SELECT who, SUM(SUM(x)) AS s FROM t GROUP BY who", "SUM"),
     ],
 )
-def test_what_is_no_row_of_one_unit_is_refused(text: str, said: str) -> None:
+def test_queries_without_one_row_per_unit_are_refused(text: str, said: str) -> None:
     with pytest.raises(QueryRefused, match=said):
         opened([]).question(f"SELECT COUNT(*) FROM ({text}) AS u")
 
@@ -254,7 +254,7 @@ def test_rows_that_are_units_and_keys_are_not_grouped() -> None:
         keyed.per_unit(n=dp.count())
 
 
-def test_what_caps_cut_is_asked_of_the_table_itself() -> None:
+def test_caps_are_diagnosed_at_the_table_itself() -> None:
     made: Any = opened(BUSY).per_unit(n=dp.count())
     with pytest.raises(QueryRefused, match="diagnose each table"):
         made.diagnose(epsilon=1)

@@ -196,7 +196,7 @@ X = ColumnRef("x")
         ),
     ],
 )
-def test_what_has_no_rule_is_refused_by_name(aggregate: Aggregate, says: str) -> None:
+def test_aggregates_without_a_rule_are_refused_by_name(aggregate: Aggregate, says: str) -> None:
     with pytest.raises(QueryRefused, match=says):
         _planned(aggregate)
 

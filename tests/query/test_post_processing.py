@@ -203,7 +203,7 @@ def test_calls_of_python_give_the_same_query() -> None:
         lambda t: t.group_by(x=dp.count() + 1).agg(n=dp.count()),
     ],
 )
-def test_what_has_no_rule_is_refused_in_python(act: Callable[[Table], object]) -> None:
+def test_expressions_without_a_rule_are_refused_in_python(act: Callable[[Table], object]) -> None:
     with pytest.raises((InvalidArgument, QueryRefused)):
         act(_table())
 

@@ -54,7 +54,7 @@ def test_texts_are_proposed_as_they_look(
 
 
 @pytest.mark.parametrize(("texts", "wanted"), CASES, ids=str)
-def test_what_is_proposed_loses_no_value(texts: list[str | None], wanted: ProposedType) -> None:
+def test_proposed_columns_lose_no_value(texts: list[str | None], wanted: ProposedType) -> None:
     columns = {
         ColumnType.BOOLEAN: [Column.boolean()],
         ColumnType.INTEGER: [Column.integer()],

@@ -59,7 +59,7 @@ def _of_rows(**others: Any) -> Table:
         ),
     ],
 )
-def test_what_would_mix_units_is_refused(text: str, said: str) -> None:
+def test_relations_that_mix_units_are_refused(text: str, said: str) -> None:
     with pytest.raises(QueryRefused, match=said):
         opened(([], []), CAPS).question(f"SELECT COUNT(*) FROM {text}")
 

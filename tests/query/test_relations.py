@@ -174,7 +174,7 @@ def test_a_joined_table_answers_for_its_own_rows_only() -> None:
                 one.question(f"SELECT SUM(rain) FROM {asked}")
 
 
-def test_what_caps_and_bounds_cut_is_asked_of_the_tables_of_a_join() -> None:
+def test_caps_and_bounds_are_diagnosed_at_the_tables_of_a_join() -> None:
     ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=9))
     table = opened(busy(30, 9), CAPS, ledger)
     join = "events JOIN persons USING (person)"

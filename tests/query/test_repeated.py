@@ -48,14 +48,14 @@ def priced(*aggregates: str) -> Question:
 
 
 @pytest.mark.parametrize(("one", "other"), _pairs().items())
-def test_it_costs_as_much_as_once(one: str, other: str) -> None:
+def test_a_repeated_aggregate_costs_as_much_as_once(one: str, other: str) -> None:
     price = QuestionPrice(1, 1e-6)
     once = priced("SUM(y)", one).price(price, 0.95)
     for twice in (("SUM(y)", one, other), ("SUM(y)", other, one, one)):
         assert priced(*twice).price(price, 0.95).mechanisms == once.mechanisms
 
 
-def test_its_columns_are_equal() -> None:
+def test_repeated_columns_are_equal() -> None:
     texts = {text: None for pair in _pairs().items() for text in pair}
     names = {text: f"c{number}" for number, text in enumerate(texts)}
     answer = priced(*texts).release(epsilon=1)

@@ -197,7 +197,7 @@ def test_only_rows_where_both_are_there_count(rows: int) -> None:
             assert answer == pytest.approx(true, rel=1e-4, abs=1e-4)
 
 
-def test_both_orders_and_other_functions_share_their_sums() -> None:
+def test_swapped_arguments_and_other_functions_share_sums() -> None:
     columns = {
         "x": Column.number(0, 9),
         "y": Column.number(0, 9, null=0),

@@ -296,7 +296,7 @@ def test_a_word_of_sql_as_a_column_needs_quotes_and_the_error_says_so(word: str)
     assert parse(f'SELECT "{word}", COUNT(*) FROM t GROUP BY "{word}"', table).keys == (word,)
 
 
-def test_so_does_a_table() -> None:
+def test_a_reserved_word_as_a_table_needs_quotes() -> None:
     table = Declaration("order", Unit("p"), Caps(1), {"a": Column.boolean()})
     with pytest.raises(QueryRefused, match='write "order" in double quotes'):
         parse("SELECT COUNT(*) FROM order", table)

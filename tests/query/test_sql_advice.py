@@ -91,7 +91,7 @@ TABLE = [tuple(line.rsplit("  | ", 1)) for line in ODD.strip().splitlines()]
 
 
 @pytest.mark.parametrize(("text", "advice"), TABLE)
-def test_it_says_what_to_write(text: str, advice: str) -> None:
+def test_advice_says_what_to_write(text: str, advice: str) -> None:
     with pytest.raises(QueryRefused) as refusal:
         plan_sql(text, WAGES)
     assert advice in str(refusal.value)

@@ -117,7 +117,7 @@ def _mutants(draw: st.DrawFn) -> str:
 
 @settings(max_examples=700)
 @given(text=_mutants())
-def test_what_is_read_is_what_duckdb_reads(text: str, rows: duckdb.DuckDBPyConnection) -> None:
+def test_duckdb_reads_the_same_question(text: str, rows: duckdb.DuckDBPyConnection) -> None:
     _check_against(rows, text)
 
 

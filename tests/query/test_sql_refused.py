@@ -302,7 +302,7 @@ def _spelled_out(text: str) -> str:
 
 
 @pytest.mark.parametrize(("text", "said"), _rows())
-def test_it_is_refused_and_the_error_says_why(text: str, said: str) -> None:
+def test_refused_questions_get_an_error_that_says_why(text: str, said: str) -> None:
     with pytest.raises(QueryRefused) as refusal:
         parse(text, WAGES)
     assert said in str(refusal.value)
@@ -328,7 +328,7 @@ def test_the_place_is_by_line() -> None:
 
 
 @pytest.mark.parametrize("text", [None, 3, b"SELECT COUNT(*) FROM wages", "", " \n", object(), []])
-def test_what_is_no_text_is_an_invalid_argument(text: object) -> None:
+def test_sql_must_be_text(text: object) -> None:
     with pytest.raises(InvalidArgument, match="sql = "):
         parse(text, WAGES)  # type: ignore[arg-type]  # that is the point
 

@@ -112,7 +112,7 @@ def test_the_error_says_which_limit(shape: str, size: int, said: str) -> None:
     assert said in str(refusal.value)
 
 
-def test_it_is_refused_when_the_stack_is_nearly_full() -> None:
+def test_questions_are_refused_when_the_stack_is_nearly_full() -> None:
     def at(depth: int) -> None:
         if depth:
             at(depth - 1)

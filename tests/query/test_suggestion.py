@@ -111,7 +111,7 @@ def test_suggested_bounds_read_well_and_are_hardly_wider_than_powers_of_two(
             assert end == Fraction(f"{float(end):.1e}"), "two digits, then zeros"
 
 
-def test_what_is_not_suggested_is_listed_with_the_reason() -> None:
+def test_columns_left_out_are_listed_with_the_reason() -> None:
     found, _ = _found(_asked(_rows(PEOPLE)), epsilon=60)
     assert list(found.left_out) == ["city"]
     assert "--suggest-delta 1e-6" in found.left_out["city"]
@@ -133,7 +133,7 @@ def test_the_price_is_what_was_named_whatever_the_rows() -> None:
     assert len(set(losses)) == 1
 
 
-def test_both_charges_are_checked_before_the_first() -> None:
+def test_the_two_charges_are_checked_before_the_first() -> None:
     ledger = _ledger(epsilon=1)
     with pytest.raises(BudgetExceeded, match="too little left"):
         release_suggestion(Door.secure(ledger), _asked(_rows(9)), epsilon=1.5, delta=1e-6)

@@ -262,7 +262,7 @@ def test_a_table_without_a_ledger_says_so() -> None:
         _table().agg(n=dp.count()).release(epsilon=1)
 
 
-def test_what_is_paid_and_fails_stays_paid_and_locks(tmp_path: Path) -> None:
+def test_a_paid_failure_stays_paid_and_locks(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"person": [1, 2], "x": [0.5, 0.25]}), path)
     content = path.read_bytes()

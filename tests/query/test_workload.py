@@ -71,7 +71,7 @@ def test_exact_composition_gives_more_than_equal_shares() -> None:
 
 @pytest.mark.parametrize("limit", LIMITS, ids=str)
 @pytest.mark.parametrize(("epsilon", "delta"), PRICES)
-def test_it_fits_as_often_as_the_ledger_admits_it(
+def test_a_workload_fits_as_often_as_the_ledger_admits_it(
     limit: Limit, epsilon: float, delta: float
 ) -> None:
     planned = planned_at(4, epsilon, delta)
@@ -190,7 +190,7 @@ def test_questions_of_another_table_are_refused() -> None:
         workload([other.question("SELECT COUNT(*) FROM other")], epsilon=1)
 
 
-def test_it_prints_its_questions_and_cost() -> None:
+def test_a_workload_prints_its_questions_and_cost() -> None:
     planned = workload(QUESTIONS, epsilon=1)
     assert "5 questions, asked as 3, cost together ε = 1" in str(planned)
     assert "(for 1, 2, 3)" in str(planned)

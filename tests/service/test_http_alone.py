@@ -56,7 +56,7 @@ def test_a_slow_body_ends_after_ten_seconds(tmp_path: Path) -> None:
             assert b" 408 " in connection.recv(4096).partition(b"\r\n")[0]
 
 
-def test_it_speaks_tls_with_a_certificate(tmp_path: Path) -> None:
+def test_the_service_speaks_tls_with_a_certificate(tmp_path: Path) -> None:
     certificate, key = certified(tmp_path)
     options = ("--tls-certificate", str(certificate), "--tls-key", str(key))
     with kit.service(tmp_path, *options) as running:

@@ -40,12 +40,12 @@ def trained(accelerator: Accelerator | None, **more: BadValue) -> Tensor:
 
 
 @pytest.mark.usefixtures("drawn")
-def test_what_it_prepared_trains_as_ever() -> None:
+def test_prepared_objects_train_as_ever() -> None:
     assert torch.equal(trained(Accelerator(cpu=True)), trained(None))
 
 
 @pytest.mark.usefixtures("drawn")
-def test_its_schedulers_step() -> None:
+def test_prepared_schedulers_step() -> None:
     accelerator, model = Accelerator(cpu=True), linear()
     optimizer = sgd(model)
     model, optimizer, scheduler = accelerator.prepare(
@@ -64,7 +64,7 @@ def test_its_schedulers_step() -> None:
 
 
 @pytest.mark.usefixtures("drawn")
-def test_its_mixed_precision_comes_close() -> None:
+def test_mixed_precision_comes_close() -> None:
     found, plain = trained(Accelerator(cpu=True, mixed_precision="bf16")), trained(None)
     assert not torch.equal(found, plain)
     assert float((found - plain).norm()) < 0.02 * float(plain.norm())

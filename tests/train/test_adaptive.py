@@ -109,7 +109,7 @@ def test_a_plan_says_what_it_counts() -> None:
         {"stddev": "1"},
     ],
 )
-def test_what_is_no_adaptive_clip_is_refused(wrong: dict[str, BadValue]) -> None:
+def test_bad_adaptive_clips_are_refused(wrong: dict[str, BadValue]) -> None:
     with pytest.raises(InvalidArgument):
         Adaptive(**wrong)
 
@@ -188,7 +188,7 @@ def test_schedules_go_on_with_the_same_clip_and_start_anew_with_another() -> Non
     assert made.phase_now(2, told).norm == 5
 
 
-def test_it_tracks_a_quantile_that_moves() -> None:
+def test_an_adaptive_clip_tracks_a_quantile_that_moves() -> None:
     """Log-normal norms, a tenth of which are sampled; they grow tenfold in between."""
     chance, bits, clip = np.random.default_rng(1), QuickBits(1), Adaptive(quantile=0.8, start=0.01)
     norm, batch = clip.start, 500

@@ -227,7 +227,7 @@ def test_steps_refuse_what_made_up_examples_do_not_show(name: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("name", LASTING)
-def test_what_can_not_be_put_back_ends_the_run(name: str) -> None:
+def test_state_that_can_not_be_put_back_ends_the_run(name: str) -> None:
     model = Keeping(WRITES[name], when=is_real)
     with known(model, data(), short(batch=60, steps=3), losses=model) as training:
         turns = training.batches()

@@ -41,7 +41,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_is_right_trains(way: str, tmp_path: Path) -> None:
+def test_a_right_setting_trains(way: str, tmp_path: Path) -> None:
     payer = FakePayer()
     WAYS[way](Setting(), payer, tmp_path)
     assert payer.events == ["charge"]

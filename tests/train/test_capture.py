@@ -48,7 +48,7 @@ def filled_by_weights(data: Tensor, weight: Tensor) -> Tensor:
     return data * found[0]
 
 
-def test_what_a_result_was_put_into_is_data() -> None:
+def test_a_tensor_that_took_a_result_is_data() -> None:
     """Then only the example that is not finite is left out."""
     torch.manual_seed(0)
     model, data = nn.LayerNorm(4), torch.randn(5, 4)
@@ -99,7 +99,7 @@ def attended(data: Tensor, weight: Tensor) -> Tensor:
         attended,
     ],
 )
-def test_what_weights_are_used_for_agrees_with_a_loop(
+def test_uses_of_weights_agree_with_a_loop(
     use: Callable[[Tensor, Tensor], Tensor],
 ) -> None:
     agrees(double(Used(use, torch.float64), 5, 4))
@@ -140,7 +140,7 @@ REFUSED: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], torch.dtype, str]] 
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_gives_no_gradients_of_single_examples_is_refused_by_name(name: str) -> None:
+def test_uses_without_gradients_of_single_examples_are_refused_by_name(name: str) -> None:
     use, dtype, told = REFUSED[name]
     model = Used(use, dtype)
     model.first.double()

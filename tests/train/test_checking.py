@@ -141,7 +141,7 @@ def part(shape: tuple[int, ...]) -> Part:
 
 
 @pytest.mark.parametrize("name", MIXING)
-def test_what_mixes_examples_is_refused_by_name(name: str) -> None:
+def test_models_that_mix_examples_are_refused_by_name(name: str) -> None:
     model, losses, shape, told = MIXING[name]
     before = {key: value.clone() for key, value in model.state_dict().items()}
     with pytest.raises((Refused, ValueError), match=told):
@@ -165,7 +165,7 @@ PASSING: dict[str, tuple[nn.Module, tuple[int, ...]]] = {
 
 
 @pytest.mark.parametrize("name", PASSING)
-def test_what_does_not_passes(name: str) -> None:
+def test_models_that_mix_nothing_pass(name: str) -> None:
     model, shape = PASSING[name]
     torch.manual_seed(3)
     check(model, squares(model), part(shape))

@@ -59,7 +59,7 @@ def test_tuples_keep_their_kind() -> None:
         (lambda items: 3, "a microbatch"),
     ],
 )
-def test_what_is_no_example_by_itself_is_refused(collate: BadValue, told: str) -> None:
+def test_batches_without_single_examples_are_refused(collate: BadValue, told: str) -> None:
     with pytest.raises(InvalidArgument, match=told):
         taken(Collated(TEXTS, collate), np.array([0, 1]))
 

@@ -125,7 +125,7 @@ def test_no_examples_and_one_that_is_not_finite(away: Place) -> None:
         torch.testing.assert_close(one.cpu(), other.cpu())
 
 
-def test_what_is_made_on_the_wrong_device_is_found() -> None:
+def test_tensors_made_on_the_wrong_device_are_refused() -> None:
     """Otherwise the tests above could not fail."""
     with PLACES["pretended"].at_work() as place:
         one = place.of(torch.ones(3))

@@ -106,14 +106,16 @@ def storing(place: Callable[[], Exchange], form: str) -> Callable[[nn.Module, An
 
 
 @pytest.mark.parametrize(("place", "form"), PAIRS)
-def test_they_are_refused_before_the_charge(place: Callable[[], Exchange], form: str) -> None:
+def test_earlier_tensors_are_refused_before_the_charge(
+    place: Callable[[], Exchange], form: str
+) -> None:
     model, payer = linear(), FakePayer()
     with pytest.raises(Refused, match=r"use of a tensor from an earlier batch|made by to_dense"):
         fit(model, sgd(model), data(), short(), losses=storing(place, form), payer=payer)
     assert not payer.charges
 
 
-def test_they_are_refused_in_later_steps() -> None:
+def test_earlier_tensors_are_refused_in_later_steps() -> None:
     model = linear()
     losses = Replaceable(losses_of(model))
     with run(model, sgd(model), data(), short(), losses=losses, payer=FakePayer()) as training:

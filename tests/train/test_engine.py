@@ -177,7 +177,7 @@ def test_a_non_finite_example_counts_as_zero(bad: float) -> None:
     assert not found.squared_norms[0, 2].isfinite()
 
 
-def test_what_was_never_used_gets_zeros() -> None:
+def test_unused_weights_get_zeros() -> None:
     model = nn.ModuleDict({"used": nn.Linear(2, 1), "unused": nn.Linear(2, 1)})
     found = clipped_sum(model, lambda: model["used"](torch.ones(3, 2)).squeeze(1), 3, Flat(1.0))
     assert found.sums[0].any()
@@ -225,7 +225,7 @@ def test_nothing_is_left_on_the_model(error: type[BaseException] | None) -> None
         (lambda losses: losses.argsort(), "returned torch.int64"),
     ],
 )
-def test_other_than_one_loss_for_each_is_refused(shrink: object, mend: str) -> None:
+def test_each_example_needs_one_loss(shrink: object, mend: str) -> None:
     model, data = small(), torch.randn(5, 4)
     with pytest.raises(InvalidArgument, match=mend):
         clipped_sum(model, lambda: shrink(model(data).square().sum(1)), 5, Flat(1.0))  # type: ignore[operator]

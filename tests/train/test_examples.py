@@ -74,6 +74,6 @@ def test_public_features_are_worth_more_than_private_examples(drawn: list[list[i
 
 @pytest.mark.parametrize("name", EXAMPLES)
 @pytest.mark.parametrize("wrong", [{"epsilon": 0}, {"epsilon": math.nan}, {"delta": 0}])
-def test_what_is_no_price_is_refused(name: str, wrong: dict[str, BadValue]) -> None:
+def test_bad_prices_are_refused(name: str, wrong: dict[str, BadValue]) -> None:
     with pytest.raises(InvalidArgument):
         EXAMPLES[name].main(**wrong)

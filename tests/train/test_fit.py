@@ -53,7 +53,7 @@ def by_loop(model: nn.Module, steps: int = 6) -> Report:
 
 
 @pytest.mark.usefixtures("known_bits")
-def test_it_does_what_the_loop_does() -> None:
+def test_fit_trains_like_the_loop() -> None:
     one, other, payer = linear(), linear(), FakePayer()
     report = fit(one, sgd(one), data(), short(), losses=losses, payer=payer, name="mine", by="ana")
     loop = by_loop(other)
@@ -148,7 +148,7 @@ class HasNoState:
         ({"schedulers": [HasNoState()], "keep": "run.pt"}, "HasNoState has no state_dict"),
     ],
 )
-def test_what_would_fail_later_is_refused_before_it_is_paid(
+def test_runs_that_would_fail_later_are_refused_before_payment(
     wrong: dict[str, BadValue], told: str
 ) -> None:
     model, payer = linear(), FakePayer()
@@ -199,7 +199,7 @@ def test_a_loss_that_does_not_go_is_told_before_it_is_paid(
     assert not payer.events
 
 
-def test_what_mixes_is_told_before_it_is_paid_and_nothing_is_written() -> None:
+def test_mixing_models_are_refused_before_payment_and_unchanged() -> None:
     payer, model = FakePayer(), nn.Sequential(nn.BatchNorm1d(3), linear())
     before = {name: value.clone() for name, value in model.state_dict().items()}
     with pytest.raises(Refused, match=r"BatchNorm1d.*discreet\.train\.repair"):
@@ -247,7 +247,7 @@ def test_who_is_stopped_is_told_what_is_paid() -> None:
     assert "resume=" in note
 
 
-def test_what_was_interrupted_goes_on_from_its_file(path: Path, tmp_path: Path) -> None:
+def test_an_interrupted_run_goes_on_from_its_file(path: Path, tmp_path: Path) -> None:
     """Charged once, with each step made once, and the schedule where it was."""
     keep, model, calls = tmp_path / "run.pt", linear(), list[int]()
 
@@ -451,7 +451,7 @@ def test_a_terminal_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.parametrize("fails", [True, False])
-def test_what_is_short_shows_nothing(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
+def test_short_runs_show_nothing(monkeypatch: pytest.MonkeyPatch, fails: bool) -> None:
     model, before = linear(), threading.active_count()
 
     def failing(model: nn.Module, part: Any) -> Tensor:

@@ -162,7 +162,7 @@ def test_a_branch_that_mixes_examples_is_refused(coin: str, side: str) -> None:
 
 @pytest.mark.parametrize("side", ["rarely", "at the end"])
 @pytest.mark.parametrize("coin", ["rand", "random", "numpy"])
-def test_both_branches_train_if_neither_mixes(coin: str, side: str) -> None:
+def test_two_branches_train_if_neither_mixes(coin: str, side: str) -> None:
     def use(m: Layers, x: Tensor) -> Tensor:
         return summed(m.layer(x)) if SIDES[side](COINS[coin]()) else summed(m.layer(x)) * 0
 

@@ -121,7 +121,7 @@ def alone(model: nn.Module, item: Any) -> Tensor:
 
 
 @pytest.mark.parametrize("make", [Logistic, Told])
-def test_it_moves_the_model_as_a_loop_over_examples(
+def test_a_trainer_moves_the_model_as_a_loop_over_examples(
     make: Callable[[], Logistic], tmp_path: Path, drawn: list[list[int]]
 ) -> None:
     SEEN.clear()
@@ -165,7 +165,7 @@ def test_bfloat16_comes_close(tmp_path: Path, drawn: list[list[int]]) -> None:
     assert not torch.equal(moved(model, before), moved(other, before))
 
 
-def test_it_is_paid_before_a_step_and_reported(tmp_path: Path) -> None:
+def test_a_run_is_paid_before_a_step_and_reported(tmp_path: Path) -> None:
     payer, made = FakePayer(), plan(multiplier=2)
     strategy = private(payer, plan=made, name="third try", by="ana")
     with pytest.raises(Refused, match="nothing was trained"):
@@ -237,7 +237,7 @@ class Stops(pl.Callback):  # type: ignore[misc]  # without types
 
 
 @pytest.mark.parametrize("failure", [None, KeyboardInterrupt])
-def test_what_was_left_goes_on_from_its_checkpoint(
+def test_a_stopped_run_goes_on_from_its_checkpoint(
     path: Path, tmp_path: Path, failure: type[BaseException] | None
 ) -> None:
     """Charged once; the step that the checkpoint does not have counts as made all the same."""
@@ -314,7 +314,7 @@ def test_public_data_are_validated(tmp_path: Path) -> None:
         trainer(tmp_path, private()).validate(Validated(), loader(shuffle=False), verbose=False)
 
 
-def test_what_a_module_logs_of_private_data_is_refused(tmp_path: Path) -> None:
+def test_logs_of_private_data_are_refused(tmp_path: Path) -> None:
     model = Logs()
     before = weights(model)
     with pytest.raises(Refused, match=r"self\.log\('train_loss'\) in training_step"):
@@ -409,7 +409,7 @@ class Endless(IterableDataset):  # type: ignore[type-arg]
         ({"fast_dev_run": True}, "max_steps|limit_train"),
     ],
 )
-def test_what_can_not_be_obeyed_is_refused_by_name(
+def test_settings_that_can_not_be_obeyed_are_refused_by_name(
     changes: dict[str, BadValue], told: str, tmp_path: Path
 ) -> None:
     payer = FakePayer()
@@ -485,7 +485,7 @@ def test_no_public_fact_costs_the_budget(
     assert not payer.events
 
 
-def test_it_trains_with_examples_like_the_data(tmp_path: Path) -> None:
+def test_a_strategy_trains_with_examples_like_the_data(tmp_path: Path) -> None:
     strategy = private(like=items())
     trainer(tmp_path, strategy).fit(Logistic(), loader(Items()))
     assert strategy.report().done == 4

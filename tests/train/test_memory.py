@@ -89,7 +89,7 @@ def test_whoever_says_how_many_is_obeyed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 2.5, "7", True])
-def test_what_is_no_number_is_refused_before_it_is_paid(wrong: Any) -> None:
+def test_bad_numbers_are_refused_before_payment(wrong: Any) -> None:
     model, payer = linear(), FakePayer()
     with pytest.raises(InvalidArgument, match="at_once"):
         fit(

@@ -66,7 +66,7 @@ def test_a_total_without_a_bound_is_refused(most: float) -> None:
         metrics.total(lambda: torch.zeros(1), most=most, name="loss")
 
 
-def test_they_are_paid_before_they_look_and_close_to_the_truth() -> None:
+def test_metrics_are_paid_before_the_data_are_read_and_close_to_the_truth() -> None:
     payer, model = FakePayer(), linear()
 
     def right() -> Tensor:
@@ -203,7 +203,7 @@ def test_another_unit_is_refused() -> None:
     assert repr(trained).startswith("Trained(8 steps, epsilon=")
 
 
-def test_it_trains_as_a_run_does(drawn: list[list[int]]) -> None:
+def test_a_tuned_candidate_trains_as_a_run_does(drawn: list[list[int]]) -> None:
     trained = Trained(made(), lambda: start(2.0), examples, losses, PUBLIC)
     given = table().checked(rows())
     state = trained.sample(given, QuickBits(5))

@@ -168,7 +168,7 @@ def test_a_run_by_hand_is_looked_at_before_it_is_paid() -> None:
         ),
     ],
 )
-def test_what_is_no_likeness_is_refused_before_it_is_paid(like: BadValue, told: str) -> None:
+def test_unlike_examples_are_refused_before_payment(like: BadValue, told: str) -> None:
     payer, model = FakePayer(), three()
     with pytest.raises(InvalidArgument, match=told):
         fit(
@@ -212,7 +212,7 @@ def test_mixing_that_needs_many_examples_is_seen(most: int, is_first: bool) -> N
     assert not payer.events
 
 
-def test_what_never_comes_together_is_refused_all_the_same() -> None:
+def test_examples_that_never_meet_are_refused_all_the_same() -> None:
     """An expert that accepts 8 rows drops none if at most 8 are computed at once.
 
     The structure of the model does not show this limit.

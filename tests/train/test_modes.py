@@ -193,7 +193,7 @@ def test_parts_added_by_hand_are_the_whole() -> None:
     torch.testing.assert_close(total, [*whole.sums])
 
 
-def test_what_was_accumulated_by_hand_is_not_in_a_step() -> None:
+def test_gradients_accumulated_by_hand_are_not_in_a_step() -> None:
     """A user's own backward pass has no noise: its gradients are gone before and after."""
     found = []
     for is_accumulating in (False, True):

@@ -145,7 +145,7 @@ def test_noise_is_added_in_place_in_any_shape_and_the_sum_then_rounded(
 @pytest.mark.parametrize("add", [add_normal, add_laplace])
 @pytest.mark.parametrize("scale", [1e-12, 0.3, 0.999, 1.0, 1.999, 7e9])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_what_comes_out_lies_on_the_public_grid(add: Add, scale: float, dtype: torch.dtype) -> None:
+def test_noisy_sums_lie_on_the_public_grid(add: Add, scale: float, dtype: torch.dtype) -> None:
     """The sums are as large as 100 noises, and their low bits are finer than the grid."""
     start = torch.randn(1000, dtype=dtype, generator=torch.Generator().manual_seed(1))
     made = start * (100 * scale)
@@ -265,7 +265,7 @@ def test_integers_are_clipped_exactly(steps: npt.NDArray[np.int64], most: Fracti
         assert math.sqrt(squared_norm(found)) >= float(most) - spare
 
 
-def test_what_lies_on_the_grid_comes_through() -> None:
+def test_sums_on_the_grid_come_through() -> None:
     kind = ExactGaussian(4)
     values = np.array([0.5, -0.25, 0.0, 0.0625])
     assert kind.on_grid(values, Fraction(1)).tolist() == [8, -4, 0, 1]

@@ -103,7 +103,7 @@ def contents(optimizer: Optimizer) -> tuple[type, str, str, str]:
 
 
 @pytest.mark.parametrize("name", WRITES | HIDDEN)
-def test_what_is_replaced_is_put_back(name: str) -> None:
+def test_replaced_state_is_put_back(name: str) -> None:
     """Otherwise a file, or the next step, would have it."""
     model, optimizer = made()
     model(torch.ones(1, 3)).sum().backward()

@@ -363,7 +363,7 @@ def test_the_same_losses_are_compared_once(way: str, monkeypatch: pytest.MonkeyP
     assert len(compared) == (2 if way == "two in turn" else 1)
 
 
-def test_what_a_loss_reads_stays_alive_only_for_some_steps() -> None:
+def test_tensors_that_a_loss_reads_live_for_some_steps_only() -> None:
     """A tensor in a variable is another loss each time, and is not stored for ever."""
     model, made = linear(), list[Any]()
     weight = torch.ones(1)

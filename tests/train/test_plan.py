@@ -304,7 +304,7 @@ def test_bad_pieces_are_refused(make: BadValue) -> None:
         make()
 
 
-def test_what_no_noise_reaches_is_said() -> None:
+def test_parameters_without_noise_are_named() -> None:
     """Truncation that cuts all the time pays for it in delta or epsilon, or is refused."""
     made = short(sampling=TruncatedPoissonSampling(most=50), multiplier=None, epsilon=1)
     loose = short(sampling=TruncatedPoissonSampling(most=500), multiplier=None, epsilon=1)

@@ -36,7 +36,7 @@ def test_a_report_says_what_was_done_and_nothing_private() -> None:
     assert repr(training) == "TrainingRun(receipt 1, 4 steps taken)"
 
 
-def test_what_is_not_private_is_right() -> None:
+def test_the_report_on_public_data_is_right() -> None:
     model = linear()
     with known(model, data(), short(batch=60, clip=0.8)) as training:
         assert training.not_private is None

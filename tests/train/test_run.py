@@ -88,7 +88,7 @@ def test_the_receipt_states_the_plan_and_what_it_assumes() -> None:
         assert words in stated["assumptions"]
 
 
-def test_what_is_not_paid_is_not_read() -> None:
+def test_unpaid_data_are_not_read() -> None:
     model = linear()
     with (
         pytest.raises(BudgetExceeded),
@@ -173,7 +173,7 @@ def foreign(model: nn.Module) -> torch.optim.Optimizer:
         ),
     ],
 )
-def test_what_can_not_be_run_is_refused_before_it_is_paid(
+def test_impossible_runs_are_refused_before_payment(
     make: Callable[[nn.Module], torch.optim.Optimizer],
     given: BadValue,
     changes: dict[str, BadValue],
@@ -361,7 +361,7 @@ class Keeps(nn.Module):
 
 
 @pytest.mark.parametrize("anew", [False, True])
-def test_what_a_model_keeps_of_data_is_put_back_and_refused(anew: bool) -> None:
+def test_state_that_a_model_stores_is_put_back_and_refused(anew: bool) -> None:
     model = Keeps(anew=anew).eval()
     with known(model, data(), short(batch=60)) as training:
         model.train()
@@ -379,7 +379,7 @@ def test_what_a_model_keeps_of_data_is_put_back_and_refused(anew: bool) -> None:
         assert weights(model).any()
 
 
-def test_what_a_failing_step_wrote_is_put_back() -> None:
+def test_writes_of_a_failing_step_are_put_back() -> None:
     model = Keeps(anew=False)
 
     def failing(part: Any) -> Tensor:

@@ -366,7 +366,7 @@ def test_items_may_not_draw_from_generators_of_their_own() -> None:
         training.step(next(training.batches()))
 
 
-def test_what_items_seed_is_not_what_the_model_draws() -> None:
+def test_seeds_of_items_do_not_seed_the_model() -> None:
     """An item may draw the same each time: only others' draws must not follow from it."""
     found: list[set[float]] = []
 

@@ -57,7 +57,7 @@ def test_tensors_from_before_are_the_same_for_all() -> None:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:The reduce argument")
 @pytest.mark.parametrize("number", [WIDTH, 6])
 @pytest.mark.parametrize("name", RARE)
-def test_what_may_touch_is_refused_by_structure(name: str, number: int) -> None:
+def test_models_that_may_mix_are_refused_by_structure(name: str, number: int) -> None:
     """No value shows it: the refusal comes from what functions do, also in mid-run."""
     model, data = Layers(RARE[name]).double(), of(number, WIDTH)
     with pytest.raises(Refused):

@@ -108,7 +108,7 @@ TOUCHING: dict[str, Use] = {
 
 @pytest.mark.parametrize("number", [WIDTH, 6])
 @pytest.mark.parametrize("name", TOUCHING)
-def test_what_touches_is_refused_before_it_is_paid(name: str, number: int) -> None:
+def test_mixing_models_are_refused_before_payment(name: str, number: int) -> None:
     """Even where there are as many examples as features."""
     model = Layers(TOUCHING[name]).double()
     with pytest.raises((Refused, InvalidArgument, RuntimeError)):
@@ -225,7 +225,7 @@ def test_packed_sequences_made_by_hand_are_refused(kind: Any, is_packed: bool) -
         clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)
 
 
-def test_what_lost_them_is_named() -> None:
+def test_refusals_name_the_call_that_lost_the_tags() -> None:
     model = Layers(TOUCHING["sorted"])
     with pytest.raises(Refused, match="were made by sort over examples"):
         check(model, model, torch.zeros(5, WIDTH))

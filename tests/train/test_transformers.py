@@ -157,7 +157,7 @@ def test_models_whose_losses_are_not_known_are_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_it_moves_the_model_as_a_loop_over_examples(
+def test_a_trainer_moves_the_model_as_a_loop_over_examples(
     name: str, tmp_path: Path, drawn: list[list[int]]
 ) -> None:
     make, labelled = MODELS[name]
@@ -207,7 +207,7 @@ def test_losses_of_one_s_own(tmp_path: Path, drawn: list[list[int]]) -> None:
     close(moved(model, before), moved(other, before))
 
 
-def test_it_is_paid_first_and_reported(tmp_path: Path) -> None:
+def test_a_run_is_paid_first_and_reported(tmp_path: Path) -> None:
     payer, made = FakePayer(), plan(multiplier=2)
     found = trainer(tmp_path, gpt(), payer=payer, plan=made, name="third try", by="ana")
     with pytest.raises(Refused, match="nothing was trained"):
@@ -287,7 +287,7 @@ class Stops(TrainerCallback):  # type: ignore[misc]  # without types
 
 
 @pytest.mark.parametrize("failure", [None, KeyboardInterrupt])
-def test_what_was_left_goes_on_from_its_checkpoint(
+def test_a_stopped_run_goes_on_from_its_checkpoint(
     path: Path, tmp_path: Path, failure: type[BaseException] | None
 ) -> None:
     """Charged once; the step that the checkpoint does not have counts as made all the same."""
@@ -421,7 +421,7 @@ class Endless(IterableDataset):  # type: ignore[type-arg]
         ({"train_dataset": None}, "train_dataset"),
     ],
 )
-def test_what_can_not_be_obeyed_is_refused_by_name(
+def test_settings_that_can_not_be_obeyed_are_refused_by_name(
     changes: dict[str, BadValue], told: str, tmp_path: Path
 ) -> None:
     payer = FakePayer()

@@ -106,7 +106,7 @@ def test_single_precision_agrees_with_a_loop(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["convolution, ghost", "bare parameters", "weight norm"])
-def test_what_is_written_out_at_once_changes_nothing(
+def test_the_size_of_dense_parts_changes_nothing(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for place in (_engine, module):

@@ -352,7 +352,7 @@ HIDDEN: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @pytest.mark.parametrize("name", HIDDEN)
-def test_what_is_not_intercepted_is_refused_before_it_is_paid(name: str) -> None:
+def test_hidden_functions_are_refused_before_payment(name: str) -> None:
     model = Layers(without_functions(HIDDEN[name])).double()
     with pytest.raises(Refused, match="where calls can't be followed"):
         check(model, model, of(5, WIDTH))

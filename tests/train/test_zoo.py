@@ -65,7 +65,7 @@ def test_models_in_which_examples_touch_are_refused(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_what_is_repaired_trains() -> None:
+def test_a_repaired_model_trains() -> None:
     entry, _ = TOUCHING["resnet"]
     model, batch = entry.made()
     agrees(entry, repair(model), batch)

@@ -34,7 +34,7 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
     ids=" ".join,
 )
-def test_both_show_the_same(arguments: tuple[str, ...]) -> None:
+def test_the_warm_command_shows_the_same(arguments: tuple[str, ...]) -> None:
     environment = {**os.environ, "COLUMNS": "70", "NO_COLOR": "1"}
     real, other = (
         subprocess.run([one, *arguments], env=environment, capture_output=True, check=False)

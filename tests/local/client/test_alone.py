@@ -49,7 +49,7 @@ print(json.dumps([
 """
 
 
-def test_it_runs_without_the_rest(tmp_path: Path) -> None:
+def test_the_client_runs_without_the_rest(tmp_path: Path) -> None:
     shutil.copytree(FOLDER, tmp_path / "device", ignore=shutil.ignore_patterns("__pycache__"))
     ratios, new = json.loads(run(tmp_path))
     assert ratios == ["3", "2", "3", "3", "2", "3", "3", "9"]

@@ -31,7 +31,7 @@ from discreet.local.client._values import STEPS, category_array, steps
         {1},
     ],
 )
-def test_what_is_no_category_is_refused(wrong: object) -> None:
+def test_bad_categories_are_refused(wrong: object) -> None:
     with pytest.raises(ValueError, match=r"values: .*whole numbers from 0 to 9"):
         category_array(wrong, 10)
 
@@ -40,7 +40,7 @@ def test_what_is_no_category_is_refused(wrong: object) -> None:
     "wrong",
     [-1.0, 20.0001, float("nan"), [1, float("inf")], True, [False], "1", None, [], [[1.0]], 1j],
 )
-def test_what_lies_outside_the_range_is_refused(wrong: object) -> None:
+def test_values_outside_the_range_are_refused(wrong: object) -> None:
     with pytest.raises(ValueError, match=r"values: .*numbers from 0\.0 to 20\.0"):
         steps(wrong, 0.0, 20.0)
 

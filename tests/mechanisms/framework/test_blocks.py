@@ -203,7 +203,7 @@ def test_any_function_may_fail_and_shows_it_nowhere(
     assert capfd.readouterr() == ("", "")
 
 
-def test_what_lies_beyond_the_grid_counts_as_its_end() -> None:
+def test_results_beyond_the_grid_count_as_its_end() -> None:
     for found, place in ((math.inf, 20), (-math.inf, 0), (1e300, 20), (-5, 0), (4.3, 9)):
         assert set(aggregated(lambda rows, f=found: f).compute().tolist()) == {place}  # type: ignore[misc]
 

@@ -109,7 +109,7 @@ def test_the_failure_is_that_of_distance_0() -> None:
         assert exact <= ball(mechanism.failure_probability) <= exact * ball(1 + Fraction(1, 10**10))
 
 
-def test_what_is_asked_for_is_got() -> None:
+def test_calibration_meets_its_target() -> None:
     bounded = stated()
     for epsilon, delta in ((0.1, 1e-9), (1, 1e-6), (5, 0.01)):
         mechanism = ProposeTestRelease.for_epsilon(epsilon, delta, bounded)

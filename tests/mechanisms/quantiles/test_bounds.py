@@ -133,7 +133,7 @@ def test_no_pair_of_small_tables_loses_more_than_is_charged(unit: Unit) -> None:
     assert refutation(lambda table: law(0.5, table), claim, pairs) is not None
 
 
-def test_what_it_costs_and_what_is_then_released() -> None:
+def test_privacy_loss_and_a_sum_within_the_bounds() -> None:
     values = np.random.default_rng(1).lognormal(8, 1, 5000)
     wide = column(values, Grid(-(2**40), 2**40))
     ledger = Ledger.in_memory(unit=PERSON, limit=Limit(epsilon=1))
@@ -196,6 +196,6 @@ def test_arguments_that_are_none() -> None:
         ApproximateBounds(scale=1, grid=WIDE).privacy_loss(column((), Grid(0, 1)))
 
 
-def test_it_is_written_as_in_code() -> None:
+def test_a_mechanism_prints_as_code() -> None:
     mechanism = ApproximateBounds(scale=2.5, grid=WIDE, false_bin=0.01)
     assert eval(repr(mechanism)) == mechanism

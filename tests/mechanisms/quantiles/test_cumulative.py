@@ -174,6 +174,6 @@ def test_arguments_that_are_none() -> None:
         Cumulative.for_epsilon(0, column((), GRID), edges=EDGES)
 
 
-def test_it_is_written_as_in_code() -> None:
+def test_a_mechanism_prints_as_code() -> None:
     mechanism = Cumulative((0, 0.5, 1), scale=2.5)
     assert eval(repr(mechanism)) == mechanism

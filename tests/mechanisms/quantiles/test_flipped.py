@@ -69,7 +69,7 @@ def test_frequencies_fit_and_half_the_scale_does_not() -> None:
     assert distance(Fraction(2)) > 300
 
 
-def test_it_is_never_farther_off_on_average_than_the_exponential_mechanism() -> None:
+def test_mean_errors_are_never_above_those_of_the_exponential_mechanism() -> None:
     """McKenna and Sheldon's Theorem, on all small tables."""
     for level in LEVELS:
         for table in tables(3, 5):
@@ -141,7 +141,7 @@ def test_the_forecast_error_is_met_where_the_rows_are_at_their_worst(level: Frac
     assert abs(float(draws) - missed(beyond)) < 6.2 * math.sqrt(wrong * (1 - wrong) / 2000)
 
 
-def test_its_error_is_never_above_that_of_the_exponential_mechanism() -> None:
+def test_errors_are_never_above_those_of_the_exponential_mechanism() -> None:
     for level in LEVELS:
         for scale in [Fraction(1, 2), Fraction(1), Fraction(3)]:
             flipped = PermuteAndFlipQuantile(level, scale=scale, grid=Grid(0, 2))

@@ -65,7 +65,7 @@ def _size(sensitivity: Sensitivity) -> tuple[int, int]:
     return sensitivity.l1, sensitivity.linf
 
 
-def test_it_is_released_like_any_counts() -> None:
+def test_a_histogram_is_released_like_any_counts() -> None:
     ages = column(np.arange(100), GRID)
     by_decade = histogram(ages, range(0, 110, 10))
     ledger = Ledger.in_memory(unit=PERSON, limit=Limit(epsilon=2, delta=1e-6))

@@ -138,6 +138,6 @@ def test_arguments_that_are_none() -> None:
         InterQuartileRange(scale=1, grid=GRID).error(math.nan)
 
 
-def test_it_is_written_as_in_code() -> None:
+def test_a_mechanism_prints_as_code() -> None:
     mechanism = InterQuartileRange(scale=2.5, grid=GRID)
     assert eval(repr(mechanism)) == mechanism

@@ -264,7 +264,7 @@ def test_other_arguments_that_are_none(kind: Kind) -> None:
 
 @each_kind
 @pytest.mark.parametrize("wrong", ["mid-rank", None, 1, True], ids=repr)
-def test_scores_that_are_none(kind: Kind, wrong: BadValue) -> None:
+def test_other_scores_are_refused(kind: Kind, wrong: BadValue) -> None:
     with pytest.raises(InvalidArgument, match="score = "):
         kind(scale=1, grid=GRID, score=wrong)
     for make in (kind.for_epsilon, kind.for_error):
@@ -275,7 +275,7 @@ def test_scores_that_are_none(kind: Kind, wrong: BadValue) -> None:
 
 
 @each_kind
-def test_it_is_written_as_in_code(kind: Kind) -> None:
+def test_a_mechanism_prints_as_code(kind: Kind) -> None:
     middle = kind(0.25, scale=2.5, grid=GRID, score=Score.MID_RANK)
     assert eval(repr(middle)) == middle != kind(0.25, scale=2.5, grid=GRID)
     mechanism = kind(0.25, scale=2.5, grid=Grid(0, 10, step=0.5))

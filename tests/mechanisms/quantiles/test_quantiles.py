@@ -364,6 +364,6 @@ def test_other_arguments_that_are_none() -> None:
         Quantiles.for_epsilon(math.inf, column((), GRID), levels=QUARTILES)
 
 
-def test_it_is_written_as_in_code() -> None:
+def test_a_mechanism_prints_as_code() -> None:
     mechanism = Quantiles((0.5,), scale=2.5, grid=GRID)
     assert eval(repr(mechanism)) == mechanism

@@ -217,6 +217,6 @@ def test_arguments_that_are_none() -> None:
         SmoothMedian(epsilon=1, delta=0.1, grid=wrong)
 
 
-def test_it_is_written_as_in_code() -> None:
+def test_a_mechanism_prints_as_code() -> None:
     mechanism = SmoothMedian(epsilon=0.5, delta=1e-6, grid=GRID, moved=2)
     assert eval(repr(mechanism)) == mechanism

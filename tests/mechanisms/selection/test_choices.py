@@ -404,7 +404,7 @@ def test_candidates_are_two_different_names_or_more(kind: type[Choice], wrong: B
 
 
 @kinds
-def test_there_is_a_score_for_each_candidate(kind: type[Choice]) -> None:
+def test_each_candidate_needs_a_score(kind: type[Choice]) -> None:
     mechanism = kind(NAMES, 1)
     others: list[Bounded[Any]] = [scores_of(2), scores_of(4), number()]
     for wrong in others:

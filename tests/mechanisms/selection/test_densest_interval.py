@@ -97,7 +97,7 @@ def is_neighbour(table: tuple[int, ...], other: tuple[int, ...], unit: Unit) -> 
     return (gone, new) in ([(1, 0)] if unit is Unit.ROW else [(1, 1), (1, 0)])
 
 
-def test_it_costs_what_is_asked() -> None:
+def test_privacy_loss_is_the_calibrated_one() -> None:
     for unit, per_unit, eta in [(Unit.ROW, 1, 1), (REPLACED, 1, 2), (Unit("id"), 3, 3)]:
         bounded = rows((), unit, per_unit)
         mechanism = DensestInterval.for_epsilon(0.4, bounded, width=2)

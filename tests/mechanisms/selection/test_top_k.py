@@ -256,7 +256,7 @@ def test_noise_is_chosen_at_any_epsilon() -> None:
         assert top.noise is (TopKNoise.LAPLACE if epsilon < 1 else TopKNoise.GUMBEL)
 
 
-def test_of_unequal_counts_far_less_is_lost() -> None:
+def test_unequal_counts_lose_far_less() -> None:
     """The 20 largest of 1000 counts that fall as 1 / rank, at epsilon 0.1: the share of the counts
     that is lost by choosing others, over 50 releases of each."""
     scores = 2000 // np.arange(1, 1001)
@@ -295,7 +295,7 @@ def test_the_forecast_with_laplace_noise_is_what_the_worst_scores_do(
     assert missed(math.floor(error * 0.99)) > 1 - confidence - 1e-9
 
 
-def test_of_one_line_the_lowest_of_one_is_itself() -> None:
+def test_the_lowest_of_one_line_is_itself() -> None:
     chance = [
         race_chance(Fraction(9), Fraction(9), 0.99, under=5, lowest_of=many) for many in (1, 3, 40)
     ]
@@ -404,7 +404,7 @@ def test_each_group_has_its_choice() -> None:
     assert mechanism.sample(value, ZeroNoiseBits()) == {7: "b", 8: "a"}
 
 
-def test_what_groups_cost() -> None:
+def test_privacy_loss_of_groups() -> None:
     names: dict[str, Any] = {"groups": (7, 8), "candidates": ("a", "b")}
     asked: list[tuple[int | Sensitivity, float]]
     asked = [(1, 0.5), (Sensitivity(l0=2, linf=3), 0.7), (0, 1)]

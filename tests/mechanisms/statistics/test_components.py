@@ -169,7 +169,7 @@ def test_a_norm_lies_above_0(wrong: BadValue) -> None:
         second_moments(people(np.zeros(1), {"a": Grid(0, 4)}), wrong)
 
 
-def test_what_does_not_fit_is_refused_by_name() -> None:
+def test_unfit_columns_are_refused_by_name() -> None:
     rows = people(np.zeros((1, 2)), {"a": Grid(0, 4), "b": Grid(0, 4)})
     with pytest.raises(InvalidArgument, match="state rows by"):
         second_moments(number())  # type: ignore[arg-type]

@@ -124,7 +124,7 @@ def test_a_strong_dependence_is_found() -> None:
 
 
 @pytest.mark.parametrize("table", [[[3, 4], [2, 5]], [[0, 0], [0, 0]], [[500, 500], [2, 3]]])
-def test_of_small_tables_nothing_is_claimed(table: list[list[int]]) -> None:
+def test_small_tables_claim_nothing(table: list[list[int]]) -> None:
     for seed in range(20):
         result = chi_square(released(given(np.array(table)), DiscreteLaplace(1), seed))
         assert np.isfinite(result.statistic)

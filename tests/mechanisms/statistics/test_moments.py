@@ -283,7 +283,7 @@ def test_the_finest_grids_work(kind: Callable[[Any], Noise]) -> None:
 # Bad input
 
 
-def test_what_is_not_rows_is_refused_by_name() -> None:
+def test_values_other_than_rows_are_refused_by_name() -> None:
     with pytest.raises(
         InvalidArgument, match=r"'people' gives integers: state rows by Bounded\.rows"
     ):

@@ -278,7 +278,7 @@ def test_a_hopeless_inverse_is_never_trusted() -> None:
     assert np.all(np.isinf(radii))
 
 
-def test_it_is_shown_in_words() -> None:
+def test_a_regression_is_shown_in_words() -> None:
     text = str(regression(known(Gaussian(UNIT), 1), "y", ["a", "b"]))
     assert text.startswith("y, intervals at 0.95 for all together:\n  intercept: -")
     assert len(text.splitlines()) == 4

@@ -184,7 +184,7 @@ def test_a_reach_holds_its_confidence_and_hardly_more(
         assert at_least(int(np.count_nonzero(moved <= 0.99 * q)), draws) <= confidence
 
 
-def test_what_was_not_released_from_these_rows_is_refused() -> None:
+def test_moments_of_other_rows_are_refused() -> None:
     rows, other = people(np.zeros((3, 1)), {"a": Grid(0, 1)}), people(np.zeros((3, 4)), WAGES)
     answer = released(moments(rows), Gaussian(1), 0)
     with pytest.raises(InvalidArgument, match="release of the moments of 'people'"):

@@ -234,7 +234,7 @@ def test_the_wanted_error_is_reached(kind: Kind) -> None:
 
 
 @kinds
-def test_it_is_released_and_stored(kind: Kind) -> None:
+def test_noisy_keys_are_released_and_stored(kind: Kind) -> None:
     ledger = Ledger.in_memory(unit=PERSON, limit=Limit(epsilon=2, delta=1e-5))
     mechanism = kind.for_epsilon(1, 1e-6, keys())
     first = release(keys(), mechanism, ledger, request="r")

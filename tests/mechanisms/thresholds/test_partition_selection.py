@@ -210,7 +210,7 @@ def test_the_private_counts_are_remembered_nowhere() -> None:
     assert _inversion._guide.cache_info() == before
 
 
-def test_it_is_released_and_stored() -> None:
+def test_noisy_keys_are_released_and_stored() -> None:
     ledger = Ledger.in_memory(unit=PERSON, limit=Limit(epsilon=1, delta=1e-5))
     mechanism = PartitionSelection.for_epsilon(1, 1e-6, keys())
     for _ in range(2):

@@ -228,7 +228,7 @@ def test_the_session_costs_exactly_epsilon() -> None:
         assert numeric.privacy_loss(PERSON).epsilon() == 0.3
 
 
-def test_its_scales_differ_least() -> None:
+def test_the_split_has_the_smallest_variance() -> None:
     """No other split of the same epsilon has a smaller variance of the two noises' difference."""
     made = SparseVector.for_epsilon(1, 0, hits=5)
     one, each = float(made.threshold_scale), float(made.query_scale)
@@ -236,7 +236,7 @@ def test_its_scales_differ_least() -> None:
         assert one**2 + each**2 <= ((1 / own) ** 2 + (10 / (1 - own)) ** 2) * (1 + 1e-8)
 
 
-def test_its_terms() -> None:
+def test_privacy_loss_has_the_terms_of_its_fields() -> None:
     kind = SparseVector(3, threshold_scale=2, query_scale=5, hits=4, sensitivity=2)
     one = accounting.SparseVector(2, 5, 4, 2)
     numeric = NumericSparseVector(kind, answer_scale=9)
@@ -305,7 +305,7 @@ def test_the_wanted_error_is_reached(questions: int) -> None:
 # Sessions
 
 
-def test_it_answers_until_the_hits_are_used_up() -> None:
+def test_a_session_answers_until_the_hits_are_used_up() -> None:
     ledger = Ledger.in_memory(unit=PERSON, limit=Limit(epsilon=1))
     mechanism = SparseVector.for_epsilon(1, 1000, hits=2)
     with session(mechanism, ledger, unit=PERSON, name="alarm") as opened:
@@ -315,7 +315,7 @@ def test_it_answers_until_the_hits_are_used_up() -> None:
             opened.ask(number())
 
 
-def test_what_is_too_sensitive_is_not_read() -> None:
+def test_too_sensitive_questions_are_not_read() -> None:
     mechanism = SparseVector(0, threshold_scale=1, query_scale=1, sensitivity=2)
 
     def read() -> int:

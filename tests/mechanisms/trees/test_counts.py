@@ -171,7 +171,7 @@ def test_replaced_units_move_the_total_by_less(total: int, branching: int) -> No
     assert made.error(0.9) < as_moved.error(0.9)
 
 
-def test_what_is_asked_for_is_got() -> None:
+def test_calibration_meets_its_target() -> None:
     for l1 in (1, 3):
         for epsilon in (0.1, 1, 3):
             bounded = histogram(length=50, l1=l1)

@@ -104,7 +104,7 @@ def test_one_step_of_a_unit_costs_as_many_sums_as_it_is_in(noise: TreeNoise) -> 
 
 
 @pytest.mark.parametrize("unit", [PERSON, REPLACED], ids=str)
-def test_what_is_asked_for_is_got(unit: Unit) -> None:
+def test_calibration_meets_its_target(unit: Unit) -> None:
     counter = StreamCounter.for_epsilon(0.5, unit, steps=1000, per_unit=3, most=2)
     assert counter.privacy_loss(unit).epsilon() == 0.5
 
@@ -132,7 +132,7 @@ def test_a_ledger_is_charged_for_the_whole_session() -> None:
     assert float(ledger.spent().epsilon) == 1.0
 
 
-def test_what_moves_further_is_refused_before_it_is_read_and_the_session_goes_on() -> None:
+def test_too_sensitive_counts_are_refused_unread_and_the_session_goes_on() -> None:
     counter = StreamCounter(DiscreteLaplace(Fraction(1, 1000)), steps=3, most=2)
     pair: Bounded[Any] = Bounded(
         list, sensitivity=Sensitivity(l1=1), unit=PERSON, name="pair", shape=(2,)

@@ -84,7 +84,9 @@ class TestEveryScript:
 @pytest.mark.parametrize("runs", LAWS, ids=repr)
 class TestShares:
     @pytest.mark.parametrize("share", [Fraction(1, 100), Fraction(1, 3), Fraction(9, 10)])
-    def test_what_all_runs_miss(self, runs: RunsLaw, share: Fraction) -> None:
+    def test_share_missed_bounds_the_exact_probability(
+        self, runs: RunsLaw, share: Fraction
+    ) -> None:
         with precision(BITS):
             last = runs.most or 400
             missed = sum(

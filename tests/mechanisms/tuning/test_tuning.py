@@ -149,7 +149,7 @@ def test_candidates_are_drawn_alike() -> None:
 
 
 class TestRelease:
-    def test_it_goes_through_the_door(self, caplog: pytest.LogCaptureFixture) -> None:
+    def test_tuning_goes_through_the_door(self, caplog: pytest.LogCaptureFixture) -> None:
         """And shows the best run, its candidate and its score: nothing else."""
         caplog.set_level(logging.DEBUG)
         ledger = Ledger.in_memory(unit=PERSON, limit=Limit(epsilon=5))
@@ -272,7 +272,7 @@ class TestErrors:
         with pytest.raises(InvalidArgument, match="confidence"):
             Tuning({"only": Told()}, PoissonRuns(1)).error(1)
 
-    def test_it_is_written_as_code(self) -> None:
+    def test_tuning_prints_as_code(self) -> None:
         run = Scored(DiscreteLaplace(2), closeness, DiscreteLaplace(5), sensitivity=1)
         assert repr(Tuning({"a": run}, PoissonRuns(3, most=9))) == (
             "Tuning({'a': Scored(DiscreteLaplace(scale=2), DiscreteLaplace(scale=5), "
