@@ -44,6 +44,9 @@ ALLOWED = {
 PARTICIPLES = ("found", "given", "had", "kept", "made", "said", "seen", "told", "wanted")
 NOUN = re.compile(rf"(?<!is)(?<!has)(?<!not)(?:^|_)(?:{'|'.join(PARTICIPLES)})$")
 
+# Adjectives that name no constant: say what is small, or near to what.
+VAGUE = re.compile(r"^_?(?:CLOSE|FAR|NEAR|SMALL|TAIL|TINY)(?:, \w+)* = ", re.MULTILINE)
+
 # A test's name has a subject of its own, not one of the line before.
 NO_SUBJECT = re.compile(r"test_(?:what|of|so|its|both|others|there|it|they|them|theirs)(?:_|$)")
 
@@ -67,6 +70,24 @@ def test_no_listed_name_is_mended_already() -> None:
 
 def test_no_function_is_named_by_a_participle() -> None:
     assert [*participles(SOURCE)] == []
+
+
+def test_constants_say_what_they_limit() -> None:
+    files = SOURCE.rglob("*.py")
+    assert [file.name for file in files if VAGUE.search(file.read_text(encoding="utf-8"))] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "is_bad"),
+    [
+        ("_NEAR = 1e-6", True),
+        ("TINY, _LARGE = 1e-300, 1e300", True),
+        ("_TAIL_OF_GRID = 1e-280", False),
+        ("    SMALL = auto()", False),
+    ],
+)
+def test_a_planted_vague_constant_is_found(line: str, *, is_bad: bool) -> None:
+    assert bool(VAGUE.search(f"import math\n{line}\n")) == is_bad
 
 
 def test_each_test_has_a_subject_of_its_own() -> None:

@@ -182,7 +182,7 @@ def added_up(batches: list[Any], groups: int) -> dict[tuple[int, int], list[int]
         {"_SIZE": 8, "_MOST_PARTS": 8, "_ROWS_OF_PART": 7},
         {"_MOST_ROWS": 90},
         {"_MOST_ROWS": 0},
-        {"_SPARSE": 0, "_SMALL": 0},
+        {"_SPARSE": 0, "_SMALL_ARRAY": 0},
         {"_EXACT_ROWS": 3},
     ],
     ids=str,

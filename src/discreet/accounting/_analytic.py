@@ -18,7 +18,10 @@ from discreet.accounting._bounds import Unknown, known
 _BITS = 256
 _NEEDS_DELTA = Unknown("Gaussian noise needs a delta above 0")
 _TOO_LARGE = Unknown("no floating-point number is large enough")
-_CLOSE, _FARTHER = 2.0**-46, 16  # relative distance from a guess, and the growth of this distance
+_FIRST_RADIUS, _GROWTH = (
+    2.0**-46,
+    16,
+)  # relative distance from a guess, and the growth of this distance
 
 
 def gaussian_delta(square: Fraction, epsilon: Fraction) -> arb:
@@ -141,12 +144,12 @@ def _smallest_float(
 
 def _around(is_enough: Callable[[float], bool], guess: float) -> tuple[float, float]:
     """A float near the guess that is not enough, or 0, and a larger one that may be."""
-    step = guess * _CLOSE
+    step = guess * _FIRST_RADIUS
     low, high = guess - step, guess + step
     while low > 0 and is_enough(low):
-        step *= _FARTHER
+        step *= _GROWTH
         low, high = low - step, low
     while low < high < 2 * guess and not is_enough(high):
-        step *= _FARTHER
+        step *= _GROWTH
         low, high = high, high + step
     return max(low, 0.0), high

@@ -22,11 +22,12 @@ from discreet.accounting import _bounds, _pairs, _theorems
 from discreet.accounting._bounds import Sum, Unknown
 from discreet.accounting.pld._distribution import ProfileLaw
 from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.pld._limits import UNDERFLOW_GUARD
 from discreet.errors import InvalidArgument
 
 _LEAST = 1e-12
 _TINIEST = 1e-20
-_NEAR = 1e-6
+_DELTA_NEAR_THE_END = 1e-6  # its epsilon shows whether a sum of fixed epsilons comes near its end
 _NEARBY = 1.25  # ratio of two epsilons up to which one may replace the other
 _HARDLY_MORE = 1 + Fraction(1, 1000)
 _MOST_DELTA = 1 - Fraction(1, 10**6)
@@ -38,7 +39,6 @@ _MOST_POINTS = 1000
 _REFINEMENTS = 6
 _LARGEST = 300.0  # the exponential's square is a number
 _CHORD = 0.003  # largest relative distance of a chord from delta
-_TINY = 1e-300
 _LAST = 1e-12  # relative rounding error of the last steps
 _ROWS = 8
 _DIGITS = 3
@@ -207,7 +207,7 @@ def _wide(epsilons: FloatArray, deltas: FloatArray) -> list[int]:
     rise = np.exp(np.minimum(np.diff(epsilons), _LARGEST))  # of e^epsilon, over each interval
     share = (1 - 1 / rise[:-1]) / (rise[1:] - 1 / rise[:-1])  # of the middle point
     chord = deltas[:-2] + share * (deltas[2:] - deltas[:-2])
-    is_wide = (chord - deltas[1:-1]) > 4 * _CHORD * np.maximum(deltas[1:-1], _TINY)
+    is_wide = (chord - deltas[1:-1]) > 4 * _CHORD * np.maximum(deltas[1:-1], UNDERFLOW_GUARD)
     both = np.append(is_wide, False) | np.append(False, is_wide)
     return np.flatnonzero(both & (deltas[:-1] > deltas[1:] * (1 + _CHORD))).tolist()
 
@@ -222,7 +222,7 @@ def _end(loss: Sum, least: float) -> float:
     whole = _bounds.approximate(loss)
     if not isinstance(whole, Unknown):  # where a sum of fixed epsilons comes near, it ends there
         end = float_up(whole[0])
-        if end <= 1.05 * _theorems.epsilon(loss, fraction(_NEAR)) < math.inf:
+        if end <= 1.05 * _theorems.epsilon(loss, fraction(_DELTA_NEAR_THE_END)) < math.inf:
             return end
     found = _theorems.epsilon(loss, fraction(least))
     low, high = math.log(least), 0.0

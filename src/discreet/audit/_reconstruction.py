@@ -23,7 +23,7 @@ from discreet.noise import SecureBits
 Groups = npt.NDArray[np.int64]
 CountMechanism = Mechanism[Any, Any]  # Any: takes and returns integer arrays
 
-_CLOSE = 1e-9  # far above the rounding error of a weight, far below 1 / people
+_WEIGHT_TOLERANCE = 1e-9  # far above the rounding error of a weight, far below 1 / people
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -97,10 +97,10 @@ def exposed(groups: npt.ArrayLike) -> tuple[Exposure, ...]:
         Exposure(
             person,
             float(np.linalg.norm(inverse[person])),
-            int((np.abs(inverse[person]) > _CLOSE).sum()),
+            int((np.abs(inverse[person]) > _WEIGHT_TOLERANCE).sum()),
         )
         for person in range(matrix.shape[1])
-        if np.abs(determined[person] - np.eye(matrix.shape[1])[person]).max() < _CLOSE
+        if np.abs(determined[person] - np.eye(matrix.shape[1])[person]).max() < _WEIGHT_TOLERANCE
     )
 
 

@@ -13,7 +13,7 @@ from discreet.audit._certified import GuessCount
 from discreet.errors import InvalidArgument
 
 _DIGITS = 4
-_FAR = 700.0
+_LARGEST_POWER = 700.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -122,7 +122,9 @@ class BlackBoxResult:
         for (up, down), (other_up, other_down) in combinations(lines, 2):
             if down != other_down:
                 factors.add((up - other_up) / (down - other_down))
-        epsilons = [math.log(factor) for factor in factors if 1 <= factor < math.exp(_FAR)]
+        epsilons = [
+            math.log(factor) for factor in factors if 1 <= factor < math.exp(_LARGEST_POWER)
+        ]
         return [(epsilon, max(one.delta(epsilon) for one in self.evidence)) for epsilon in epsilons]
 
     def __repr__(self) -> str:

@@ -20,7 +20,7 @@ _TAILS = 16  # further cells, each half as frequent as the one before, at both e
 _REPEATED = 3  # a number that occurs this often has a cell of its own
 _MOST_COLUMNS = 12  # numbers of one output that are looked at one by one
 _MANTISSA = 53
-_FAR = 1e140  # whose square, times the number of outputs, is a float
+_LARGEST_NUMBER = 1e140  # whose square, times the number of outputs, is a float
 _MOST_DECIMALS = 9
 
 
@@ -107,12 +107,14 @@ def _projection(one: Outputs, other: Outputs) -> tuple[str, Feature]:
 def _largest(outputs: Outputs) -> NumberArray:
     """Missing numbers are the smallest: how many there are depends on the other outputs."""
     found = outputs.wide(max(1, outputs.numbers.shape[1]))
-    return np.asarray(_filled(found, missing=-_FAR).max(axis=1))
+    return np.asarray(_filled(found, missing=-_LARGEST_NUMBER).max(axis=1))
 
 
 def _filled(numbers: NumberArray, missing: float = 0.0) -> NumberArray:
     """Finite numbers: an infinite one is the largest."""
-    return np.nan_to_num(numbers, nan=missing, posinf=_FAR, neginf=-_FAR).clip(-_FAR, _FAR)
+    return np.nan_to_num(
+        numbers, nan=missing, posinf=_LARGEST_NUMBER, neginf=-_LARGEST_NUMBER
+    ).clip(-_LARGEST_NUMBER, _LARGEST_NUMBER)
 
 
 def _lowest_bit(name: str, column: Feature) -> tuple[str, Feature]:

@@ -54,14 +54,14 @@ from discreet.noise._bits import Bits
 from discreet.noise._pieces import Pieces, Whole, pieces_of
 from discreet.noise._quantiles import EXPONENTIAL
 
-_SMALL = 1 / 64
+_SERIES_BELOW = 1 / 64  # smaller arguments take a power series
 _TERMS = 6
 _RADIUS = 2.0**-35  # of H in float64, in units of t V(t)
 _STEP_RADIUS = 2.0**-36
 _ROUNDING = 2.0**-51  # for each number of a sum
 _NEAREST = 2.0**-20  # of T to 1, in float64
 _NEGLIGIBLE = 2.0**-80  # part of all weights
-_CLOSE = 2.0**-45
+_NEWTON_TOLERANCE = 2.0**-45  # relative, of the last step
 _MOST_STEPS = 100
 _SPARE_BITS = 64
 
@@ -130,7 +130,7 @@ def _time(
     for _ in range(_MOST_STEPS):
         height, slope = taken.at(t)
         step = (height - wanted) / slope
-        if not abs(step) > _CLOSE * t:
+        if not abs(step) > _NEWTON_TOLERANCE * t:
             break
         t = min(max(t - step, t / 2), highest)
     height, slope = taken.at(t)
@@ -152,7 +152,7 @@ class _Taken:
 
     @staticmethod
     def of(lengths: FloatArray, powers: FloatArray, highest: float) -> "_Taken":
-        is_large = powers * highest >= _SMALL
+        is_large = powers * highest >= _SERIES_BELOW
         small, sums = powers[~is_large], []
         terms = lengths[~is_large]
         for _ in range(_TERMS):
@@ -177,7 +177,7 @@ def _minus_log(x: FloatArray) -> FloatArray:
         series *= x
         series += 1 / k
     series *= x
-    return np.where(x < _SMALL, series, EXPONENTIAL.many(1 - x))
+    return np.where(x < _SERIES_BELOW, series, EXPONENTIAL.many(1 - x))
 
 
 def _surprises(time: int, size: int) -> tuple[arb, arb]:

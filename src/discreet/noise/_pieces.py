@@ -31,7 +31,7 @@ _Array = npt.NDArray[Any]  # Any: int64, or object for Python's integers
 _SHIFT = 6
 _CELLS = 1 << _SHIFT  # of a factor 2
 _TERMS = 5
-_NEAR = 50
+_REMOTE = 50  # if e^-50 bounds all weights that are left, they are computed anew
 _FARTHEST = 700  # e^-700 replaces smaller numbers
 _RADIUS = 2.0**-38  # relative error of a weight in float64
 _ROUNDING = 2.0**-51  # of each sum, and more
@@ -94,7 +94,7 @@ class Pieces:
     def without(self, place: int) -> "Pieces":
         """The pieces without this one, in the same order."""
         lengths, gaps = np.delete(self.lengths, place), np.delete(self.gaps, place)
-        if gaps.min() * self.rate < _NEAR and lengths.max() <= _INT64_MAX:
+        if gaps.min() * self.rate < _REMOTE and lengths.max() <= _INT64_MAX:
             return Pieces(lengths, gaps, self.rate, np.delete(self.weights, place))
         return pieces_of(lengths, -gaps, self.rate)
 

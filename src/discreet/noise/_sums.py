@@ -24,7 +24,7 @@ _FEW = 6  # Laplace noises for which the sum of tails keeps its digits
 _LEAST_RISK = 1e-6  # for which the tails of several keep three digits
 _TAIL_ERROR = 1e-9
 _FINENESS = 128  # cells to a standard deviation
-_FAR = 2.0**-48
+_LEAST_TAIL = 2.0**-48
 _ROUNDING = 2.0**-40
 _BITS = 64
 _MOST = 64  # draws whose sum's law is computed
@@ -245,7 +245,7 @@ def _cells(law: NoiseLaw, half: int) -> FloatArray:
     """The probability of each cell; the last cell on each side holds the rest of the tail."""
     beyond = [1.0]  # the middle of cell 0, of cell 1, ... and its mirror image
     with precision(_BITS):
-        while beyond[-1] > _FAR:
+        while beyond[-1] > _LEAST_TAIL:
             beyond.append(float(law.tail((2 * half + 1) * (len(beyond) - 1) + half + 1)))
     sides = -np.diff([*beyond[1:-1], 0.0]) / 2
     return np.concatenate([sides[::-1], [1 - beyond[1]], sides])

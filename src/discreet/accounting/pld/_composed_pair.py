@@ -26,10 +26,11 @@ from discreet.accounting.pld._dominating_pairs import (
     sign_of,
 )
 from discreet.accounting.pld._grid import CountedPoints, on_common_grid
+from discreet.accounting.pld._limits import FINEST_STEP, UNDERFLOW_GUARD
 from discreet.accounting.pld._tilt import CoarsePld, CountedPairs
 from discreet.errors import NoBound
 
-_TAIL = 1e-100  # probability of each loss above the cells of a coarse estimate
+_TAIL_OF_CELLS = 1e-100  # probability of each loss above the cells of a coarse estimate
 _LOG_TAIL = -230.0  # ln of the probability above the last rung
 _PARTS = (1.0, 0.4, 0.15)  # parts of that logarithm, tried until the grid is fine enough
 _LEAST_LOG_TAIL = -40.0
@@ -41,7 +42,6 @@ _FARTHEST = 40.0  # Bregman divergence of two rungs, in ln of a probability
 _MOST_RUNGS, _MOST_HALVINGS = 24, 20
 _FINENESS = 0.01  # a step in the scale of the bulk, times the root of the count
 _COARSEST = 1 / 64  # a step in that scale, at most
-_FINEST_STEP = 2.0**-36  # of the largest loss: indices stay far below 2^53
 _BELOW = 16.0  # scales of the bulk; masses further below have no effect at losses above 0
 _MOST_POINTS = 1 << 17  # of a window
 _CELLS = 2048  # of the pair
@@ -49,7 +49,6 @@ _LARGEST_LOSS = 700.0  # its exponential is a number
 _LEAST_SHARE = 1e-40  # of the largest mass; each point counts as having at least this
 _WEIGHT_PER_RUNG = 0.03  # masses at a rung count less by this factor than those one rung nearer
 _MARGIN = 8  # points beyond the last possible sum
-_TINY = 1e-300
 _TOO_LARGE = "the losses of a sum that is sampled are too large for a grid"
 
 
@@ -111,7 +110,7 @@ def _composed_masses(
     pairs: CountedPairs, side: Side, log_tail: float, *, is_above_0: bool = False
 ) -> _BoundedMasses:
     # 1. Choose tilts, and a grid that suits all of them.
-    coarse = CoarsePld.of(pairs, _TAIL)
+    coarse = CoarsePld.of(pairs, _TAIL_OF_CELLS)
     if coarse.is_too_large:
         raise NoBound(_TOO_LARGE)
     for part in _PARTS:  # a far tail must not make the grid coarse
@@ -124,7 +123,7 @@ def _composed_masses(
         if is_above_0:
             rungs, middle, low = rungs[middle:], 0, max(low, rungs[middle].mean - _BELOW * bulk)
         most = _MOST_POINTS << is_above_0
-        finest = max((high - low) / most, coarse.largest * _FINEST_STEP)
+        finest = max((high - low) / most, coarse.largest * FINEST_STEP)
         if finest <= step:
             break
     exponents = [rung.exponent for rung in rungs]
@@ -154,7 +153,9 @@ def _at_all(
         raise NoBound(_TOO_LARGE)
     importance = np.zeros(window[1])
     for place, law in enumerate(laws):
-        weight = _WEIGHT_PER_RUNG ** abs(place - middle) / max(float(law.mass.max()), _TINY)
+        weight = _WEIGHT_PER_RUNG ** abs(place - middle) / max(
+            float(law.mass.max()), UNDERFLOW_GUARD
+        )
         importance = np.maximum(importance, weight * law.mass)
 
     # 2. Take the best bound on each mass.

@@ -13,16 +13,16 @@ import numpy as np
 import scipy
 
 from discreet._arrays import FloatArray
+from discreet.accounting.pld._limits import UNDERFLOW_GUARD
 
 Each = float | FloatArray  # a number, or a column with one number for each of several pieces
 
 ROUND = 2.0**-53
-_TINY = 1e-300  # bounds an underflow, which no relative error covers
 _GRID = 256  # losses on a coarse grid: enough for an estimate, and quick
 _FINEST = 1e-8  # part of the width within which losses near an end count as one
 _LOWEST_LOSS = -20.0  # losses before sampling that are lower nearly coincide after it
 _OCTAVE = 2  # pieces are alike if their numbers agree to a quarter of an octave or so
-_NEAR = 2.0**-40  # e^loss before sampling; nearer to 0, rounding hides its sign
+_LEAST_SIGNED = 2.0**-40  # e^loss before sampling; nearer to 0, rounding hides its sign
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class GaussianLoss:
 
     def coarse_grid(self, tail: float) -> FloatArray:
         """Evenly spread."""
-        far = -float(scipy.special.ndtri(min(max(tail, _TINY), 1e-17)))
+        far = -float(scipy.special.ndtri(min(max(tail, UNDERFLOW_GUARD), 1e-17)))
         end = float(np.max(self.mu * (self.mu / 2 + far)))
         return np.linspace(-end, end, _GRID)
 
@@ -81,7 +81,9 @@ def _normal(z: FloatArray, z_error: FloatArray) -> tuple[FloatArray, FloatArray]
     size = np.abs(z)
     tail = scipy.special.ndtr(-size)
     with np.errstate(invalid="ignore", over="ignore"):
-        radius = tail * (ndtr_radius(size) + np.expm1((size + 1 + z_error) * z_error)) + _TINY
+        radius = (
+            tail * (ndtr_radius(size) + np.expm1((size + 1 + z_error) * z_error)) + UNDERFLOW_GUARD
+        )
     radius = np.where(np.isinf(z), 0.0, np.where(radius <= 1.0, radius, 1.0))
     tails, radii = _padded(tail, 0.0, 0.0), _padded(radius, 0.0, 0.0)
     is_upper = _padded(z, -1.0, 1.0) >= 0
@@ -164,10 +166,10 @@ class Subsampled:
             propagated = edge_error * scale  # to first order
             error = 6 * ROUND * np.abs(grown / whole) + 4 * ROUND * np.abs(before)
             error = np.where(edges < 600, error, 8 * ROUND * np.abs(before)) + 1.2 * propagated
-        is_below = whole <= -_NEAR
-        is_uncertain = ~is_below & (edges < 600) & ~((whole >= _NEAR) & (propagated < 0.1))
+        is_below = whole <= -_LEAST_SIGNED
+        is_uncertain = ~is_below & (edges < 600) & ~((whole >= _LEAST_SIGNED) & (propagated < 0.1))
         before[is_below], error[is_below] = -np.inf, 0.0
-        before[is_uncertain] = np.log(np.maximum(whole[is_uncertain], _NEAR))
+        before[is_uncertain] = np.log(np.maximum(whole[is_uncertain], _LEAST_SIGNED))
         error[is_uncertain] = np.inf
         base = self.piece.masses(before, error)
         gap = self.rate * base.gap

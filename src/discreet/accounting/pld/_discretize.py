@@ -16,7 +16,7 @@ from discreet._arrays import FloatArray, IndexArray, log_sums
 from discreet.accounting.pld._continuous import ROUND, Each, Masses, Piece
 from discreet.accounting.pld._dominating_pairs import ATOM, Atoms, Pair
 
-_NEAR = 2.0**-16  # ratio of heights below which an outcome counts as lying on the lower point
+_LEAST_RATIO = 2.0**-16  # of heights; below it, an outcome counts as lying on the lower point
 _TRIES = 4  # moves of the grid towards the loss with the largest tilted mass
 _FEW = 8  # atoms off the grid that are moved down; a polygon pays off for more
 _DEEP = 2.0**52  # steps below 0, below which atoms are moved up to it
@@ -282,7 +282,7 @@ def _inscribed_polygon(
     error += rounding * (from_each(np.abs(outcomes.gap)) + q * np.abs(rise))
     profile, line = gap - q * rise, gap[0] - q[0] * rise
     # 3. Subtract the larger sag of the two cells at each point.
-    is_first = (sag > (profile - line)[:-1])[cell] & (below > _NEAR * above)
+    is_first = (sag > (profile - line)[:-1])[cell] & (below > _LEAST_RATIO * above)
     falls = is_first & (2 * above > profile[1:][cell])
     rises = is_first & ~falls
     at_low = np.where(falls, below, np.where(rises, 0.0, each))

@@ -25,6 +25,7 @@ from discreet.accounting.pld._composition import (
 )
 from discreet.accounting.pld._dominating_pairs import ATOM, Atoms, Pair, Side, UncomposedPld
 from discreet.accounting.pld._grid import NoFiniteMass, discretized, upper_ends
+from discreet.accounting.pld._limits import UNDERFLOW_GUARD
 from discreet.accounting.pld._tilt import (
     CoarsePld,
     CountedPairs,
@@ -36,20 +37,27 @@ from discreet.errors import NoBound
 
 SHARE_OF_ONE_SIDE = 0.3  # part of a tolerance that the grid of one end of an interval may use
 _LEAST_DELTA = 1e-280  # below, masses are lost in underflow
-_TAIL = 1e-4  # part of delta that the coarse estimate of all terms leaves out
-_FIRST_TAIL = 1e-30  # probability that it leaves out while delta is not known
-_REFINEMENTS = 4  # rounds in which an unknown delta is estimated
 _LARGEST_FLOAT = sys.float_info.max
-_TINY = 1e-300  # avoids a division by 0
+_TAIL_OF_COARSE = 1e-4  # part of delta that the coarse estimate of all terms leaves out
+
+# Remote losses
+_REMOTE_LOSS = 590.0  # a larger loss with next to no mass is moved to infinity
+_NEXT_TO_NOTHING = 1e-200
+
+# Epsilon at a delta
 _FAR_OFF = 0.9  # the tilt is chosen anew for an epsilon below this part of the expected one
 _COARSEST = 0.1  # tolerance if the other direction has a larger epsilon
 _NEXT_TO_0 = 0.1  # of a standard deviation: an expected epsilon below it may really be 0
 _UNLIKE = 0.1  # relative distance from the expected epsilon; above it, large losses are looked for
 _LOPSIDED = 0.4  # a sum whose bulk is below this part of its stddev has rare, large losses
-_REMOTE_LOSS = 590.0  # a larger loss with next to no mass is moved to infinity
-_NEXT_TO_NOTHING = 1e-200
+
+# Delta at an epsilon
+_TAIL_UNKNOWN_DELTA = 1e-30  # probability that it leaves out while delta is not known
+_REFINEMENTS = 4  # rounds in which an unknown delta is estimated
 _POWERS = (0.5, 1.0, 2.0, 4.0, 8.0)  # Chernoff powers, times the standard deviation
 _CHARGED = 0.003  # largest part of delta that may come from outside of the window
+
+# Profiles
 _LEFT_OUT = 1e-8  # part of the least delta that a coarse estimate for a profile leaves out
 _TOLERANCE = 3e-4  # of a profile
 _EACH = 2  # each second level of a profile has a law of its own if laws take long
@@ -77,7 +85,7 @@ def epsilon(
         return 0.0
 
     # 1. Infinite losses and a single loss need no grid.
-    pairs = _without_remote(pairs, side, delta * _TAIL)
+    pairs = _without_remote(pairs, side, delta * _TAIL_OF_COARSE)
     infinite = sum(count * float(p.atoms.p[p.atoms.loss == np.inf].sum()) for p, count in pairs)
     if infinite >= delta and _surely_infinite(pairs) > delta:
         return math.inf
@@ -87,7 +95,7 @@ def epsilon(
         return UncomposedPld.of_pair(pairs[0][0], side).epsilon(delta)
 
     # 2. A coarse estimate, and the tilt that suits this delta.
-    coarse = CoarsePld.of(pairs, delta * _TAIL / sum(count for _, count in pairs))
+    coarse = CoarsePld.of(pairs, delta * _TAIL_OF_COARSE / sum(count for _, count in pairs))
     if coarse.is_too_large:
         return unknown
     tilt = tilt_for_delta(coarse, delta - infinite)
@@ -106,7 +114,7 @@ def _coarse_epsilon(
 ) -> float:
     """A cheap upper bound on epsilon: on the coarsest grid that can show it is at most
     ``enough``."""
-    room = min((enough / max(tilt.epsilon, _TINY) - 1) / 2, _COARSEST)
+    room = min((enough / max(tilt.epsilon, UNDERFLOW_GUARD) - 1) / 2, _COARSEST)
     if room <= finest:
         return math.inf
     points, exponent = discretized(coarse, tilt, room, Side.UPPER)
@@ -123,7 +131,7 @@ def _epsilon_at(
     closer = min if side is Side.UPPER else max
     if side is Side.UPPER and found > 0 and tilt.epsilon < _NEXT_TO_0 * tilt.stddev:
         with suppress(NoBound):
-            precision = tolerance, delta, delta * _TAIL / coarse.count
+            precision = tolerance, delta, delta * _TAIL_OF_COARSE / coarse.count
             if _delta_at(coarse.pairs, 0.0, precision, side) <= delta:
                 return 0.0
     if 0 < found < _FAR_OFF * tilt.epsilon:
@@ -131,7 +139,7 @@ def _epsilon_at(
         found = closer(found, _composition_at(coarse, again, tolerance, side).epsilon(delta))
     if abs(found - tilt.epsilon) > _UNLIKE * tilt.epsilon and _is_lopsided(coarse, tilt):
         with suppress(NoBound):
-            law = composed_pld(coarse.pairs, side, delta * _TAIL / len(coarse.pairs))
+            law = composed_pld(coarse.pairs, side, delta * _TAIL_OF_COARSE / len(coarse.pairs))
             found = closer(found, law.epsilon(delta))
     return found
 
@@ -185,7 +193,7 @@ def delta(pairs: CountedPairs, epsilon: float, tolerance: float, side: Side) -> 
     pairs = _without_remote(pairs, side, _NEXT_TO_NOTHING)
 
     # 1. A coarse estimate. If no finite loss reaches epsilon, delta is the mass at infinity.
-    coarse = CoarsePld.of(pairs, _FIRST_TAIL)
+    coarse = CoarsePld.of(pairs, _TAIL_UNKNOWN_DELTA)
     if coarse.is_too_large:
         return unknown
     if side is Side.UPPER and (beyond := _delta_beyond(coarse, epsilon)) is not None:
@@ -197,7 +205,7 @@ def delta(pairs: CountedPairs, epsilon: float, tolerance: float, side: Side) -> 
     # 2. Bounds at the tilt that suits epsilon. The coarse estimate leaves out a small part of the
     # expected delta. If delta is smaller than expected, repeat with less left out.
     for _ in range(_REFINEMENTS):
-        tail = max(level * _TAIL / total, _LEAST_DELTA)
+        tail = max(level * _TAIL_OF_COARSE / total, _LEAST_DELTA)
         try:
             found = _delta_at(pairs, epsilon, (tolerance, level, tail), side)
         except (NoFiniteMass, NoBound):

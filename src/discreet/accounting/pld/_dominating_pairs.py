@@ -35,9 +35,9 @@ from discreet.errors import NoBound
 ATOM = 256 * ROUND  # bound on the relative error of an atom's numbers, their sums and quotients
 _LARGEST_LOSS = 10**6
 _LEAST_RATE = Fraction(1, 10**100)  # so that e^loss / rate is a number
-_TAIL = 1e-280
+_TAIL_OF_GRID = 1e-280  # probability beyond the losses between which an epsilon is looked for
 _BISECTIONS = 60
-_CLOSE = 1e-10  # relative distance at which a bisection ends
+_BISECTION_TOLERANCE = 1e-10  # relative distance at which a bisection ends
 _LARGEST_POWER = 600.0  # its exponential is a number, and times 1e-300 below 1e-39
 
 _Atom = tuple[float, float, float]
@@ -319,13 +319,13 @@ class UncomposedPld:
         for _ in range(_BISECTIONS):
             middle = (low + high) / 2
             low, high = (middle, high) if self._finite(middle) > left else (low, middle)
-            if high - low <= _CLOSE * high:
+            if high - low <= _BISECTION_TOLERANCE * high:
                 break
         return high if self.side is Side.UPPER else low
 
     def _largest(self) -> float:
         """About the largest loss."""
-        grids = (float(piece.coarse_grid(_TAIL)[-1]) for piece in self.pieces)
+        grids = (float(piece.coarse_grid(_TAIL_OF_GRID)[-1]) for piece in self.pieces)
         return max([float(self.loss.max(initial=0.0)), *grids])
 
     def _finite(self, epsilon: float) -> float:

@@ -20,12 +20,12 @@ from discreet.accounting.pld._discretize import (
     log_moments_of,
 )
 from discreet.accounting.pld._dominating_pairs import Pair, Side
+from discreet.accounting.pld._limits import FINEST_STEP, UNDERFLOW_GUARD
 from discreet.accounting.pld._tilt import CoarseGroup, CoarsePld, Tilt
 from discreet.accounting.pld._tilted_sum import LARGEST
 
 _REFINEMENTS = 4  # each at least halves the step, and most sums need one or none
 _FINEST = 8  # least number of steps in a standard deviation
-_FINEST_STEP = 2.0**-36  # of the largest loss: indices stay far below 2^53
 _UPPER_WINDOW, _LOWER_WINDOW = 16.0, 24.0  # standard deviations that a window must be able to hold
 _WIDER = 1.5  # root mean square of the cells' widths, in steps
 _NEGLIGIBLE = 30.0  # -ln of a negligible share of the tilted law
@@ -33,7 +33,6 @@ _MOST_CELLS = 1 << 20  # of one piece
 _WIDEST = 2.0  # largest width of a cell, in cells of the coarse grid
 _RARE = 20.0  # -ln of a share of the tilted law below which cells may be wider than `bend` allows
 _LEAST_SHARE = 1e-18  # least share of the tilted law that a cell counts as having
-_TINY = 1e-300  # avoids divisions by 0 and logarithms of 0
 _DEEPEST = 2.0**52  # steps below 0
 _STEEPEST = 500.0  # an exponent times a step: its exponential is a number
 _BEND = 0.02  # of cells that serve several tilts
@@ -57,7 +56,7 @@ def discretized(
     square = 8 * tolerance * size / ((tilt.exponent + 1) * coarse.count)
     step = min(math.sqrt(square) / _WIDER, max(tilt.stddev / _FINEST, tolerance * size / 4))
     widest = _UPPER_WINDOW if side is Side.UPPER else _LOWER_WINDOW
-    finest = max(widest * tilt.stddev / LARGEST, coarse.largest * _FINEST_STEP) or 1.0
+    finest = max(widest * tilt.stddev / LARGEST, coarse.largest * FINEST_STEP) or 1.0
 
     # 2. Refine the step until the grid hardly moves the moment.
     for _ in range(_REFINEMENTS):
@@ -100,7 +99,7 @@ def _of_all(group: CoarseGroup, exponents: Sequence[float]) -> tuple[FloatArray,
     for exponent in exponents:
         share = group.tilted(exponent)[1]
         most = np.maximum(most, share)
-        rare = -np.log(np.maximum(share, _TINY))
+        rare = -np.log(np.maximum(share, UNDERFLOW_GUARD))
         moved = _BEND + np.maximum(rare - _RARE, 0) / 2
         widest = np.minimum(widest, moved / (1 + max(exponent, 0.0)))
     return most, widest
@@ -117,7 +116,7 @@ def _at_step(
         found, error = on_grid(group, fineness)
         points += [(one, count) for one, (_, count) in zip(found, group.pairs, strict=True)]
         moved += float(group.counts @ np.abs(error))
-    return points, moved / max(tilt.exponent, _TINY)
+    return points, moved / max(tilt.exponent, UNDERFLOW_GUARD)
 
 
 def _upper(group: CoarseGroup, fineness: "_Fineness") -> tuple[list[Points], FloatArray]:
@@ -183,11 +182,11 @@ class _Fineness:
 
     def least(self, log_moment: FloatArray) -> float:
         """A loss below which the tilted laws with these moments have negligible mass."""
-        return (float(np.min(log_moment)) - _NEGLIGIBLE) / max(self.tilt, _TINY)
+        return (float(np.min(log_moment)) - _NEGLIGIBLE) / max(self.tilt, UNDERFLOW_GUARD)
 
     def widest(self, share: FloatArray) -> FloatArray:
         """The distance by which each cell's mass may be moved up."""
-        rare = -np.log(np.maximum(share, _TINY))
+        rare = -np.log(np.maximum(share, UNDERFLOW_GUARD))
         return np.asarray(self.bend * (1 + np.maximum(rare - _RARE, 0)) / (1 + self.tilt))
 
     def edges(
@@ -211,11 +210,11 @@ class _Fineness:
         edges, share = np.maximum(edges[first:], least), share[first:]
 
         # 2. Wanted widths: density^(-1/3) gives the least mean square for a number of cells.
-        width = np.maximum(np.diff(edges), _TINY)
-        total = max(float(share.sum()), _TINY)
+        width = np.maximum(np.diff(edges), UNDERFLOW_GUARD)
+        total = max(float(share.sum()), UNDERFLOW_GUARD)
         density = np.maximum(share, _LEAST_SHARE * total) / width
         wish = density ** (-1 / 3)
-        wish *= math.sqrt(self.square / max(float(share @ wish**2), _TINY))
+        wish *= math.sqrt(self.square / max(float(share @ wish**2), UNDERFLOW_GUARD))
         wish = np.minimum(wish, np.minimum(widest[first:], _WIDEST * width))
         while float((width / np.maximum(wish, self.step)).sum()) > _MOST_CELLS:
             wish = 2 * np.maximum(wish, self.step)

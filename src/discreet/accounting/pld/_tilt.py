@@ -15,15 +15,15 @@ import scipy
 from discreet._arrays import FloatArray, Segments, log_sums
 from discreet.accounting.pld._continuous import similarity, stacked
 from discreet.accounting.pld._dominating_pairs import Pair
+from discreet.accounting.pld._limits import UNDERFLOW_GUARD
 
 CountedPairs = Sequence[tuple[Pair, int]]
 
-_CLOSE = 0.02  # tolerance of a tilt, in ln delta or in standard deviations
+_TILT_TOLERANCE = 0.02  # tolerance of a tilt, in ln delta or in standard deviations
 _LARGEST_LOSS = 600.0  # its exponential is finite
 _LEAST_EXPONENT = 0.1  # times the standard deviation: smaller exponents hardly tilt
 _LARGEST_EXPONENT = 1e5  # times the largest loss: at larger exponents only that loss has mass
 _MOST_TRIES = 40  # steps of the search, which halve the bracket 20 times at least
-_TINY = 1e-300  # avoids divisions by 0 and logarithms of 0
 _MANY = 3  # smallest number of pairs of which similar ones are grouped
 _LARGEST_GROUP = 64  # so that the numbers of a group stay in a processor's cache
 _CAP = 4.0  # in scales of the bulk: squares of larger losses are capped
@@ -90,7 +90,7 @@ class CoarseGroup:
         most = float(power.max())
         weight = np.exp(power - most)
         total = (self.mass * weight).sum(axis=-1)
-        if float(total.min()) < _TINY:  # some pairs have no mass where others have most
+        if float(total.min()) < UNDERFLOW_GUARD:  # some pairs have no mass where others have most
             log_moment, share = self.tilted(exponent)
             means = share @ self.loss
             return log_moment, means, (share * (self.loss - means[:, np.newaxis]) ** 2).sum(axis=-1)
@@ -179,10 +179,10 @@ class CoarsePld:
         log_moment, mean, stddev = self.moments(exponent)
         near, far = exponent * stddev / math.sqrt(2), (exponent + 1) * stddev / math.sqrt(2)
         share = float(scipy.special.erfcx(near) - scipy.special.erfcx(far)) / 2
-        if far - near < _CLOSE * (1 + near):  # arguments nearly agree: by the slope
+        if far - near < _TILT_TOLERANCE * (1 + near):  # arguments nearly agree: by the slope
             slope = 1 / math.sqrt(math.pi) - near * float(scipy.special.erfcx(near))
             share = (far - near) * max(slope, 0.25 / (1 + near * near))
-        return log_moment - exponent * mean + math.log(max(share, _TINY)), mean, stddev
+        return log_moment - exponent * mean + math.log(max(share, UNDERFLOW_GUARD)), mean, stddev
 
     def bulk(self, stddev: float, exponent: float | None = None) -> float:
         """Scale of the sum without its rare, large losses; at most ``stddev``, the scale with them.
@@ -267,7 +267,11 @@ def _tilt_where(coarse: CoarsePld, miss: Callable[[float], float]) -> Tilt:
 
     # 2. Interpolate in the logarithm of the exponent.
     for _ in range(_MOST_TRIES):
-        if at_low <= _CLOSE or -at_high <= _CLOSE or high <= low * (1 + _CLOSE / 4):
+        if (
+            at_low <= _TILT_TOLERANCE
+            or -at_high <= _TILT_TOLERANCE
+            or high <= low * (1 + _TILT_TOLERANCE / 4)
+        ):
             break
         share = min(max(at_low / (at_low - at_high), 0.05), 0.95)
         exponent = low * (high / low) ** share

@@ -24,9 +24,9 @@ _REACHES = (0.5, 1.0, 1.4, 2.0, 2.8, 4.0, 5.6, 8.0, 16.0)  # Chernoff powers, ti
 _USUAL = 4.0  # the first power to try
 _PARTS = (0.2, 0.5, 0.8)  # Chernoff powers as parts of the tilt, or of `_ODDS`
 _ODDS = 16.0  # suits rare losses that are far away
-_SMALL = 1 << 14
+_SPARE_POINTS = 1 << 14  # beyond which a window is not made larger than many standard deviations
 _FAR_BELOW = 12.0  # -ln of a negligible share of delta
-_NEAR = 4.0  # largest error in the guess of ln delta for which a window still suits
+_ERROR_OF_GUESS = 4.0  # largest error in the guess of ln delta for which a window still suits
 _FIRST = 5.7  # standard deviations in the first window that is tried
 
 Window = tuple[int, int, float, float]  # start, size, ln of bounds on the mass above and below
@@ -160,13 +160,13 @@ def _above_only(tilted: TiltedSum, log_little: float, log_scale: float) -> Windo
         up = min(math.ceil(wanted), LARGEST // 2)
         enough = log_beyond + fall * up
         above = tilted.log_outside(up - 2, 1, enough)
-        if above < enough or wanted >= LARGEST // 2 or wanted > 100 * tilted.stddev + _SMALL:
+        if above < enough or wanted >= LARGEST // 2 or wanted > 100 * tilted.stddev + _SPARE_POINTS:
             break
         wanted *= 1.4
     # 2. The size: as small as wrapping round allows.
     is_usual = -1.5 * _FAR_BELOW < log_beyond < -0.5 * _FAR_BELOW  # delta comes from near the mean
     most = max(half, up) + (up if is_usual else max(half, up))
-    near = min(most, _NEAR / fall + 8)
+    near = min(most, _ERROR_OF_GUESS / fall + 8)
     wanted = max(_FIRST * tilted.stddev, -log_little / fall, up) + near if is_usual else most
     while wanted < most and tilted.log_outside(int(wanted - near), 1, log_beyond) > log_beyond:
         wanted *= 1.2
@@ -184,6 +184,6 @@ def _both_ways(tilted: TiltedSum) -> Window:
         above = tilted.log_outside(far, 1, _LOG_OUTSIDE)
         below = tilted.log_outside(far, -1, _LOG_OUTSIDE)
         is_enough = max(above, below) < _LOG_OUTSIDE
-        if is_enough or wanted >= LARGEST or wanted > 200 * tilted.stddev + _SMALL:
+        if is_enough or wanted >= LARGEST or wanted > 200 * tilted.stddev + _SPARE_POINTS:
             return math.floor(tilted.mean) - size // 2, size, above, below
         wanted *= 1.4

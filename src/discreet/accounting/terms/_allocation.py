@@ -28,13 +28,13 @@ from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, reverse
 from discreet.errors import NoBound
 
 _BITS = 256
-_TAIL = 1e-32  # probability beyond the outermost edges; the open cells hold it
+_TAIL_OF_EDGES = 1e-32  # probability beyond the outermost edges; the open cells hold it
 _CELLS = 4096  # edges of each piece of one step
 _LOWEST = -30.0  # the lowest loss of the result
 _MOST = 512  # values of a law that need no rounding; a sum has about their square
 _FINENESS = 0.04  # the width of a cell in ln of the odds
-_NEAR = 4.0  # ln of the odds up to which cells have this width; further out they widen
-_FAR = 100.0  # ln of the odds beyond which all values share a cell
+_FINE_ODDS = 4.0  # ln of the odds up to which cells have this width; further out they widen
+_FARTHEST_ODDS = 100.0  # ln of the odds beyond which all values share a cell
 _LARGEST = 300  # the largest loss, so that ratios can be added up as floats
 _LEAST = 1e-300  # bounds a product that no normal float holds
 _OUTLINE = 450  # values of each law from which the ends of cells are found
@@ -108,7 +108,7 @@ def _one(pair: Pair, sense: _Sense) -> _EpochLaw:
 
 def _edges(pair: Pair) -> list[FloatArray]:
     """Fine edges of cells for each piece."""
-    grids = [piece.coarse_grid(_TAIL) for piece in pair.pieces]
+    grids = [piece.coarse_grid(_TAIL_OF_EDGES) for piece in pair.pieces]
     finite = pair.atoms.loss[np.isfinite(pair.atoms.loss)]
     largest = max([float(np.abs(loss).max(initial=0.0)) for loss in (finite, *grids)])
     if largest > _LARGEST:
@@ -209,10 +209,10 @@ def _ends(law: _EpochLaw) -> FloatArray:
     below = np.cumsum(law.mass)
     above = np.cumsum((law.mass * law.value)[::-1])[::-1]
     with np.errstate(divide="ignore"):
-        odds = np.clip(np.log(below) - np.log(above), -_FAR, _FAR)
+        odds = np.clip(np.log(below) - np.log(above), -_FARTHEST_ODDS, _FARTHEST_ODDS)
     size = np.abs(odds)
-    far = _NEAR * (1 + np.log(np.maximum(size, _NEAR) / _NEAR))
-    place = np.sign(odds) * np.where(size < _NEAR, size, far) / _FINENESS
+    far = _FINE_ODDS * (1 + np.log(np.maximum(size, _FINE_ODDS) / _FINE_ODDS))
+    place = np.sign(odds) * np.where(size < _FINE_ODDS, size, far) / _FINENESS
     wanted = np.arange(math.ceil(place[0]), math.floor(place[-1]) + 1)
     value = np.log(np.maximum(law.value, _LEAST))
     return np.asarray(np.exp(np.interp(wanted, place, value)))

@@ -17,13 +17,13 @@ from discreet.accounting._loss import Term
 from discreet.accounting.pld._dominating_pairs import Atoms, Group, Pair, Side, coarsen, normal
 
 _REACH = 38  # standard deviations: the probability beyond is less than 1e-313
-_NEAR = 10  # standard deviations within which groups are small; beyond, four times as large
+_FINE_REACH = 10  # standard deviations within which groups are small; beyond, four times as large
 _FINENESS = 50  # groups per standard deviation
 _MOST_GROUPS = 4096  # between the centres, so that a large sensitivity stays quick
-_SMALL = 32  # a standard deviation up to which outcomes are listed one by one
+_LARGEST_LISTED = 32  # a standard deviation up to which outcomes are listed one by one
 _LARGEST_SQUARE = 10**12  # of the sensitivity over the standard deviation
 _BITS = 256
-_TAIL = 1e-300  # above the probability beyond `_REACH`
+_MASS_BEYOND = 1e-300  # above the probability beyond `_REACH`
 
 
 @frozen
@@ -166,7 +166,7 @@ class DiscreteGaussian(Term):
 def _discrete_gaussian_pair(term: DiscreteGaussian, side: Side) -> Pair:
     sigma, distance = term.stddev, term.sensitivity
     with precision(_BITS + 2 * max(0, int(sigma / distance).bit_length())):
-        if sigma <= _SMALL:
+        if sigma <= _LARGEST_LISTED:
             spacing = distance * (2 - distance % 2) / (2 * sigma**2)
             return Pair(_with_tails(coarsen(_outcomes(term), side), side), lattice=spacing)
         return Pair(_with_tails(coarsen(_groups(term), side), side))
@@ -212,7 +212,7 @@ def _edges(term: DiscreteGaussian) -> list[int]:
     """The first outcomes of the groups, and the end; groups are small near the centres and large
     far out."""
     distance = term.sensitivity
-    near, far = math.ceil(_NEAR * term.stddev), math.ceil(_REACH * term.stddev) + 1
+    near, far = math.ceil(_FINE_REACH * term.stddev), math.ceil(_REACH * term.stddev) + 1
     size = max(1, int(term.stddev / _FINENESS), (2 * near + distance) // _MOST_GROUPS)
     below = range(-far, -near, 4 * size)
     between = range(-near, near + distance, size)
@@ -224,7 +224,7 @@ def _with_tails(atoms: Atoms, side: Side) -> Atoms:
     """From above, missing and uncertain mass counts as an infinite loss."""
     if side is Side.LOWER:
         return atoms
-    tails = Atoms.of((math.inf, _TAIL, 0.0), (-math.inf, 0.0, _TAIL))
+    tails = Atoms.of((math.inf, _MASS_BEYOND, 0.0), (-math.inf, 0.0, _MASS_BEYOND))
     return Atoms(
         np.append(atoms.loss, tails.loss),
         np.append(atoms.p, tails.p),

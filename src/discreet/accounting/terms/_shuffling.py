@@ -42,7 +42,7 @@ _BITS = 128
 # Numbers are cut off at multiples of the root of the mean. Each has a bound on the probability of
 # the numbers beyond it: e^(-14^2 / 2) is below 1e-42, and e^(-40^2 / 2) is below 1e-300.
 _REACH, _BEYOND = 14, 1e-42
-_FAR, _FAR_BEYOND = 40, 1e-300
+_FARTHEST, _MASS_BEYOND = 40, 1e-300
 _MANY = 1 << 26  # a mean above it has numbers so alike that the least one serves
 _MOST = 1 << 36  # clones: any more are ignored
 _LARGEST_EPSILON = 300  # its exponential, squared, is a number
@@ -262,7 +262,7 @@ def cloned(epsilon: Fraction, reports: int) -> Pair:
 def log_moment_beyond(epsilon: Fraction, order: Fraction) -> arb:
     """A bound on ln of a part of the moment of this order: it comes from the losses that `cloned`
     counts as infinite, although none of them is above epsilon."""
-    return ball((order - 1) * epsilon) - ball(_FAR**2 // 2 - 1)
+    return ball((order - 1) * epsilon) - ball(_FARTHEST**2 // 2 - 1)
 
 
 def _clones(epsilon: Fraction, reports: int) -> Iterator[tuple[int, float]]:
@@ -276,9 +276,9 @@ def _clones(epsilon: Fraction, reports: int) -> Iterator[tuple[int, float]]:
         least = max(0, math.floor(mean - reach) - 1)
         most = min(others, math.ceil(mean + reach) + 80)
         if least:
-            far = max(0, math.floor(mean - _FAR * math.sqrt(mean)) - 1)
+            far = max(0, math.floor(mean - _FARTHEST * math.sqrt(mean)) - 1)
             yield far, _BEYOND
-            yield -1, _FAR_BEYOND
+            yield -1, _MASS_BEYOND
         if mean > _MANY or least == most:
             yield min(least, _MOST), 1.0
             return
@@ -321,10 +321,10 @@ def _positive_losses(
         kind, over = kind[tops], over[tops]
     loss = _loss(eps, kind, over, whole)
     if last < whole:
-        far = min(whole, first + math.ceil(_FAR / 2 * math.sqrt(clones)) + 2)
+        far = min(whole, first + math.ceil(_FARTHEST / 2 * math.sqrt(clones)) + 2)
         beyond = _loss(eps, np.array([far]), np.array([2 * far - whole]), whole)
         loss = np.append(loss, [*beyond, np.inf])
-        p = np.append(p, [weight * _BEYOND, _FAR_BEYOND])
+        p = np.append(p, [weight * _BEYOND, _MASS_BEYOND])
     return loss, p
 
 

@@ -28,7 +28,7 @@ from discreet.noise import Bits
 
 _RANGES = 3
 _NEIGHBOUR = 2  # scales of noise at which a bin beside one that counts does, too
-_CLOSE = 2  # bins from 0 up to which a range that leaves 0 out may be much narrower
+_BINS_NEAR_0 = 2  # bins from 0 up to which a range that leaves 0 out may be much narrower
 _LEAST_SHARE, _LEAST_RISK = Fraction(51, 100), Fraction(1, 10**200)
 _FARTHEST = 700.0  # where a tail is below 1e-297
 _SAFE = 1 + 1e-9
@@ -141,7 +141,7 @@ class CheckedBounds:
         while high < last and some[high + 1]:
             high += 1
         # 2. up to 0 where that makes the range a seventh wider at most, or wider by one step
-        if high - low >= _CLOSE or 1 in (abs(low - zero), abs(high - zero)):
+        if high - low >= _BINS_NEAR_0 or 1 in (abs(low - zero), abs(high - zero)):
             low, high = min(low, zero), max(high, zero)
         # 3. two wider ranges: up to 0, or by a bin on each side that has other numbers than 0
         ranges = [(low, high)]

@@ -27,7 +27,7 @@ _SIZE = 2**20  # of an array of cells
 _MOST_PARTS = 2**12
 _ROWS_OF_PART = 2**11  # on average, in the rows that are divided at once
 _SPARSE = 16  # cells in an array for each row
-_SMALL = 2**16
+_SMALL_ARRAY = 2**16  # cells, for which an array is made even for one row
 _EXACT_ROWS = 2 ** (EXACT_BITS - ADDEND_BITS)  # are summed as floats
 
 _Block = list[npt.NDArray[np.integer]]  # ids or numbers of units, places, addends...
@@ -153,7 +153,7 @@ class _Summed:
 
 def _summed(indices: IndexArray, addends: Sequence[npt.NDArray[np.integer]], size: int) -> _Summed:
     """The cells of these rows, each below this size."""
-    if size > max(_SMALL, _SPARSE * indices.size):
+    if size > max(_SMALL_ARRAY, _SPARSE * indices.size):
         order = np.argsort(indices)
         ordered = indices[order]
         starts = np.flatnonzero(np.diff(ordered, prepend=-1))

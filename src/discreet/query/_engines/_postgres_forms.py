@@ -15,7 +15,7 @@ from ibis.common.exceptions import UnsupportedOperationError
 from discreet.query._engines import _postgres_texts as texts
 from discreet.query._engines._closed_compiler import constant
 
-_TINY = "1e-290"  # products and quotients of a smaller magnitude are 0
+_LEAST_MAGNITUDE = "1e-290"  # products and quotients of a smaller magnitude are 0
 _HALF = "0.49999999999999994"  # the largest float below a half: so halves, and no less, round up
 _LEAST, _END = "'-9223372036854775808'::float8", "'9223372036854775808'::float8"
 
@@ -80,12 +80,12 @@ AS_FLOAT = "@0::float8"
 
 _PRODUCT = (
     "(CASE WHEN abs(@0) >= 1 OR abs(@1) >= 1 THEN @0 * @1 "
-    f"WHEN abs(@1) >= {_TINY} / nullif(abs(@0), 0) THEN @0 * @1 "
+    f"WHEN abs(@1) >= {_LEAST_MAGNITUDE} / nullif(abs(@0), 0) THEN @0 * @1 "
     "WHEN @0 IS NOT NULL AND @1 IS NOT NULL THEN 0 END)"
 )
 _QUOTIENT = (
     "(CASE WHEN @1 = 0 THEN NULL WHEN abs(@1) <= 1 THEN @0 / @1 "
-    f"WHEN abs(@0) >= abs(@1) * {_TINY} THEN @0 / @1 "
+    f"WHEN abs(@0) >= abs(@1) * {_LEAST_MAGNITUDE} THEN @0 / @1 "
     "WHEN @0 IS NOT NULL AND @1 IS NOT NULL THEN 0 END)"
 )
 
