@@ -101,6 +101,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "local._mechanism.FrequencyEstimator": "a base of frozen values",
     "local._mechanism.ReportingMechanism": "a base of frozen values",
     "mechanisms._additive.IndependentNoise": "a base of frozen values",
+    "mechanisms._additive.ScaledNoise": "a base of frozen values",
     "mechanisms._real.NoiseOnGrid": "a base of frozen values",
     "mechanisms.selection._choice.Choice": "a base of frozen values",
     "mechanisms.thresholds._noisy_counts.NoisyCounts": "a base of frozen values",

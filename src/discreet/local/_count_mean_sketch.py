@@ -80,7 +80,7 @@ class CountMeanSketch(ReportingMechanism):
     def for_error(
         error: Number, confidence: Number, reports: int, categories: int
     ) -> "CountMeanSketch":
-        """The mechanism of the smallest epsilon whose `error` is at most this."""
+        """The mechanism of the smallest epsilon whose `error` is at most ``error``."""
         return _forecast.for_error(
             lambda epsilon: CountMeanSketch(epsilon, categories), error, confidence, reports
         )

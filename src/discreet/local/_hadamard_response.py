@@ -46,7 +46,7 @@ class HadamardResponse(ReportingMechanism, FrequencyEstimator):
     def for_error(
         error: Number, confidence: Number, reports: int, categories: int
     ) -> "HadamardResponse":
-        """The mechanism of the smallest epsilon whose `error` is at most this."""
+        """The mechanism of the smallest epsilon whose `error` is at most ``error``."""
         return _forecast.for_error(
             lambda epsilon: HadamardResponse(epsilon, categories), error, confidence, reports
         )

@@ -66,7 +66,7 @@ class LocalHashing(ReportingMechanism, FrequencyEstimator):
     def for_error(
         error: Number, confidence: Number, reports: int, categories: int
     ) -> "LocalHashing":
-        """The mechanism of the smallest epsilon whose `error` is at most this."""
+        """The mechanism of the smallest epsilon whose `error` is at most ``error``."""
         return _forecast.for_error(
             lambda epsilon: LocalHashing(epsilon, categories), error, confidence, reports
         )

@@ -72,7 +72,7 @@ class MeanMechanism(ReportingMechanism, ABC):
     def for_error(
         cls, error: Number, confidence: Number, reports: int, *, lower: Number, upper: Number
     ) -> Self:
-        """The mechanism of the smallest epsilon whose `error` is at most this."""
+        """The mechanism of the smallest epsilon whose `error` is at most ``error``."""
         return _forecast.for_error(
             lambda epsilon: cls(epsilon, lower=lower, upper=upper), error, confidence, reports
         )

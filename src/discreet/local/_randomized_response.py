@@ -79,7 +79,7 @@ class RandomizedResponse(ReportingMechanism, FrequencyEstimator):
     def for_error(
         error: Number, confidence: Number, reports: int, categories: int = 2
     ) -> "RandomizedResponse":
-        """The mechanism of the smallest epsilon whose `error` is at most this."""
+        """The mechanism of the smallest epsilon whose `error` is at most ``error``."""
         return _forecast.for_error(
             lambda epsilon: RandomizedResponse(epsilon, categories), error, confidence, reports
         )

@@ -1,7 +1,7 @@
 """Mechanisms that add independent noise to integers."""
 
 from abc import ABC, abstractmethod
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from discreet import _checks
 from discreet._exact import Number
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
+from discreet.mechanisms._accuracy import at_error
 from discreet.mechanisms._bounded import Bounded, stated
 from discreet.mechanisms._fixed_point import IntegerArray
 from discreet.mechanisms._parts import Part, Value, within_int64
@@ -40,7 +41,7 @@ class IndependentNoise(ABC):
         return self._privacy_loss(integers(bounded).sensitivity).for_unit(bounded.unit)
 
     def sample(self, value: V, bits: Bits) -> V:
-        """The integer or array with noise; in large arrays a number takes some nanoseconds."""
+        """The value with independent noise on each number."""
         return with_noise(value, self.law, bits)
 
     def error(self, confidence: Number) -> int:
@@ -50,6 +51,18 @@ class IndependentNoise(ABC):
     def stddev_of_noise(self) -> float:
         """The standard deviation of the noise, by its exact law, in the units of the answer."""
         return self.law.stddev()
+
+
+class ScaledNoise(IndependentNoise):
+    """Independent noise with one field, in the units of the answer: its scale."""
+
+    __slots__ = ()
+
+    @classmethod
+    def for_error(cls, error: Number, confidence: Number) -> Self:
+        """The mechanism with the most noise whose error at ``confidence`` is at most
+        ``error``."""
+        return at_error(cls, error, confidence)
 
 
 def integers(bounded: Bounded[Any]) -> Part:  # Any: checked here

@@ -7,8 +7,7 @@ from discreet import _checks, accounting
 from discreet._exact import Number, decimal_up, root_down
 from discreet._fields import Positive, frozen
 from discreet.accounting import PrivacyLoss, calibrate
-from discreet.mechanisms._accuracy import at_error
-from discreet.mechanisms._additive import IndependentNoise, integers
+from discreet.mechanisms._additive import ScaledNoise, integers
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Value
 from discreet.mechanisms._sensitivity import Sensitivity
@@ -21,7 +20,7 @@ _SPARE = 1 + Fraction(1, 2**50)  # above the effect of rounding a root down
 
 
 @frozen
-class DiscreteGaussian(IndependentNoise):
+class DiscreteGaussian(ScaledNoise):
     """Adds to each integer a random integer x with probability proportional to exp(-x^2 / (2
     stddev^2)).
 
@@ -65,11 +64,6 @@ class DiscreteGaussian(IndependentNoise):
             name="stddev",
         )
         return DiscreteGaussian(found.value)
-
-    @staticmethod
-    def for_error(error: Number, confidence: Number) -> "DiscreteGaussian":
-        """The mechanism with the most noise whose error at this confidence is at most this."""
-        return at_error(DiscreteGaussian, error, confidence)
 
     def _privacy_loss(self, sensitivity: Sensitivity) -> PrivacyLoss:
         """One `accounting.DiscreteGaussian` term for each entry that can move, if all of them can

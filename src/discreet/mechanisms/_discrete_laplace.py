@@ -6,8 +6,8 @@ from discreet import accounting
 from discreet._exact import Number
 from discreet._fields import Positive, frozen
 from discreet.accounting import PrivacyLoss
-from discreet.mechanisms._accuracy import at_epsilon, at_error
-from discreet.mechanisms._additive import IndependentNoise
+from discreet.mechanisms._accuracy import at_epsilon
+from discreet.mechanisms._additive import ScaledNoise
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Value
 from discreet.mechanisms._sensitivity import Sensitivity
@@ -17,7 +17,7 @@ V = TypeVar("V", bound=Value)
 
 
 @frozen
-class DiscreteLaplace(IndependentNoise):
+class DiscreteLaplace(ScaledNoise):
     """Adds to each integer a random integer x with probability proportional to exp(-|x| / scale).
 
     ``scale`` is in the units of the answer.
@@ -39,13 +39,8 @@ class DiscreteLaplace(IndependentNoise):
 
     @staticmethod
     def for_epsilon(epsilon: Number, bounded: Bounded[V]) -> "DiscreteLaplace":
-        """The mechanism whose release of this computation costs exactly epsilon."""
+        """The mechanism whose release of ``bounded`` costs exactly ``epsilon``."""
         return at_epsilon(DiscreteLaplace, epsilon, bounded)
-
-    @staticmethod
-    def for_error(error: Number, confidence: Number) -> "DiscreteLaplace":
-        """The mechanism with the most noise whose error at this confidence is at most this."""
-        return at_error(DiscreteLaplace, error, confidence)
 
     def _privacy_loss(self, sensitivity: Sensitivity) -> PrivacyLoss:
         """One `accounting.DiscreteLaplace` term of this scale and the L1 sensitivity."""

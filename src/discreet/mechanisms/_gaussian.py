@@ -8,8 +8,7 @@ from discreet._exact import Number, decimal_down, decimal_up, root_down
 from discreet._fields import Positive, frozen
 from discreet.accounting import PrivacyLoss
 from discreet.accounting._analytic import gaussian_multiplier
-from discreet.mechanisms._accuracy import at_error
-from discreet.mechanisms._additive import IndependentNoise, integers
+from discreet.mechanisms._additive import ScaledNoise, integers
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._parts import Value
 from discreet.mechanisms._sensitivity import Sensitivity
@@ -21,7 +20,7 @@ _SPARE = 1 + Fraction(1, 10**10)  # above the effect of rounding a multiplier do
 
 
 @frozen
-class Gaussian(IndependentNoise):
+class Gaussian(ScaledNoise):
     """Adds to each integer a normal number, rounded to an integer.
 
     ``stddev`` is the standard deviation before rounding, in the units of the answer.
@@ -53,11 +52,6 @@ class Gaussian(IndependentNoise):
         """The mechanism whose term has at least this multiplier (stddev over L2 sensitivity)."""
         wanted = _checks.positive(multiplier=multiplier)
         return Gaussian(stddev_for(wanted, max(integers(bounded).sensitivity.l2_squared, 1)))
-
-    @staticmethod
-    def for_error(error: Number, confidence: Number) -> "Gaussian":
-        """The mechanism with the most noise whose error at this confidence is at most this."""
-        return at_error(Gaussian, error, confidence)
 
     def _privacy_loss(self, sensitivity: Sensitivity) -> PrivacyLoss:
         """One `accounting.Gaussian` term, its multiplier rounded down to 12 digits."""

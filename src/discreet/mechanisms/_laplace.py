@@ -1,6 +1,5 @@
 """The Laplace mechanism for real numbers: discrete Laplace noise on a public grid."""
 
-from discreet import _checks
 from discreet._exact import Number
 from discreet._fields import Positive, frozen
 from discreet.mechanisms._accuracy import at_epsilon
@@ -34,16 +33,9 @@ class Laplace(NoiseOnGrid):
 
     @staticmethod
     def for_epsilon(epsilon: Number, bounded: Bounded[FixedPoint]) -> "Laplace":
-        """The mechanism whose release of this computation costs exactly epsilon."""
+        """The mechanism whose release of ``bounded`` costs exactly ``epsilon``."""
         step = step_of(bounded)
         return at_epsilon(lambda scale: Laplace(scale, step), epsilon, bounded)
-
-    @staticmethod
-    def for_error(error: Number, confidence: Number, bounded: Bounded[FixedPoint]) -> "Laplace":
-        """The mechanism with the most noise whose error at this confidence is at most this."""
-        step = step_of(bounded)
-        inner = DiscreteLaplace.for_error(_checks.positive(error=error) / step, confidence)
-        return Laplace(inner.scale * step, step)
 
     @property
     def in_steps(self) -> DiscreteLaplace:

@@ -50,13 +50,13 @@ class MaxNorm:
 
     @staticmethod
     def for_epsilon(epsilon: Number, bounded: Bounded[V]) -> "MaxNorm":
-        """The mechanism whose release of this computation costs exactly epsilon."""
+        """The mechanism whose release of ``bounded`` costs exactly ``epsilon``."""
         length = _length(integers(bounded))
         return at_epsilon(lambda scale: MaxNorm(scale, length=length), epsilon, bounded)
 
     @staticmethod
     def for_error(error: Number, confidence: Number, bounded: Bounded[V]) -> "MaxNorm":
-        """The mechanism with the most noise whose error at this confidence is at most this."""
+        """The mechanism with the most noise whose error at ``confidence`` is at most ``error``."""
         length = _length(integers(bounded))
         return at_error(lambda scale: MaxNorm(scale, length=length), error, confidence)
 

@@ -2,12 +2,14 @@
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
-from typing import cast
+from typing import Self, cast
 
+from discreet import _checks
 from discreet._arrays import FloatArray
 from discreet._exact import Number, shown
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
+from discreet.mechanisms._accuracy import most_noise
 from discreet.mechanisms._additive import IndependentNoise, with_noise
 from discreet.mechanisms._bounded import Bounded, stated
 from discreet.mechanisms._fixed_point import FixedPoint
@@ -22,6 +24,22 @@ class NoiseOnGrid(ABC):
     __slots__ = ()
 
     step: Fraction
+
+    @classmethod
+    def for_error(cls, error: Number, confidence: Number, bounded: Bounded[FixedPoint]) -> Self:
+        """The mechanism with the most noise whose error at ``confidence`` is at most
+        ``error``."""
+        step = step_of(bounded)
+
+        def error_in_steps(scale: Fraction) -> int:
+            return cls._of(scale * step, step).in_steps.error(confidence)
+
+        scale = most_noise(error_in_steps, _checks.positive(error=error) / step, confidence)
+        return cls._of(scale * step, step)
+
+    @classmethod
+    def _of(cls, scale: Fraction, step: Fraction) -> Self:
+        return cls(scale, step)  # type: ignore[call-arg]  # the fields of each such mechanism
 
     @property
     @abstractmethod

@@ -1,6 +1,5 @@
 """The Gaussian mechanism for real numbers: rounded Gaussian noise on a public grid."""
 
-from discreet import _checks
 from discreet._exact import Number
 from discreet._fields import Positive, frozen
 from discreet.mechanisms._bounded import Bounded
@@ -47,15 +46,6 @@ class RealGaussian(NoiseOnGrid):
         return RealGaussian(
             Gaussian.for_multiplier(multiplier, in_steps(bounded)).stddev * step, step
         )
-
-    @staticmethod
-    def for_error(
-        error: Number, confidence: Number, bounded: Bounded[FixedPoint]
-    ) -> "RealGaussian":
-        """The mechanism with the most noise whose error at this confidence is at most this."""
-        step = step_of(bounded)
-        inner = Gaussian.for_error(_checks.positive(error=error) / step, confidence)
-        return RealGaussian(inner.stddev * step, step)
 
     @property
     def in_steps(self) -> Gaussian:

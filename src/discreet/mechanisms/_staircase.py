@@ -66,7 +66,7 @@ class Staircase(IndependentNoise):
 
     @staticmethod
     def for_error(error: Number, confidence: Number, bounded: Bounded[V]) -> "Staircase":
-        """The mechanism with the most noise whose error at this confidence is at most this."""
+        """The mechanism with the most noise whose error at ``confidence`` is at most ``error``."""
         width = max(integers(bounded).sensitivity.linf, 1)
 
         def error_of(inverse: Fraction) -> int:

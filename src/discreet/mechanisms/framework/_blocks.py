@@ -56,12 +56,12 @@ class MedianOfBlocks:
     def for_epsilon(
         epsilon: Number, bounded: Bounded[IntegerArray], *, grid: Grid
     ) -> "MedianOfBlocks":
-        """The mechanism whose release of these values costs exactly epsilon."""
+        """The mechanism whose release of ``bounded`` costs exactly ``epsilon``."""
         return at_epsilon(lambda scale: MedianOfBlocks(scale, grid=grid), epsilon, bounded)
 
     @staticmethod
     def for_error(error: Number, confidence: Number, *, grid: Grid) -> "MedianOfBlocks":
-        """The cheapest mechanism whose error at this confidence is at most ``error`` blocks."""
+        """The cheapest mechanism whose error at ``confidence`` is at most ``error`` blocks."""
         blocks = int(_checks.not_negative(error=error)) + 1
         failure = 1 - _checks.probability(confidence=confidence)
         each = most_missed(Fraction(1), a_grid(grid).size, failure)
@@ -108,7 +108,7 @@ class MeanOfBlocks:
     def for_epsilon(
         epsilon: Number, bounded: Bounded[IntegerArray], *, grid: Grid
     ) -> "MeanOfBlocks":
-        """The mechanism whose release of these values costs exactly epsilon."""
+        """The mechanism whose release of ``bounded`` costs exactly ``epsilon``."""
         count = _values(bounded, a_grid(grid)).shape[0]
         return at_epsilon(
             lambda scale: MeanOfBlocks(scale, grid=grid, blocks=count), epsilon, bounded
@@ -116,7 +116,7 @@ class MeanOfBlocks:
 
     @staticmethod
     def for_error(error: Number, confidence: Number, *, grid: Grid, blocks: int) -> "MeanOfBlocks":
-        """The mechanism with the most noise whose error at this confidence is at most this."""
+        """The mechanism with the most noise whose error at ``confidence`` is at most ``error``."""
         each = a_grid(grid).step / _checks.size(blocks=blocks)
         inner = DiscreteLaplace.for_error(_checks.positive(error=error) / each, confidence)
         return MeanOfBlocks(inner.scale * each, grid=grid, blocks=blocks)

@@ -74,7 +74,7 @@ class ApproximateBounds:
     def for_epsilon(
         epsilon: Number, bounded: Bounded[Rows], *, false_bin: Number = RARELY
     ) -> "ApproximateBounds":
-        """The mechanism whose release of this computation costs exactly epsilon."""
+        """The mechanism whose release of ``bounded`` costs exactly ``epsilon``."""
         _, grid = column_of(bounded)
         return at_epsilon(
             lambda scale: ApproximateBounds(scale=scale, grid=grid, false_bin=false_bin),
@@ -86,8 +86,8 @@ class ApproximateBounds:
     def for_error(
         error: Number, confidence: Number, *, grid: Grid, false_bin: Number = RARELY
     ) -> "ApproximateBounds":
-        """The mechanism with the most noise whose error at this confidence is at most this many
-        rows."""
+        """The mechanism with the most noise whose error at ``confidence`` is at most
+        ``error`` rows."""
         if _checks.not_negative(error=error) < 1:
             raise InvalidArgument(f"error = {error}: give 1 row or more")
         return at_error(

@@ -86,7 +86,7 @@ class CheckedBounds:
         confidence: Number = Fraction(19, 20),
         false_bin: Number = RARELY,
     ) -> "CheckedBounds":
-        """The mechanism whose release of this computation costs exactly epsilon."""
+        """The mechanism whose release of ``bounded`` costs exactly ``epsilon``."""
         _, grid = column_of(bounded)
         return at_epsilon(
             lambda scale: CheckedBounds(

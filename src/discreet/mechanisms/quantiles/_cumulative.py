@@ -56,13 +56,13 @@ class Cumulative:
     def for_epsilon(
         epsilon: Number, bounded: Bounded[Rows], *, edges: Sequence[Number]
     ) -> "Cumulative":
-        """The mechanism whose release of this computation costs exactly epsilon."""
+        """The mechanism whose release of ``bounded`` costs exactly ``epsilon``."""
         return at_epsilon(lambda scale: Cumulative(edges, scale=scale), epsilon, bounded)
 
     @staticmethod
     def for_error(error: Number, confidence: Number, *, edges: Sequence[Number]) -> "Cumulative":
-        """The mechanism with the most noise whose error at this confidence is at most this many
-        rows."""
+        """The mechanism with the most noise whose error at ``confidence`` is at most
+        ``error`` rows."""
         return at_error(lambda scale: Cumulative(edges, scale=scale), error, confidence)
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:

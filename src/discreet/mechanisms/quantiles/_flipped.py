@@ -62,7 +62,7 @@ class PermuteAndFlipQuantile(OneQuantile):
         level: Number = MEDIAN,
         score: Score = Score.INTERVAL,
     ) -> "PermuteAndFlipQuantile":
-        """The cheapest mechanism whose error at this confidence is at most ``error`` rows."""
+        """The cheapest mechanism whose error at ``confidence`` is at most ``error`` rows."""
         if _checks.probability(confidence=confidence) <= Fraction(1, a_grid(grid).size):
             raise InvalidArgument(f"confidence = {confidence}: any scale has it on {grid!r}")
         return at_error(

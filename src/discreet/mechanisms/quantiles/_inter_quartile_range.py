@@ -46,7 +46,7 @@ class InterQuartileRange:
 
     @staticmethod
     def for_epsilon(epsilon: Number, bounded: Bounded[Rows]) -> "InterQuartileRange":
-        """The mechanism whose release of this computation costs exactly epsilon."""
+        """The mechanism whose release of ``bounded`` costs exactly ``epsilon``."""
         _, grid = column_of(bounded)
         return at_epsilon(
             lambda scale: InterQuartileRange(scale=scale, grid=grid), epsilon, bounded
@@ -54,7 +54,7 @@ class InterQuartileRange:
 
     @staticmethod
     def for_error(error: Number, confidence: Number, *, grid: Grid) -> "InterQuartileRange":
-        """The cheapest mechanism whose error at this confidence is at most ``error`` rows."""
+        """The cheapest mechanism whose error at ``confidence`` is at most ``error`` rows."""
         each = _for_each(_checks.probability(confidence=confidence))
         one = Quantile.for_error(error, each, grid=grid, level=_LEVELS[0])
         return InterQuartileRange(scale=one.scale, grid=grid)

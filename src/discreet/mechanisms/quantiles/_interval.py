@@ -82,7 +82,7 @@ class QuantileIntervals:
     def for_epsilon(
         epsilon: Number, bounded: Bounded[Rows], *, level: Number = 0.5, confidence: Number
     ) -> "QuantileIntervals":
-        """The mechanism whose release of this computation costs exactly epsilon."""
+        """The mechanism whose release of ``bounded`` costs exactly ``epsilon``."""
         groups, grid = _columns(rows_part(bounded))
 
         def make(scale: Fraction) -> QuantileIntervals:

@@ -44,7 +44,7 @@ class OneQuantile(ABC):
         level: Number = MEDIAN,
         score: Score = Score.INTERVAL,
     ) -> Self:
-        """The mechanism whose release of this computation costs exactly epsilon."""
+        """The mechanism whose release of ``bounded`` costs exactly ``epsilon``."""
         _, grid = column_of(bounded)
         return at_epsilon(
             lambda scale: cls(level, scale=scale, grid=grid, score=score), epsilon, bounded

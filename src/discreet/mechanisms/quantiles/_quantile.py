@@ -63,7 +63,7 @@ class Quantile(OneQuantile):
         level: Number = MEDIAN,
         score: Score = Score.INTERVAL,
     ) -> "Quantile":
-        """The cheapest mechanism whose error at this confidence is at most ``error`` rows."""
+        """The cheapest mechanism whose error at ``confidence`` is at most ``error`` rows."""
         finest = Fraction(1, a_score(score).parts(a_level(level=level)))
         rows = math.floor(_checks.not_negative(error=error)) + finest
         failure = 1 - _checks.probability(confidence=confidence)

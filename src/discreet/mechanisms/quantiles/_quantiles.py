@@ -62,7 +62,7 @@ class Quantiles:
     def for_epsilon(
         epsilon: Number, bounded: Bounded[Rows], *, levels: Sequence[Number]
     ) -> "Quantiles":
-        """The mechanism whose release of this computation costs exactly epsilon."""
+        """The mechanism whose release of ``bounded`` costs exactly ``epsilon``."""
         _, grid = column_of(bounded)
         return at_epsilon(lambda scale: Quantiles(levels, scale=scale, grid=grid), epsilon, bounded)
 
@@ -70,7 +70,7 @@ class Quantiles:
     def for_error(
         error: Number, confidence: Number, *, grid: Grid, levels: Sequence[Number]
     ) -> "Quantiles":
-        """The cheapest mechanism whose error at this confidence is at most ``error`` rows."""
+        """The cheapest mechanism whose error at ``confidence`` is at most ``error`` rows."""
         if _checks.not_negative(error=error) < len(rising(levels)) + 1:
             raise InvalidArgument(f"error = {error}: give at least a row more than levels")
         return at_error(lambda scale: Quantiles(levels, scale=scale, grid=grid), error, confidence)

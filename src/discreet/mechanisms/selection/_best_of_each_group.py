@@ -85,7 +85,7 @@ class BestOfEachGroup:
         candidates: Sequence[Key],
         moves: Moves = Moves.ANYHOW,
     ) -> "BestOfEachGroup":
-        """The mechanism with the most noise whose error at this confidence is at most this."""
+        """The mechanism with the most noise whose error at ``confidence`` is at most ``error``."""
         return at_error(
             lambda scale: BestOfEachGroup(
                 groups=groups, candidates=candidates, rate=1 / scale, moves=moves

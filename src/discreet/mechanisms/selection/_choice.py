@@ -54,7 +54,7 @@ class Choice(ABC):
         *,
         moves: Moves = Moves.ANYHOW,
     ) -> Self:
-        """The mechanism with the most noise whose error at this confidence is at most this."""
+        """The mechanism with the most noise whose error at ``confidence`` is at most ``error``."""
         names = public(candidates=candidates)
         return at_error(lambda scale: cls._of_scale(names, scale, moves), error, confidence)
 

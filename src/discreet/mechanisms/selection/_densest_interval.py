@@ -75,7 +75,7 @@ class DensestInterval:
     def for_error(
         error: Number, confidence: Number, grid: Grid, *, width: Number
     ) -> "DensestInterval":
-        """The mechanism with the most noise whose error at this confidence is at most this."""
+        """The mechanism with the most noise whose error at ``confidence`` is at most ``error``."""
         return at_error(
             lambda scale: DensestInterval(grid, width=width, rate=1 / scale), error, confidence
         )

@@ -44,7 +44,7 @@ class PermuteAndFlip(ChoiceByRate):
         return PrivacyLoss.of(noisy_max(1 / self.rate, apart, self.moves), unit=bounded.unit)
 
     def sample(self, value: IntegerArray, bits: Bits) -> Key:
-        """The chosen candidate; of 100 000, in some milliseconds."""
+        """The chosen candidate."""
         return self.candidates[noise.permute_and_flip(value, self.rate, bits)]
 
     def error(self, confidence: Number) -> int:

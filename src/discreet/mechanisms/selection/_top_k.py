@@ -129,8 +129,8 @@ class TopK:
         moves: Moves = Moves.ANYHOW,
         noise: TopKNoise = TopKNoise.GUMBEL,
     ) -> "TopK":
-        """The mechanism with the most noise of this law whose error at this confidence is at most
-        this."""
+        """The mechanism with the most noise of this law whose error at ``confidence`` is at most
+        ``error``."""
         names = public(candidates=candidates)
         return at_error(
             lambda scale: TopK(names, k, 1 / scale, moves=moves, noise=noise), error, confidence

@@ -60,8 +60,8 @@ class GaussianThreshold(NoisyCounts):
     def for_error(
         error: Number, confidence: Number, *, delta: Number, bounded: Bounded[Mapping[Key, int]]
     ) -> "GaussianThreshold":
-        """The mechanism with the most noise whose error at this confidence is at most this, and
-        the smallest threshold that shows a unit's own keys with probability at most delta."""
+        """The mechanism with the most noise whose error at ``confidence`` is at most ``error``,
+        and the smallest threshold that shows a unit's own keys with probability at most delta."""
         stddev = Gaussian.for_error(error, confidence).stddev
         threshold = threshold_for(
             _checks.probability(delta=delta), RoundedGaussianLaw(stddev), bounded

@@ -57,8 +57,8 @@ class LaplaceThreshold(NoisyCounts):
     def for_error(
         error: Number, confidence: Number, *, delta: Number, bounded: Bounded[Mapping[Key, int]]
     ) -> "LaplaceThreshold":
-        """The mechanism with the most noise whose error at this confidence is at most this, and
-        the smallest threshold for this delta."""
+        """The mechanism with the most noise whose error at ``confidence`` is at most ``error``,
+        and the smallest threshold for this delta."""
         scale = DiscreteLaplace.for_error(error, confidence).scale
         threshold = threshold_for(
             _checks.probability(delta=delta), DiscreteLaplaceLaw(scale), bounded

@@ -146,8 +146,8 @@ class SetUnion:
 
     @staticmethod
     def for_error(error: Number, confidence: Number, *, delta: Number, per_unit: int) -> "SetUnion":
-        """The mechanism with the most noise whose error at this confidence is at most this, and
-        the smallest threshold that shows a unit's own keys with probability at most delta."""
+        """The mechanism with the most noise whose error at ``confidence`` is at most ``error``,
+        and the smallest threshold that shows a unit's own keys with probability at most delta."""
         own, each = _checks.probability(delta=delta), _several(per_unit)
 
         def make(stddev: Fraction) -> SetUnion:

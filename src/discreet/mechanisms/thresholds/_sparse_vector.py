@@ -113,7 +113,7 @@ class SparseVector:
         moves: Moves = Moves.ANYHOW,
     ) -> "SparseVector":
         """The mechanism with the most noise whose error for this number of questions is at most
-        this at this confidence, shared as by `for_epsilon`."""
+        ``error`` at ``confidence``, shared as by `for_epsilon`."""
         times = _times(hits, moves)
 
         def make(scale: Fraction) -> SparseVector:

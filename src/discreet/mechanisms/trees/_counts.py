@@ -84,8 +84,8 @@ class TreeCounts:
     def for_error(
         error: Number, confidence: Number, *, branching: int = 16, total: int | None = None
     ) -> "TreeCounts":
-        """The tree with the most discrete Laplace noise with which the error of each sum at this
-        confidence is at most this."""
+        """The tree with the most discrete Laplace noise with which the error of each sum at
+        ``confidence`` is at most ``error``."""
         noise = DiscreteLaplace.for_error(error, confidence)
         return TreeCounts(noise, branching=branching, total=total)
 

@@ -67,8 +67,8 @@ class StreamCounter:
     def for_error(
         error: Number, confidence: Number, *, steps: int, per_unit: int = 1, most: int = 1
     ) -> "StreamCounter":
-        """The counter with the most discrete Laplace noise whose error at this confidence is at
-        most this after each step."""
+        """The counter with the most discrete Laplace noise whose error at ``confidence`` is at
+        most ``error`` after each step."""
 
         def make(scale: Fraction) -> StreamCounter:
             noise = DiscreteLaplace(scale)

@@ -96,7 +96,7 @@ class Tuning(Generic[V]):
         eta: Number = 1,
     ) -> "Tuning[V]":
         """The tuning of these candidates with the fewest `NegativeBinomialRuns` whose `error`, a
-        share of one run's outcomes, is at most this at this confidence."""
+        share of one run's outcomes, is at most ``error`` at ``confidence``."""
         return Tuning(candidates, NegativeBinomialRuns.for_error(error, confidence, eta=eta))
 
     def privacy_loss(self, bounded: Bounded[V]) -> PrivacyLoss:
