@@ -30,7 +30,7 @@ from discreet.noise import SecureBits
 from discreet.train import StepTicket
 from discreet.train._counting import Uncounted
 from discreet.train._hosted import Hosted
-from discreet.train._trained import _Paid
+from discreet.train._trained import _FreePayer
 from discreet.train.lightning import PrivateStrategy
 from tests.mechanisms.kit import FakePayer
 from tests.train import test_transformers as of_trainers
@@ -154,7 +154,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "train._comparison.ModelComparison": "looks at made-up examples",
     "train._step_inputs.StepStatistics": "counts within one step",
     "train.lightning._StepTickets": "asks the strategy for each ticket",
-    "train._noise._Reused": "memory for random numbers, wiped",
+    "train._noise._BuffersOfThread": "memory for random numbers, wiped",
     "train._noise._NoiseBuffers": "memory of one step",
     "train._microbatch.MicrobatchSize": "the size of parts, which changes no sum",
     "train._progress._Updates": "a bar on a screen",
@@ -240,7 +240,7 @@ RIGHTS: dict[str, Callable[[], Owned]] = {
     "train.lightning.PrivateStrategy": lambda: PrivateStrategy(short(), payer=FakePayer()),
     "train._step_ticket.StepTicket": lambda: StepTicket(1),
     "train._training_run.TrainingRun": lambda: known(linear(), data(), short()).__enter__(),
-    "train._trained._Paid": _Paid,
+    "train._trained._FreePayer": _FreePayer,
     "train.transformers.PrivateTrainer": trainer,
 }
 COPIES: dict[str, Callable[[object], object]] = {

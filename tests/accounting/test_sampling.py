@@ -35,7 +35,7 @@ from discreet.accounting import (
 from discreet.accounting._bounds import known
 from discreet.accounting.pld._dominating_pairs import Pair, Side
 from discreet.accounting.terms._around_loss import binomial_tail
-from discreet.accounting.terms._fixed_samples import _drawn
+from discreet.accounting.terms._fixed_samples import _draw_counts
 from discreet.errors import InvalidArgument, NoBound, WrongUnit
 from tests.accounting.enumerated import (
     ABSENT,
@@ -107,7 +107,7 @@ def test_a_rare_draw_among_three_laws_as_far_from_each_other(
 @pytest.mark.parametrize(("sample", "population"), [(10, 10), (1, 1000), (300, 100_000)])
 def test_all_numbers_of_draws_are_counted(inner: Term, sample: int, population: int) -> None:
     """Also those for which a group's loss has no bound: they count as revealed."""
-    drawn = _drawn(SampledWithReplacement(inner, sample, population))
+    drawn = _draw_counts(SampledWithReplacement(inner, sample, population))
     with precision(256):
         counted = upper_fraction(sum((ways for _, ways in drawn.groups), drawn.rest))
     assert counted >= 1 - (1 - Fraction(1, population)) ** sample

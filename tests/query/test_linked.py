@@ -214,12 +214,12 @@ def test_a_unit_with_too_much_moves_no_more_than_the_caps(text: str) -> None:
     replay(partial(_ask, text), BUSY, QUIET)
 
 
-@pytest.mark.parametrize("step", ["_taken", "first_rows"])
+@pytest.mark.parametrize("step", ["_owned_keys", "first_rows"])
 def test_a_step_left_out_is_found(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    honest = linked._taken
-    if step == "_taken":
+    honest = linked._owned_keys
+    if step == "_owned_keys":
         monkeypatch.setattr(
-            linked, "_taken", lambda links, unit, names, _: honest(links, unit, names, 99)
+            linked, "_owned_keys", lambda links, unit, names, _: honest(links, unit, names, 99)
         )
     else:
         monkeypatch.setattr(linked, "first_rows", lambda table, *_: table)

@@ -48,14 +48,14 @@ def test_one_token_takes_some_of_the_places_only() -> None:
         room = WaitingRoom(5, 3)
         with ExitStack() as taken:
             for _ in range(3):
-                taken.enter_context(room.taken("ana"))
-            with pytest.raises(Problem), room.taken("ana"):
+                taken.enter_context(room.place_for("ana"))
+            with pytest.raises(Problem), room.place_for("ana"):
                 pass
             for _ in range(2):
-                taken.enter_context(room.taken("ben"))
-            with pytest.raises(Problem), room.taken("eve"):
+                taken.enter_context(room.place_for("ben"))
+            with pytest.raises(Problem), room.place_for("eve"):
                 pass
-        with room.taken("ana"):
+        with room.place_for("ana"):
             pass
 
     anyio.run(fill)

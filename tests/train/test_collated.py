@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from discreet.errors import InvalidArgument, Refused
 from discreet.train import Collated, _model_check, fit
 from discreet.train._checking import check_padding, compare
-from discreet.train._data import taken
+from discreet.train._data import microbatch_of
 from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Losses, data, known, linear, sgd, short, weights
@@ -35,7 +35,7 @@ def test_examples_are_collated_alone_and_filled_up() -> None:
         asked.append(len(items))
         return padded(items)
 
-    part = taken(Collated(TEXTS, counted, {"ids": 9, "labels": -100}), np.array([1, 2]))
+    part = microbatch_of(Collated(TEXTS, counted, {"ids": 9, "labels": -100}), np.array([1, 2]))
     assert part["ids"].tolist() == [[4, 9], [5, 6]]
     assert part["labels"].tolist() == [[4, -100], [5, 6]]
     assert asked == [1, 1]
@@ -43,7 +43,7 @@ def test_examples_are_collated_alone_and_filled_up() -> None:
 
 def test_tuples_keep_their_kind() -> None:
     made = Collated([1.0, 2.0, 3.0], lambda items: Pair(torch.tensor(items), [torch.ones(1, 2)]))
-    part = taken(made, np.array([0, 2]))
+    part = microbatch_of(made, np.array([0, 2]))
     assert isinstance(part, Pair)
     assert part.x.tolist() == [1, 3]
     assert part.y[0].shape == (2, 2)
@@ -61,12 +61,12 @@ def test_tuples_keep_their_kind() -> None:
 )
 def test_batches_without_single_examples_are_refused(collate: BadValue, told: str) -> None:
     with pytest.raises(InvalidArgument, match=told):
-        taken(Collated(TEXTS, collate), np.array([0, 1]))
+        microbatch_of(Collated(TEXTS, collate), np.array([0, 1]))
 
 
 def test_lengths_that_no_pad_names_are_refused_by_name() -> None:
     with pytest.raises(InvalidArgument, match=r"^ids: .* by pads, which names 'id', 'labels'$"):
-        taken(Collated(TEXTS, padded, {"id": 0, "labels": 0}), np.array([0, 1]))
+        microbatch_of(Collated(TEXTS, padded, {"id": 0, "labels": 0}), np.array([0, 1]))
 
 
 def test_a_run_of_collated_items_is_that_of_tensors() -> None:
@@ -265,4 +265,4 @@ def test_texts_in_items_are_refused_before_the_charge(extra: object, named: str)
     with pytest.raises(InvalidArgument, match=named):
         fit(model, sgd(model), items, short(), losses=losses, payer=payer, like=items[:5])
     assert not payer.charges
-    assert taken([row["x"] for row in items], np.array([1, 2])).shape == (2, 3)
+    assert microbatch_of([row["x"] for row in items], np.array([1, 2])).shape == (2, 3)

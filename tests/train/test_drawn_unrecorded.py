@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 from discreet.errors import Refused
 from discreet.train import Flat
-from discreet.train._checking import check_drawn
+from discreet.train._checking import check_shared_draws
 from discreet.train._made_up import Values
 from tests.train.layers import WIDTH, Layers, Use, of, summed
 
@@ -25,7 +25,7 @@ NORMAL = Normal(torch.zeros(WIDTH), torch.ones(WIDTH))
 
 def is_common(use: Use) -> bool:
     model = Layers(use).double()
-    return check_drawn(
+    return check_shared_draws(
         model,
         model,
         of(NUMBER, WIDTH),

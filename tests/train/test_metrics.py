@@ -92,9 +92,9 @@ def by_sixty(found: object) -> float:
 
 
 def part() -> BadValue:
-    from discreet.train._data import taken
+    from discreet.train._data import microbatch_of
 
-    return taken(data(), np.arange(60))
+    return microbatch_of(data(), np.arange(60))
 
 
 def test_a_failing_figure_locks_and_tells_nothing() -> None:

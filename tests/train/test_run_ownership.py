@@ -71,7 +71,7 @@ def use(way: str, training: TrainingRun, model: nn.Module, ticket: Any) -> objec
         return "a step"
     if way == "next turn":
         return next(training.batches())
-    return training.checkpoint() if way == "checkpoint" else training.paid()
+    return training.checkpoint() if way == "checkpoint" else training.public_checkpoint()
 
 
 @pytest.mark.parametrize("way", ["step", "next turn", "checkpoint", "paid"])

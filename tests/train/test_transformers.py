@@ -26,7 +26,7 @@ from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
 from discreet.ledger import Kind, Ledger
 from discreet.train import Collated, TrainingPlan, Units
-from discreet.train._data import taken
+from discreet.train._data import microbatch_of
 from discreet.train._own_losses import own_losses
 from discreet.train.transformers import SAVED, PrivateTrainer
 from tests.bad_values import BadValue
@@ -106,7 +106,7 @@ def test_an_example_s_own_loss_is_the_model_s_for_it_alone(make: Callable[[], nn
     model = make()
     texts = Texts(labelled=isinstance(model, OF_SEQUENCES))
     collated = Collated(texts, default_data_collator, {**PADS})
-    part = taken(collated, torch.arange(6).numpy())
+    part = microbatch_of(collated, torch.arange(6).numpy())
     part["labels"] = part["labels"].clone()
     if part["labels"].dim() > 1:
         part["labels"][0, 1:3] = -100

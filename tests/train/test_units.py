@@ -15,7 +15,7 @@ from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
 from discreet.noise import SecureBits
 from discreet.train import L1, Automatic, Clipping, Flat, PerLayer, one_by_one
-from discreet.train._data import Data, taken
+from discreet.train._data import Data, microbatch_of
 from discreet.train._microbatch import MicrobatchSize
 from discreet.train._model_check import Losses
 from discreet.train._noise import ExactGaussian, Steps
@@ -193,7 +193,7 @@ def test_units_in_a_batch_have_the_gradients_of_units_alone(
     model, people = curved(), [[*np.flatnonzero(np.array(RAGGED) == n)] for n in range(7)]
 
     def alone(person: int) -> Tensor:
-        losses = losses_of(model)(taken(data(16), np.array(people[person])))
+        losses = losses_of(model)(microbatch_of(data(16), np.array(people[person])))
         return losses.sum() if reduce is Reduce.SUM else losses.mean()
 
     given = Units(data(16), RAGGED, "person", 9, reduce)

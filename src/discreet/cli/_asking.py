@@ -159,7 +159,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
             answer = question.release(named, confidence=confidence, by=by, request=request)
         say(_FREE.format(request))
     except KeyboardInterrupt:
-        _say_whether_paid(declared, by, request)
+        _say_payment(declared, by, request)
         raise
     # 3. the answer on stdout, its cost on stderr
     if not as_json:
@@ -283,7 +283,7 @@ def check(  # each is an option of the command
         write_json(shown)
 
 
-def _say_whether_paid(declared: "TableFile", by: str, request: str) -> None:
+def _say_payment(declared: "TableFile", by: str, request: str) -> None:
     """Say whether an interrupted request was paid, and whether its answer is stored."""
     from discreet.ledger import Kind
 

@@ -72,7 +72,7 @@ def _data(page: Page, outcomes: int, advance: Callable[[int], object]) -> str:
         at[written(places)] = numbers.setdefault(text, len(numbers))
         advance(1)
 
-    def drawn(one: Experiment) -> dict[str, list[object]]:
+    def draw_outcomes(one: Experiment) -> dict[str, list[object]]:
         asked = [
             places for places in page.own_places(one) for _ in range(min(outcomes, one.recorded))
         ]
@@ -83,7 +83,7 @@ def _data(page: Page, outcomes: int, advance: Callable[[int], object]) -> str:
             advance(_work_of(one))
         return found
 
-    recorded = {one.name: drawn(one) for one in page.experiments}
+    recorded = {one.name: draw_outcomes(one) for one in page.experiments}
     views = f"[{','.join(numbers)}]"
     return (
         f"window.discreetRecorded={{at:{_compact(at)},\nviews:{views},\n"

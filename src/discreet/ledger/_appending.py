@@ -17,10 +17,10 @@ from discreet.ledger import _chain
 from discreet.ledger._decisions import (
     CountedCharge,
     Track,
+    charge_of,
     check_open,
     failures,
     last_reservation,
-    paid,
     receipt_of,
     repeated,
 )
@@ -41,7 +41,7 @@ from discreet.ledger._facts import (
     StoredAnswer,
     Unlock,
 )
-from discreet.ledger._reserves import drawn, without
+from discreet.ledger._reserves import reserve_used, without
 from discreet.ledger._store import Transaction
 from discreet.ledger._views import Entry
 
@@ -93,7 +93,7 @@ def pay(
 
 def _share_charge(before: Track, after: Track, own: Track, share: ShareState) -> ShareCharge:
     chosen, others = before.opening.filter, before.reserved
-    amount = drawn(chosen, share.reserved, before.spent, after.spent, others=others)
+    amount = reserve_used(chosen, share.reserved, before.spent, after.spent, others=others)
     return ShareCharge(share.name, own.spent, amount)
 
 
@@ -164,7 +164,7 @@ def open_share(opened: Mapping[str, ShareState], name: str) -> ShareState:
 
 def store_answer(rows: Transaction, head: Link, receipt: Receipt, answer: str) -> None:
     """Store the answer to a request that this receipt paid."""
-    if paid(rows, head, receipt).request is None:
+    if charge_of(rows, head, receipt).request is None:
         raise InvalidArgument(
             f"charge {receipt.number} was made without a request id, under which answers "
             "are stored: charge with a Request"
@@ -176,7 +176,7 @@ def store_answer(rows: Transaction, head: Link, receipt: Receipt, answer: str) -
 
 def lock(rows: Transaction, head: Link, receipt: Receipt) -> None:
     """Lock the ledger: the computation that this receipt paid failed."""
-    paid(rows, head, receipt)
+    charge_of(rows, head, receipt)
     _append(rows, head, Lock(receipt.number))
 
 
@@ -200,7 +200,7 @@ def reserve(
     plan: str,
 ) -> range:
     """Reserve the next steps of the plan that this receipt paid."""
-    if paid(rows, head, receipt).loss != loss.for_unit(rows.opening(head).unit):
+    if charge_of(rows, head, receipt).loss != loss.for_unit(rows.opening(head).unit):
         raise InvalidArgument(
             f"charge {receipt.number} paid for something else, not for {loss}: continue "
             "with the plan that it was made for"

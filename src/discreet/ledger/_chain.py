@@ -25,7 +25,7 @@ from discreet.ledger._facts import (
     Subtotal,
     Unlock,
 )
-from discreet.ledger._reserves import drawn, together, without
+from discreet.ledger._reserves import reserve_used, together, without
 from discreet.ledger._totals import ChainTotals
 
 _FLOAT_TOLERANCE = 1 + Fraction(1, 10**6)  # costs of another machine may differ by this factor
@@ -230,7 +230,7 @@ def _is_drawn(link: Link, head: Link, opening: Opening, past: _ChainHistory) -> 
         return True
     own = past.totals.shares[share.name].reserved
     others, sums = without(head.state.reserved, own), (head.state.spent, link.state.spent)
-    return share.drawn == drawn(opening.filter, own, *sums, others=others)
+    return share.drawn == reserve_used(opening.filter, own, *sums, others=others)
 
 
 def _is_in_share(share: ShareCharge | None, past: _ChainHistory) -> bool:

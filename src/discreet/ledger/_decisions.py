@@ -254,7 +254,7 @@ def repeated(
     return receipt_of(first, first.fact, use, statement=statement, answer=text)
 
 
-def paid(rows: Transaction, head: Link, receipt: Receipt) -> Charge:
+def charge_of(rows: Transaction, head: Link, receipt: Receipt) -> Charge:
     """The charge of a receipt; `InvalidArgument` if the receipt is not from this ledger."""
     if 0 < receipt.number <= head.number:
         link = rows.link(receipt.number)

@@ -15,10 +15,10 @@ from discreet.ledger import _appending, _chain
 from discreet.ledger._anchor import Anchor
 from discreet.ledger._decisions import (
     Track,
+    charge_of,
     check_receipt_type,
     failures,
     last_reservation,
-    paid,
     receipt_of,
     verified_head,
 )
@@ -130,7 +130,7 @@ class LedgerReader:
         """The number of reserved steps, of those that this receipt paid."""
         check_receipt_type(receipt)
         with self.reading() as (rows, head):
-            paid(rows, head, receipt)
+            charge_of(rows, head, receipt)
             last = last_reservation(rows, receipt.number)
         return 0 if last is None else last.end
 

@@ -30,7 +30,7 @@ def without(whole: Counting | None, part: Counting | None) -> Counting | None:
     raise LedgerDamaged("more is drawn from its reserves than they hold")
 
 
-def drawn(
+def reserve_used(
     chosen: Filter,
     reserved: Counting | None,
     before: Spent,

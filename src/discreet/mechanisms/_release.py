@@ -173,7 +173,7 @@ def release_through(
     if receipt.stored is not None:
         value = cast(W, deserialize(receipt.stored))
     else:
-        value = _drawn(door, bounded, mechanism, receipt)
+        value = _noisy_result(door, bounded, mechanism, receipt)
         door.note("released", value)
         if request is not None:
             door.payer.keep(receipt, guarded(lambda: serialize(value), door, receipt))
@@ -188,7 +188,9 @@ def rehearse(mechanism: Mechanism[V, W], made_up: V) -> W:
     return mechanism.sample(made_up, SecureBits())
 
 
-def _drawn(door: Door, bounded: Bounded[V], mechanism: Mechanism[V, W], receipt: Receipt) -> W:
+def _noisy_result(
+    door: Door, bounded: Bounded[V], mechanism: Mechanism[V, W], receipt: Receipt
+) -> W:
     """The result with noise. All of it runs after the charge, so failures reveal no cause."""
     value = computed(door, bounded, receipt)
     return guarded(lambda: mechanism.sample(value, door.bits), door, receipt)

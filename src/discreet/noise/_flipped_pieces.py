@@ -126,7 +126,7 @@ def _time(
     highest = wanted / float((lengths * powers).sum())
     highest = min(highest, -math.expm1(-wanted / float(lengths[powers == 1].sum())))
     highest = min(highest, 1 - _NEAREST / 2)
-    taken, t = _Taken.of(lengths, powers, highest), highest
+    taken, t = _LogSurvival.of(lengths, powers, highest), highest
     for _ in range(_MOST_STEPS):
         height, slope = taken.at(t)
         step = (height - wanted) / slope
@@ -139,7 +139,7 @@ def _time(
 
 
 @dataclass(frozen=True, slots=True)
-class _Taken:
+class _LogSurvival:
     """H and V in float64.
 
     Pieces with t p >= 1/64 at the largest t are computed one by one; there are at most some
@@ -151,14 +151,14 @@ class _Taken:
     sums: tuple[float, ...]
 
     @staticmethod
-    def of(lengths: FloatArray, powers: FloatArray, highest: float) -> "_Taken":
+    def of(lengths: FloatArray, powers: FloatArray, highest: float) -> "_LogSurvival":
         is_large = powers * highest >= _SERIES_BELOW
         small, sums = powers[~is_large], []
         terms = lengths[~is_large]
         for _ in range(_TERMS):
             terms *= small
             sums.append(float(terms.sum()))
-        return _Taken(lengths[is_large], powers[is_large], tuple(sums))
+        return _LogSurvival(lengths[is_large], powers[is_large], tuple(sums))
 
     def at(self, t: float) -> tuple[float, float]:
         """Return H(t) and V(t)."""

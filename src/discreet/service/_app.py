@@ -158,7 +158,7 @@ class Application:
 
         is_asked = bool(route.members) and route.roles != OWNERS
         room = self._questions if is_asked else self._others
-        with room.taken(caller.id) as threads:  # apart from the threads that check tokens
+        with room.place_for(caller.id) as threads:  # apart from the threads that check tokens
             return await to_thread.run_sync(run, limiter=threads)
 
     def _metrics(self, _: TokenFacts) -> bytes:

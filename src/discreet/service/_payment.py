@@ -52,7 +52,7 @@ class Payment:
     @property
     def receipt(self) -> Receipt:
         """The receipt of the charge, whatever the worker says of it."""
-        return self._paid()
+        return self._own_receipt()
 
     def accepts(self, reply: Mapping[str, Any]) -> bool:  # Any: JSON
         """Whether a worker may end its job with this reply: with a result of a paid and stored
@@ -71,7 +71,7 @@ class Payment:
                 case "charge":
                     return {"done": self._charge(facts)}
                 case "keep":
-                    self._payer.keep(self._paid(), facts["answer"])
+                    self._payer.keep(self._own_receipt(), facts["answer"])
                     self._is_stored = True
                 case "lock":
                     self.lock()
@@ -83,7 +83,7 @@ class Payment:
 
     def lock(self) -> None:
         """Lock the ledger: the computation failed after it was paid."""
-        self._payer.lock(self._paid())
+        self._payer.lock(self._own_receipt())
         self._is_stored = self._has_failed = True  # nothing is left to decide
 
     def _charge(self, facts: Mapping[str, Any]) -> dict[str, object]:  # Any: JSON
@@ -115,7 +115,7 @@ class Payment:
             "statement": receipt.statement,
         }
 
-    def _paid(self) -> Receipt:
+    def _own_receipt(self) -> Receipt:
         if self._receipt is None:
             raise Refused("this question was not charged")
         return self._receipt

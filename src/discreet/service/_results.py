@@ -35,7 +35,7 @@ def answer_json(answer: Answer, delta: Decimal) -> dict[str, Any]:  # Any: JSON
         **facts,
         "columns": list(answer.columns),
         "notes": list(answer.notes),
-        **_paid(answer.privacy_loss, delta, answer.receipt),
+        **_payment_json(answer.privacy_loss, delta, answer.receipt),
     }
 
 
@@ -46,11 +46,13 @@ def diagnosis_json(found: Diagnosis) -> dict[str, Any]:  # Any: JSON
         "rows_left_out": found.rows_left_out,
         "confidence": float(found.confidence),
         "text": repr(found),
-        **_paid(found.privacy_loss, Decimal(0), found.receipt),
+        **_payment_json(found.privacy_loss, Decimal(0), found.receipt),
     }
 
 
-def _paid(loss: PrivacyLoss, delta: Decimal, receipt: Receipt) -> dict[str, Any]:  # Any: JSON
+def _payment_json(
+    loss: PrivacyLoss, delta: Decimal, receipt: Receipt
+) -> dict[str, Any]:  # Any: JSON
     return {**_cost(loss, delta), "receipt": json.loads(receipt.to_json())}
 
 

@@ -22,7 +22,7 @@ class WaitingRoom:
         self._threads: CapacityLimiter | None = None
 
     @contextmanager
-    def taken(self, token: str) -> Iterator[CapacityLimiter]:
+    def place_for(self, token: str) -> Iterator[CapacityLimiter]:
         """A place for a request of this token, with the threads that compute; or `BUSY`."""
         if self._taken.total() >= self._most or self._taken[token] >= self._of_one:
             raise Problem(BUSY)

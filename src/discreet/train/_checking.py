@@ -122,7 +122,7 @@ def check_among_many(
         comparison.at_each_level(compared)
 
 
-def check_drawn(
+def check_shared_draws(
     model: nn.Module,
     losses: Callable[[Microbatch], Tensor],
     like: Microbatch,

@@ -43,7 +43,7 @@ class Collated:
     def __getitem__(self, place: int) -> Any:
         return self.data[place]
 
-    def taken(self, places: IndexArray, before_each: Callable[[], None]) -> Microbatch:
+    def microbatch_of(self, places: IndexArray, before_each: Callable[[], None]) -> Microbatch:
         """The items in these places, as a microbatch."""
         rows = list[Any]()
         for place in places:

@@ -24,7 +24,7 @@ class Invented:
     data: Data
 
 
-def taken(
+def microbatch_of(
     data: Data, places: IndexArray, before_each: Callable[[], None] = lambda: None
 ) -> Microbatch:
     """The examples in these places, as the user's loss function takes them.
@@ -37,7 +37,7 @@ def taken(
     from torch.utils.data import TensorDataset, default_collate
 
     if isinstance(data, Collated):
-        return data.taken(places, before_each)
+        return data.microbatch_of(places, before_each)
     if isinstance(data, TensorDataset):
         data = data.tensors
     if isinstance(data, Mapping):
@@ -75,7 +75,7 @@ def _of_tensors(microbatch: Microbatch, name: str) -> Microbatch:
 
 def of_one(data: Data, size: int) -> Microbatch:
     """The first example, ``size`` times."""
-    return taken(data, np.zeros(size, np.int64))
+    return microbatch_of(data, np.zeros(size, np.int64))
 
 
 def length(data: Data) -> int:

@@ -38,7 +38,7 @@ def draw_in_common(  # noqa: PLR0917  # called in one place
     Where random numbers decide a condition of Python's, both branches are computed.
     """
 
-    def drawn(draws: SecretDraws, answers: list[bool]) -> WatchfulCapture:
+    def capture_with(draws: SecretDraws, answers: list[bool]) -> WatchfulCapture:
         capture = WatchfulCapture(
             model,
             dict(model.named_parameters()),
@@ -71,10 +71,10 @@ def draw_in_common(  # noqa: PLR0917  # called in one place
     others = list[bool]()  # whether Python or NumPy drew numbers, in each pass
     after = list[object]()  # their states between forward and backward pass
     with secret_draws(SecureBits()) as draws:
-        capture = drawn(draws, [])
+        capture = capture_with(draws, [])
         for answer in (True, False) if capture.has_tossed else ():
             try:
-                drawn(draws, [answer] * _COINS)
+                capture_with(draws, [answer] * _COINS)
             except Refused:
                 raise
             except Exception:  # noqa: BLE001, S112  numbers that contradict the answer

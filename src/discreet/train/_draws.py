@@ -182,7 +182,9 @@ class Draws:
             for step in self._steps:
                 if any(map(self._tags.depends, step.given)):
                     step.follow()
-            is_used = any(self._tags.of(one) for key, one in self._drawn() if key in self._users)
+            is_used = any(
+                self._tags.of(one) for key, one in self._own_draws() if key in self._users
+            )
             if self._tags.of(tensor) == wanted and not is_used:
                 return True
         for one, old in before:
@@ -192,14 +194,14 @@ class Draws:
                 self._tags.set(one, old)
         return False
 
-    def _drawn(self) -> Iterator[tuple[int, Tensor]]:
+    def _own_draws(self) -> Iterator[tuple[int, Tensor]]:
         """The draws themselves."""
         return ((key, self._tensors[key]) for key in self._is_even if key in self._tensors)
 
     def _release_credited(self, wanted: ExampleRows | OneExample) -> None:
         """Draws with a tag count as data; those that derive from others too put these in common."""
         tagged = {k: one for k, one in self._tensors.items() if self._tags.of(one) is not None}
-        self._credited |= {key: one for key, one in self._drawn() if key in tagged}
+        self._credited |= {key: one for key, one in self._own_draws() if key in tagged}
         for key in tagged:
             for other, draw in self._sources[key].items():
                 if other not in self._credited:

@@ -201,7 +201,7 @@ def _pieces(
     for key, weight in derived.items():
         gradient_of_it = _Gradient(found[key], weight, count_of_units)
         for parameter in ancestors(weight):
-            of[id(parameter)].append(_Mapped(parameter, gradient_of_it))
+            of[id(parameter)].append(_DerivedGradient(parameter, gradient_of_it))
     return [of[id(p)] for p in parameters]
 
 
@@ -287,13 +287,13 @@ class _Gradient:
 
 
 @dataclass(frozen=True, slots=True)
-class _Mapped:
+class _DerivedGradient:
     """The gradient of a parameter through a weight that derives from it, such as a slice."""
 
     parameter: Tensor
     derived: _Gradient
 
-    def squared_norms(self) -> "tuple[Tensor, _Mapped]":
+    def squared_norms(self) -> "tuple[Tensor, _DerivedGradient]":
         """Norms of the derived weight if it is only a view, else of dense gradients."""
         if _is_part_of(self.derived.weight, self.parameter):
             norms, derived = self.derived.norms(2)
@@ -316,7 +316,7 @@ class _Mapped:
         parts = zip(starts, ends, strict=True)
         return _sum([weighted(self.rows(*each), factors[slice(*each)]) for each in parts])
 
-    def masked(self, kept: Tensor) -> "_Mapped":
+    def masked(self, kept: Tensor) -> "_DerivedGradient":
         """This gradient, with zeros for the examples outside the mask."""
         return replace(self, derived=self.derived.masked(kept))
 

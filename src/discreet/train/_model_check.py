@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from discreet.errors import DiscreetError, InvalidArgument, Refused
 from discreet.train import _data as data
-from discreet.train._checking import check_among_many, check_drawn, check_padding, compare
+from discreet.train._checking import check_among_many, check_padding, check_shared_draws, compare
 from discreet.train._clipping import Clipping
 from discreet.train._collated import Collated, Microbatch
 from discreet.train._data import Data
@@ -61,11 +61,11 @@ class Public:
     values: Values
     are_read_alike: bool = False  # by the same code as the data
 
-    def taken(self, size: int) -> Microbatch:
+    def microbatch_of(self, size: int) -> Microbatch:
         """As many of them, repeated if needed."""
         try:
             with RefuseGenerators() if self.are_read_alike else nullcontext():
-                return data.taken(self.data, np.arange(size) % data.length(self.data))
+                return data.microbatch_of(self.data, np.arange(size) % data.length(self.data))
         except DiscreetError:
             raise
         except Exception as error:
@@ -75,9 +75,9 @@ class Public:
 
     def in_shape_of(self, microbatch: Microbatch) -> OfSize | None:
         """The same examples in the shapes of another microbatch, or None if its fields differ."""
-        if in_shape(self.taken(1), repeated(microbatch, 1)) is None:
+        if in_shape(self.microbatch_of(1), repeated(microbatch, 1)) is None:
             return None
-        return lambda size: in_shape(self.taken(size), repeated(microbatch, size))
+        return lambda size: in_shape(self.microbatch_of(size), repeated(microbatch, size))
 
     @contextmanager
     def naming_forms(self, microbatch: Microbatch) -> Iterator[None]:
@@ -85,7 +85,7 @@ class Public:
         try:
             yield
         except (Refused, InvalidArgument) as error:
-            difference = other_form(repeated(microbatch, 1), self.taken(1))
+            difference = other_form(repeated(microbatch, 1), self.microbatch_of(1))
             if difference is None:
                 raise
             raise type(error)(f"{difference}: {error}") from error
@@ -123,7 +123,7 @@ class ModelCheck:
         if self.like is None:
             self._check(partial(data.of_one, self.data))
         else:
-            self._check(self.like.taken, self.like.values)
+            self._check(self.like.microbatch_of, self.like.values)
 
     def is_due(self, microbatch: Microbatch) -> bool:
         """Whether these losses were never compared in the microbatch's shapes and lengths."""
@@ -263,7 +263,7 @@ class ModelCheck:
 
     def _draw_in_common(self, examples: OfSize, values: Values, size: int) -> bool:
         """Compute with real random numbers; whether examples share some of them."""
-        return check_drawn(
+        return check_shared_draws(
             self.model,
             self.losses,
             examples(size),

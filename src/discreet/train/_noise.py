@@ -234,14 +234,14 @@ class _NoiseBuffers:
         self.used = 0
 
 
-class _Reused(threading.local):
+class _BuffersOfThread(threading.local):
     """Each thread's buffers, used again by later calls: new memory would take most of the time."""
 
     def __init__(self) -> None:
         self.buffers: dict[object, _NoiseBuffers] = {}
 
 
-_REUSED = _Reused()
+_REUSED = _BuffersOfThread()
 
 
 def _most(like: "Tensor") -> int:

@@ -83,7 +83,7 @@ def _public(train_set: "Data | Units", like: "Like") -> Public:
 
 def _check_items(public: Public) -> None:
     """Refuse generators that the code of items makes when it is first called, and counters."""
-    refuse_counters(public.data, partial(public.taken, 1), name="like")
+    refuse_counters(public.data, partial(public.microbatch_of, 1), name="like")
     refuse_own_generators(public.data, name="like")
 
 
@@ -134,7 +134,7 @@ def _check_alone(
             assert form is not None
             check_alone(model, losses, _data.of_one(form, rows))
             continue
-        check_alone(model, losses, like.taken(rows), values=like.values)
+        check_alone(model, losses, like.microbatch_of(rows), values=like.values)
         for microbatch in _other_form(form, like):
             fitted = like.in_shape_of(microbatch)
             if fitted is None:
@@ -148,5 +148,8 @@ def _other_form(form: Data | None, like: Public | None) -> list[Microbatch]:
     if form is None or like is None:
         return []
     microbatch = _data.of_one(form, 1)
-    forms = [[(t.dtype, t.shape[1:]) for t in tensors(one)] for one in (microbatch, like.taken(1))]
+    forms = [
+        [(t.dtype, t.shape[1:]) for t in tensors(one)]
+        for one in (microbatch, like.microbatch_of(1))
+    ]
     return [microbatch] if forms[0] != forms[1] else []

@@ -30,13 +30,15 @@ def progress(training: TrainingRun) -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     bar = _bar()
-    task = bar.add_task("", total=training.plan.steps, completed=_taken(training), figures="")
+    task = bar.add_task(
+        "", total=training.plan.steps, completed=_steps_so_far(training), figures=""
+    )
     later = Timer(PATIENCE, bar.start)
     later.daemon = True
     later.start()
     try:
         yield _Updates(training, bar, task)
-        bar.update(task, completed=_taken(training), figures=_figures(training))
+        bar.update(task, completed=_steps_so_far(training), figures=_figures(training))
     finally:
         later.cancel()
         later.join()
@@ -51,7 +53,7 @@ class _Updates:
         self.last = -math.inf
 
     def __call__(self) -> None:
-        self.bar.update(self.task, completed=_taken(self.training))
+        self.bar.update(self.task, completed=_steps_so_far(self.training))
         if time.monotonic() - self.last >= BETWEEN:
             self.bar.update(self.task, figures=_figures(self.training))
             self.last = time.monotonic()
@@ -73,7 +75,7 @@ def _bar() -> "Progress":
     )
 
 
-def _taken(training: TrainingRun) -> int:
+def _steps_so_far(training: TrainingRun) -> int:
     return training.report().taken
 
 

@@ -61,11 +61,11 @@ class SecretDraws:
         """The same losses with fresh draws; losses that seed a generator are refused."""
         refused = refuse_known_draws(losses)
 
-        def drawn(microbatch: Any) -> T:  # Any: as above
+        def with_fresh_draws(microbatch: Any) -> T:  # Any: as above
             self.renew()
             return refused(microbatch)
 
-        return drawn
+        return with_fresh_draws
 
     def _stream(self, name: str) -> bytes:
         secret = self._key + self._seeded.to_bytes(8) + name.encode()

@@ -183,7 +183,7 @@ def _losses_of(inputs: StepInputs, rows: UnitRows) -> tuple[object, Callable[[],
     """Tensors of the rows, and a function of one loss for each: its share of its unit's loss."""
     given = inputs.examples.units
     with RefuseGenerators():
-        microbatch = data.taken(inputs.examples.data, rows.rows, inputs.before_each_item)
+        microbatch = data.microbatch_of(inputs.examples.data, rows.rows, inputs.before_each_item)
     inputs.check(microbatch)
     if given is None or given.reduce is Reduce.SUM:
         return microbatch, partial(inputs.losses, microbatch)

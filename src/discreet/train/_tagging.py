@@ -67,7 +67,7 @@ class Tagging:
             _flow.count_on(call)
             self._note_draws(call, tensors)
         elif any(map(self._tags.depends, data)):
-            drawn = self._drawn(func, tensors, data)
+            drawn = self._draws_of(func, tensors, data)
             _flow.follow(_flow.Call(self._tags, func, args, keywords, result), tensors)
             for each in drawn:  # those that have not become rows of examples
                 self._tags.draws.share(each)
@@ -151,7 +151,7 @@ class Tagging:
 
         draws.note(results, tensors, follow, is_even)
 
-    def _drawn(self, func: Any, tensors: list[Tensor], data: list[Tensor]) -> list[Tensor]:
+    def _draws_of(self, func: Any, tensors: list[Tensor], data: list[Tensor]) -> list[Tensor]:
         """The draws that a function of data takes; with data of one example, they become its own
         if they can."""  # Any: as above
         draws = self._tags.draws

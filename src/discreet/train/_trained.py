@@ -68,7 +68,7 @@ class Trained(Generic[V]):
 
     def sample(self, value: V, bits: Bits) -> StateDict:  # noqa: ARG002  # a run takes secure ones
         """Train, and return the model's state dictionary."""
-        payer = _Paid()  # first: the user's functions may fork
+        payer = _FreePayer()  # first: the user's functions may fork
         model, optimizer = self.start()
         losses, given = partial(self.losses, model), self.data(value)
         opened = run(model, optimizer, given, self.plan, losses=losses, payer=payer, like=self.like)
@@ -81,7 +81,7 @@ class Trained(Generic[V]):
         return f"Trained({self.plan.steps} steps, epsilon={self.plan.epsilon:.6g})"
 
 
-class _Paid(Owned):
+class _FreePayer(Owned):
     """A payer for a run that a release has paid for already: it charges nothing."""
 
     __slots__ = ()

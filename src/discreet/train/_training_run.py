@@ -189,9 +189,9 @@ class TrainingRun(Owned):
         """
         self.check_process()
         self._step_checks.refuse_spoiled()
-        return {**self.paid(), **states(self._model, self._optimizer)}
+        return {**self.public_checkpoint(), **states(self._model, self._optimizer)}
 
-    def paid(self) -> dict[str, Any]:
+    def public_checkpoint(self) -> dict[str, Any]:
         """A checkpoint without the states, for libraries that save these themselves: all public."""
         self.check_process()
         return public_fields(self.plan, self.receipt, self._counts)

@@ -159,7 +159,7 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
     def save_checkpoint(self, checkpoint: dict[str, Any], *args: Any, **keywords: Any) -> None:
         """Add the plan and the receipt; no key and no noise is saved."""
         if self.hosted.run is not None:
-            checkpoint[SAVED] = self.hosted.run.paid()
+            checkpoint[SAVED] = self.hosted.run.public_checkpoint()
         super().save_checkpoint(checkpoint, *args, **keywords)
 
     def load_checkpoint(self, *args: Any, **keywords: Any) -> dict[str, Any]:

@@ -239,7 +239,7 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         """Save the plan and the receipt beside them; no key and no noise."""
         super()._save_optimizer_and_scheduler(output_dir)
         if self.hosted.run is not None:
-            fields = json.dumps(self.hosted.run.paid(), indent=2)
+            fields = json.dumps(self.hosted.run.public_checkpoint(), indent=2)
             (Path(output_dir) / SAVED).write_text(fields, encoding="utf-8")
 
 

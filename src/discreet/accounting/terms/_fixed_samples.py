@@ -162,7 +162,7 @@ class SampledWithReplacement(Term):
     def failure_probability(self) -> Fraction:
         """The probability that the unit is drawn more often than is counted, or that its draws
         fail. More draws are assumed to fail at least as often as fewer."""
-        drawn, most = _drawn(self), Fraction(0)
+        drawn, most = _draw_counts(self), Fraction(0)
         with precision(_BITS):
             total = drawn.rest
             for group, ways in drawn.groups:
@@ -178,7 +178,7 @@ class SampledWithReplacement(Term):
     def zcdp(self) -> Fraction | Unknown:
         """The largest rho of the numbers of draws that are counted."""
         most = Fraction(0)
-        for group, _ in _drawn(self).groups:
+        for group, _ in _draw_counts(self).groups:
             rho = _bounds.zcdp(group)
             if isinstance(rho, Unknown):
                 return rho
@@ -187,7 +187,7 @@ class SampledWithReplacement(Term):
 
     def renyi(self, order: Fraction) -> arb | Unknown:
         """The mean of the moments, as if the number of draws of the unit were revealed."""
-        drawn, power, total, most = _drawn(self), ball(order - 1), arb(0), arb(0)
+        drawn, power, total, most = _draw_counts(self), ball(order - 1), arb(0), arb(0)
         for group, ways in drawn.groups:
             divergence = _bounds.renyi(group, order)
             if isinstance(divergence, Unknown):
@@ -198,7 +198,7 @@ class SampledWithReplacement(Term):
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _DrawCounts:
     """The privacy loss of all draws of a unit together, if it is drawn: ``groups`` holds a loss for
     each number of draws, with its probability. ``rest`` is a bound on the probability of all other
     numbers of draws: too many, or without a bound on their loss."""
@@ -208,7 +208,7 @@ class _Drawn:
 
 
 @lru_cache(maxsize=64)
-def _drawn(term: SampledWithReplacement) -> _Drawn:
+def _draw_counts(term: SampledWithReplacement) -> _DrawCounts:
     groups, rest = [], arb(0)
     with precision(_BITS):
         for times, ways in _numbers(term.sample, term.population):
@@ -217,12 +217,12 @@ def _drawn(term: SampledWithReplacement) -> _Drawn:
                 rest += ways
             else:
                 groups.append((group, ways))
-    return _Drawn(tuple(groups), rest)
+    return _DrawCounts(tuple(groups), rest)
 
 
 @lru_cache(maxsize=16)
 def _pairs(term: SampledWithReplacement, side: Side) -> tuple[Pair, ...] | Unknown:
-    drawn = _drawn(term)
+    drawn = _draw_counts(term)
     with precision(_BITS):
         ever = upper_fraction(1 - (1 - ball(Fraction(1, term.population))) ** term.sample)
         if side is Side.LOWER:
@@ -235,7 +235,7 @@ def _pairs(term: SampledWithReplacement, side: Side) -> tuple[Pair, ...] | Unkno
     return exchanged([one_of(revealed)], min(ever, Fraction(1)), side)
 
 
-def _weighted(drawn: _Drawn, side: Side) -> list[tuple[arb, Pair]] | Unknown:
+def _weighted(drawn: _DrawCounts, side: Side) -> list[tuple[arb, Pair]] | Unknown:
     """A pair for each number of draws, with its probability. If losses are too large for a grid,
     everything counts as revealed."""
     found: list[tuple[arb, Pair]] = []

@@ -131,7 +131,7 @@ class SmoothMedian:
         """One of the grid's values; noise beyond the grid becomes its end."""
         rows, last = np.sort(value.column()), self.grid.size - 1
         median = _ranked(rows, np.array([-(-rows.size // 2)]), last)
-        noise = _Unremembered(DiscreteLaplaceLaw(self._scale(rows))).draw(bits)
+        noise = _UncachedLaw(DiscreteLaplaceLaw(self._scale(rows))).draw(bits)
         return self.grid.value(min(max(int(median[0]) + noise, 0), last))
 
     def error(self, confidence: Number, *, apart: Number | None = None) -> Fraction:
@@ -184,7 +184,7 @@ class SmoothMedian:
 
 
 @dataclass(frozen=True, slots=True)
-class _Unremembered(Signed):
+class _UncachedLaw(Signed):
     """A law with a private scale. It draws by balls only, so no cache stores it."""
 
     law: DiscreteLaplaceLaw

@@ -97,8 +97,8 @@ class PartitionSelection:
         each key by itself."""
         return smallest_gap(lambda count: 1 - self._law(count).probability(), confidence)
 
-    def _law(self, count: int) -> "_Shown":
-        return _Shown(self.epsilon, self.delta, count)
+    def _law(self, count: int) -> "_ShowingLaw":
+        return _ShowingLaw(self.epsilon, self.delta, count)
 
     def _surely(self) -> int:
         """A count, slightly more than needed, from which on a key is always shown. With each
@@ -110,7 +110,7 @@ class PartitionSelection:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown(Stepped):
+class _ShowingLaw(Stepped):
     """1 with the largest allowed probability for a key with ``count`` units, else 0.
 
     With p(0) = 0, it is p(n + 1) = min(e^epsilon p(n) + delta, 1 - e^-epsilon (1 - p(n) - delta),

@@ -143,7 +143,7 @@ def _divided(blocks: list[_Block], groups: int, units: int, parts: int) -> list[
 
 
 @dataclass(frozen=True, slots=True)
-class _Summed:
+class _SummedCells:
     """Cells with rows by their numbers, in order."""
 
     cells: IndexArray
@@ -151,14 +151,16 @@ class _Summed:
     sums: tuple[IndexArray, ...]
 
 
-def _summed(indices: IndexArray, addends: Sequence[npt.NDArray[np.integer]], size: int) -> _Summed:
+def _summed(
+    indices: IndexArray, addends: Sequence[npt.NDArray[np.integer]], size: int
+) -> _SummedCells:
     """The cells of these rows, each below this size."""
     if size > max(_SMALL_ARRAY, _SPARSE * indices.size):
         order = np.argsort(indices)
         ordered = indices[order]
         starts = np.flatnonzero(np.diff(ordered, prepend=-1))
         sums = tuple(np.add.reduceat(each[order], starts, dtype=np.int64) for each in addends)
-        return _Summed(ordered[starts], np.diff(starts, append=ordered.size), sums)
+        return _SummedCells(ordered[starts], np.diff(starts, append=ordered.size), sums)
     counts = np.bincount(indices, minlength=size)
     cells = np.flatnonzero(counts)
     rows = counts[cells]
@@ -172,4 +174,4 @@ def _summed(indices: IndexArray, addends: Sequence[npt.NDArray[np.integer]], siz
             some = slice(start, start + _EXACT_ROWS)
             total += np.bincount(indices[some], addend[some], size)[cells].astype(np.int64)
         totals.append(total)
-    return _Summed(cells, rows, tuple(totals))
+    return _SummedCells(cells, rows, tuple(totals))

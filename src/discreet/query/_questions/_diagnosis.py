@@ -147,7 +147,7 @@ def release_diagnosis(
     with _engine.opened(asked.source) as opened:
         ready = prepare(values, asked.source, opened) if values.sums else None
         cuts = prepare_cuts(asked.plan, asked.source, opened) if _has_caps(asked.plan) else None
-        computed = _Computed(asked.plan, ready, cuts, door)
+        computed = _Computation(asked.plan, ready, cuts, door)
         released = release_through(
             door, _bounded(asked, computed), together, by=by, request=request
         )
@@ -221,7 +221,7 @@ def _titles(name: str) -> tuple[str, str]:
     return f"{name} below its lower bound", f"{name} above its upper bound"
 
 
-def _bounded(asked: DiagnosisOf, computed: "_Computed | None") -> Bounded[Mapping[str, Any]]:
+def _bounded(asked: DiagnosisOf, computed: "_Computation | None") -> Bounded[Mapping[str, Any]]:
     facts = asked.plan.declaration
     return Bounded.together(
         computed or dict,
@@ -246,7 +246,7 @@ def _values_plan(asked: Plan) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class _Computed:
+class _Computation:
     """The computation of all parts."""
 
     asked: Plan

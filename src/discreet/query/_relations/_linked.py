@@ -118,7 +118,7 @@ class LinkedSource(ComputedSource):
                     f"through: {mine} and {self.through.table}.{theirs} are of types that don't "
                     "compare; both must be whole numbers or texts, or of one type"
                 )
-        taken = _taken(links, self.unit, there, self.through.keys)
+        taken = _owned_keys(links, self.unit, there, self.through.keys)
         rows = _with_key(events, here, own).join(taken, _KEY)
         rows = first_rows(rows.select(_KEY, *own), _KEY, self.through.rows)
         columns = {name: rows[_KEY if name == self.unit.column else name] for name in names}
@@ -156,7 +156,7 @@ def _schema(source: TableSource, names: Sequence[str]) -> pa.Schema:
     return arrow_schema(source, list(dict.fromkeys(names)))
 
 
-def _taken(links: ir.Table, unit: Unit, columns: Sequence[str], most: int) -> ir.Table:
+def _owned_keys(links: ir.Table, unit: Unit, columns: Sequence[str], most: int) -> ir.Table:
     """The keys that exactly one unit takes; each unit takes at most ``most`` of its keys."""
     pairs = links.select(
         **{
