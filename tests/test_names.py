@@ -11,6 +11,8 @@ import pytest
 
 import discreet
 
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
 SOURCE = Path(discreet.__file__).parent
 WRITTEN_HERE = (
     SOURCE,
@@ -41,7 +43,13 @@ ALLOWED = {
 }
 
 # Participles that are no nouns, and no names: say what was kept or found.
-PARTICIPLES = ("found", "given", "had", "kept", "made", "said", "seen", "told", "wanted")
+PARTICIPLES = (
+    *("drawn", "found", "given", "had", "kept", "made", "paid", "said", "seen", "taken", "told"),
+    "wanted",
+)
+NOUN_OF_CLASS = re.compile(
+    rf"(?i:^_?(?:{'|'.join((*PARTICIPLES, 'left', 'mapped', 'reused', 'shown', 'summed'))})$)"
+)
 NOUN = re.compile(rf"(?<!is)(?<!has)(?<!not)(?:^|_)(?:{'|'.join(PARTICIPLES)})$")
 
 # Adjectives that name no constant: say what is small, or near to what.
@@ -68,7 +76,7 @@ def test_no_listed_name_is_mended_already() -> None:
     assert sorted(ALLOWED.keys() - homonyms(SOURCE).keys()) == []
 
 
-def test_no_function_is_named_by_a_participle() -> None:
+def test_nothing_is_named_by_a_participle() -> None:
     assert [*participles(SOURCE)] == []
 
 
@@ -106,6 +114,7 @@ def test_docstrings_use_plain_words(folder: Path) -> None:
         ("found", True),
         ("_made", True),
         ("groups_seen", True),
+        ("steps_taken", True),
         ("is_found", False),
         ("has_kept", False),
         ("_not_found", False),
@@ -116,6 +125,15 @@ def test_docstrings_use_plain_words(folder: Path) -> None:
 def test_a_planted_participle_is_found(tmp_path: Path, name: str, *, is_bad: bool) -> None:
     (tmp_path / "_one.py").write_text(f"def f():\n    def {name}(): ...")
     assert [*participles(tmp_path)] == ([f"_one.py:2: {name}"] if is_bad else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "is_bad"),
+    [("_Taken", True), ("Summed", True), ("PoissonSampled", False), ("_TakenSteps", False)],
+)
+def test_a_planted_class_of_participle_is_found(tmp_path: Path, name: str, *, is_bad: bool) -> None:
+    (tmp_path / "_one.py").write_text(f"class {name}: ...")
+    assert len([*participles(tmp_path)]) == is_bad
 
 
 @pytest.mark.parametrize(
@@ -179,31 +197,32 @@ def test_uses_and_constants_are_no_homonyms(tmp_path: Path, code: str) -> None:
     assert homonyms(tmp_path) == {}
 
 
-def functions(source: Path) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Each function and method below this folder, with its file."""
+def definitions(source: Path) -> Iterator[tuple[str, Definition]]:
+    """Each function, method and class below this folder, with its file."""
     for file in sorted(source.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            if isinstance(node, Definition):
                 yield file.relative_to(source).as_posix(), node
 
 
 def participles(source: Path) -> Iterator[str]:
-    """The functions whose names end with a participle as a noun."""
-    for file, node in functions(source):
-        if NOUN.search(node.name):
+    """The functions whose names end with a participle as a noun, and the classes named by one."""
+    for file, node in definitions(source):
+        pattern = NOUN_OF_CLASS if isinstance(node, ast.ClassDef) else NOUN
+        if pattern.search(node.name):
             yield f"{file}:{node.lineno}: {node.name}"
 
 
 def without_subject(source: Path) -> Iterator[str]:
     """The tests whose names begin with a word that refers to another line."""
-    for file, node in functions(source):
+    for file, node in definitions(source):
         if NO_SUBJECT.match(node.name):
             yield f"{file}:{node.lineno}: {node.name}"
 
 
 def dialect(source: Path) -> Iterator[str]:
     """The words of the dialect in docstrings of modules, classes and functions."""
-    kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    kinds = ast.Module | Definition
     for file in sorted(source.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             text = ast.get_docstring(node) if isinstance(node, kinds) else None
