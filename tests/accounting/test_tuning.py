@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from itertools import islice
 
 import numpy as np
 import pytest
@@ -448,37 +447,3 @@ class TestWhatItHolds:
 
 def normal(x: float) -> float:
     return math.erfc(-x / math.sqrt(2)) / 2
-
-
-LAWS: list[_best_run.Runs] = [
-    _best_run.NegativeBinomial(Fraction(eta), Fraction(gamma))
-    for eta in ("-0.9", "0", "1", "7")
-    for gamma in ("0.001", "0.1", "0.9", "1")
-]
-LAWS += [_best_run.Poisson(Fraction(mean)) for mean in ("0.1", "1", "30")]
-
-
-@pytest.mark.parametrize("law", LAWS, ids=repr)
-def test_the_spread_with_a_ceiling_is_the_largest_ratio(law: _best_run.Runs) -> None:
-    """Of f'(s) / f'(t) over all s, with the least t that epsilon allows; it rises with it."""
-    for epsilon in (0.01, 0.5, 2, 8):
-        before, exact = 0.0, Fraction(str(epsilon))
-        with precision(128):
-            whole = float(_best_run.pure_spread(law, exact).upper())
-        s = np.concatenate([np.linspace(1e-6, 1, 4001), 1 - np.geomspace(1e-9, 0.5, 500)])
-        s = np.append(s, 1 / (1 + math.exp(-epsilon)))
-        t = np.maximum(s * math.exp(-epsilon), 1 - math.exp(epsilon) * (1 - s))
-        for most in (1, 2, 3, 7, 40):
-            with precision(128):
-                found = float(_best_run.pure_spread(law, exact, most).upper())
-                chances = [float(chance) for chance in islice(law.chances(), most + 1)]
-            slopes = [number * chance for number, chance in enumerate(chances)][1:]
-            upper, lower = (np.polynomial.polynomial.polyval(x, slopes) for x in (s, t))
-            assert found == pytest.approx(float(np.log(upper / lower).max()), abs=1e-9)
-            assert before - 1e-12 <= found <= min(whole, (most - 1) * epsilon) + 1e-9
-            before = found
-
-
-def test_the_stated_example_of_a_ceiling() -> None:
-    capped = TunedNegativeBinomial(Pure(0.5), 1, 0.1, most=5)
-    assert PrivacyLoss.of(capped).epsilon() == pytest.approx(1.138014586709)

@@ -152,38 +152,35 @@ Runs = NegativeBinomial | Poisson
 class Ceiling:
     """A law of runs with a ceiling: a number above the ceiling is drawn anew.
 
-    Under the law before the ceiling, ``none`` and ``within`` are the probabilities of no run and of
-    a number within the ceiling, ``mean`` is the expected number, and ``share`` is the part of this
-    mean within the ceiling.
+    ``none`` is the probability of no run and ``mean`` the expected number, both with the ceiling;
+    ``within`` is the probability, before it, that no number has to be drawn anew.
     """
 
     none: arb
     within: arb
     mean: arb
-    share: arb
 
     @staticmethod
     def of(runs: Runs, most: int) -> "Ceiling":
         """A ceiling of ``most`` runs; no ceiling if that is 0."""
-        none, mean = next(runs.chances()), runs.mean()
+        none = next(runs.chances())
         if not most:
-            return Ceiling(none, arb(1), mean, arb(1))
+            return Ceiling(none, arb(1), runs.mean())
         within = counted = arb(0)
         for number, chance in zip(range(most + 1), runs.chances(), strict=False):
             within += chance
             counted += number * chance
-        return Ceiling(none, within.min(arb(1)), mean, (counted / mean).min(arb(1)))
+        return Ceiling(none / within, within.min(arb(1)), counted / within)
 
     def divergences(self, each: Iterable[tuple[Fraction, arb, arb]]) -> list[arb]:
         """The Renyi divergence of the best run at some orders, each with the divergence of one run
         and with the spread, a bound on ln f'(q) / f'(q')."""
-        log_share, log_mean, log_within = (x.log() for x in (self.share, self.mean, self.within))
+        log_mean = self.mean.log()
         found = []
         for order, one_run, spread in each:
             power = ball(order - 1)
-            grown = power * (one_run + spread - log_share) + log_mean
-            other = (self.none * (-grown).exp()).log1p()
-            found.append((grown + other - log_within) / power)
+            grown = power * (one_run + spread) + log_mean
+            found.append((grown + (self.none * (-grown).exp()).log1p()) / power)
         return found
 
 
@@ -225,6 +222,7 @@ class OneRun:
         return list(map(self._least_delta, epsilons, wholes))
 
     def _least_delta(self, epsilon: Fraction, whole: arb) -> arb:
+        # Failures may hide what other outcomes show: delta may be larger without them than with.
         failure = ball(self.failure)
         found = [arb(1), (whole + ball(epsilon).exp() * failure) / (1 - failure)]
         if self.epsilon is not None:
@@ -323,17 +321,28 @@ def widest_spread(runs: Runs, one: OneRun) -> arb:
     return _negative_binomial_spread(runs, one)
 
 
-def spreads(runs: Runs, one: OneRun, orders: Sequence[Fraction]) -> list[arb]:
-    """For each order, the spread that serves its divergence."""
-    if isinstance(runs, Poisson):  # Papernot and Steinke (2022), Theorem 6
-        deltas = one.deltas([_near_zero(order) for order in orders])
+def spreads(runs: Runs, most: int, one: OneRun, orders: Sequence[Fraction]) -> list[arb]:
+    """For each order, the spread that serves its divergence, with a ceiling of ``most`` runs."""
+    if isinstance(runs, Poisson):  # Papernot and Steinke (2022), Theorem 6, at a ceiling's slope
+        slope = _relative_slope(runs, most)
+        deltas = one.deltas([_near_zero(order, slope) for order in orders])
         return [ball(runs.expected) * delta for delta in deltas]
     return [_negative_binomial_spread(runs, one)] * len(orders)
 
 
-def _near_zero(order: Fraction) -> Fraction:
-    """ln(1 + 1 / (order - 1)), rounded down."""
-    return max(Fraction(0), lower_fraction((1 / ball(order - 1)).log1p()))
+def _relative_slope(runs: Poisson, most: int) -> arb:
+    """f''(1) / f'(1) over the mean without a ceiling: P(K <= most - 2) / P(K <= most - 1)."""
+    if not most:
+        return arb(1)
+    below, fewer = arb(0), arb(0)
+    for chance in islice(runs.chances(), most):
+        fewer, below = below, below + chance
+    return fewer / below
+
+
+def _near_zero(order: Fraction, slope: arb) -> Fraction:
+    """ln(1 + slope / (order - 1)), rounded down."""
+    return max(Fraction(0), lower_fraction((slope / ball(order - 1)).log1p()))
 
 
 @lru_cache(maxsize=64)

@@ -258,7 +258,7 @@ def _curve(best: _BestOfRuns) -> _BestRunCurve | Unknown:
 
         def divergences(orders: Sequence[Fraction]) -> list[arb]:
             of_one = map(one.at, orders)
-            each = zip(orders, of_one, spreads(runs, one, orders), strict=True)
+            each = zip(orders, of_one, spreads(runs, best.most, one, orders), strict=True)
             return ceiling.divergences(each)
 
         found = divergences(ORDERS)
@@ -293,8 +293,7 @@ def _profile(best: _BestOfRuns) -> DeltaFunction | Unknown:
     curve = _curve(best)
     if isinstance(curve, Unknown):
         return curve
-    spread = widest_spread(best.runs, one) - ceiling.share.log()
-    often = ceiling.mean * ceiling.share / ceiling.within
+    spread, often = widest_spread(best.runs, one), ceiling.mean
     renyi, failure = Conversion(curve.found), ball(best.failure_probability())
     pure = best.approximate()
     composed = None
