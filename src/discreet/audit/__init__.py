@@ -2,18 +2,18 @@
 
 `black_box` measures a lower bound on the privacy loss from outputs on neighbouring datasets
 (`_black_box`, with `_draws`, `_canonical`, `_outputs`, `_scores`, `_guesses`, `_certified`,
-`_result`), and `report` puts it in words (`_report`). `neighbours` makes pairs of datasets
-(`_neighbours`). `membership` lets an attacker guess who took part in a run, such as a training, and
-measures a lower bound from one run (`_membership`, `_one_run`).
-`exact` computes the privacy of a finite mechanism from the probabilities of its outcomes
-(`_exact_privacy`). `reconstruct` rebuilds secret bits from many counts, and `exposed` finds the
-people whom counts without noise tell (`_reconstruction`). `misuse` makes common mistakes with a
-live object (`_misuse`).
+`_result`). `neighbours` makes pairs of datasets (`_neighbours`). `report` puts any audit in words
+(`_report`, `_report_words`). `membership` lets an attacker guess who took part in a run, such as a
+training, and measures a lower bound from one run (`_membership`, `_one_run`). `exact` computes the
+privacy of a finite mechanism from the probabilities of its outcomes (`_exact_privacy`).
+`reconstruct` rebuilds secret bits from many counts, and `exposed` finds the people whom counts
+without noise tell (`_reconstruction`). `misuse` makes common mistakes with a live object
+(`_misuse`).
 
-Nothing here is for production: bits are not secret, and no ledger is charged.
-`_bits` has sources of random words that can be seeded, scripted, recorded and replayed, or that
-make all noise zero. `_replay` runs an act on a table and on a neighbouring table with the same
-words, and compares everything that may not differ; `replay_pipeline` does so with any function of a
+Nothing here is for production: bits are not secret, and no ledger is charged. `_bits` has sources
+of random words that can be seeded, scripted, recorded and replayed, or that make all noise zero.
+`_replay` runs an act on a table and on a neighbouring table with the same words, and compares
+everything that may not differ; `replay_pipeline` and `replay_pairs` do so with any function of a
 table, whatever it draws from (`_pipeline`, `_watch`). A `Door` with these bits is insecure, and
 each release that comes through it says so.
 """
@@ -26,7 +26,12 @@ from discreet.audit._membership import MembershipResult, membership
 from discreet.audit._misuse import MisuseAttempt, MisuseResult, misuse
 from discreet.audit._neighbours import neighbours
 from discreet.audit._one_run import RightGuesses
-from discreet.audit._pipeline import replay_pipeline
+from discreet.audit._pipeline import (
+    PairDifference,
+    PipelineResult,
+    replay_pairs,
+    replay_pipeline,
+)
 from discreet.audit._reconstruction import (
     Exposure,
     Reconstruction,
@@ -35,19 +40,24 @@ from discreet.audit._reconstruction import (
     reconstruct,
 )
 from discreet.audit._replay import Difference, Run, replay
-from discreet.audit._report import report
+from discreet.audit._report import AuditReport, FigureTable
+from discreet.audit._report_words import report
 from discreet.audit._result import BlackBoxResult
 
 __all__ = [
+    "AuditReport",
     "BlackBoxResult",
     "Difference",
     "ExactPrivacy",
     "Exposure",
+    "FigureTable",
     "GuessCount",
     "MembershipResult",
     "MisuseAttempt",
     "MisuseResult",
     "OutOfWords",
+    "PairDifference",
+    "PipelineResult",
     "Reconstruction",
     "RecordingBits",
     "RightGuesses",
@@ -65,6 +75,7 @@ __all__ = [
     "neighbours",
     "reconstruct",
     "replay",
+    "replay_pairs",
     "replay_pipeline",
     "report",
 ]

@@ -6,6 +6,7 @@ are the ratios p / q. All of it is computed in fractions; only logarithms and ex
 rounded, in the stated direction.
 """
 
+import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from discreet._exact import (
 )
 from discreet.accounting import Interval, PrivacyLoss, Term
 from discreet.accounting._profile import Profile, TradeOff
+from discreet.audit._black_box import claimed_loss
 from discreet.audit._neighbours import checked_pairs
 from discreet.errors import InvalidArgument
 
@@ -95,6 +97,8 @@ class _RankedOutcomes:
 class ExactPrivacy:
     """The privacy of a finite mechanism on the given pairs of neighbours, in both directions.
 
+    ``claim`` is the claimed privacy loss, or ``None``.
+
     >>> truth, lie = Fraction(3, 4), Fraction(1, 4)
     >>> exact([({"yes": truth, "no": lie}, {"yes": lie, "no": truth})])
     exact privacy of 1 pair
@@ -103,6 +107,12 @@ class ExactPrivacy:
     """
 
     directions: tuple[_RankedOutcomes, ...]
+    claim: PrivacyLoss | None = None
+
+    @property
+    def is_refuted(self) -> bool:
+        """Whether this mechanism loses more than its claim; never without a claim."""
+        return self.claim is not None and self.exceeds(self.claim)
 
     def factor(self, delta: Number = 0) -> Fraction | None:
         """The smallest e^epsilon at this delta, exactly; ``None`` if no epsilon is enough."""
@@ -157,6 +167,26 @@ class ExactPrivacy:
             for one in points
         )
 
+    def to_json(self) -> str:
+        """Epsilon, the worst event and the verdict as JSON. An infinite number is null."""
+        factor, event = self._worst(0)
+        claimed = None if self.claim is None else json.loads(self.claim.to_json())
+        return json.dumps(
+            {
+                "is_refuted": self.is_refuted,
+                "claim": claimed,
+                "epsilon": None if factor is None else self.epsilon(),
+                "factor": None if factor is None else str(factor),
+                "worst_event": {
+                    "outcomes": [repr(one) for one in event.outcomes],
+                    "likely": str(event.likely),
+                    "unlikely": str(event.unlikely),
+                    "pair": event.pair,
+                },
+            },
+            indent=2,
+        )
+
     def _worst(self, delta: Number) -> tuple[Fraction | None, WorstEvent]:
         level = _checks.delta(delta=delta)
         found = [each.worst(level) for each in self.directions]
@@ -178,21 +208,30 @@ class ExactPrivacy:
         more = ", …" if len(event.outcomes) > _SHOWN else ""
         needed = "infinite" if factor is None else f"{_html.up(self.epsilon())}"
         exactly = "" if factor is None else f" (e^epsilon = {shown(factor)})"
+        verdict = ""
+        if self.claim is not None:
+            verdict = f"{'REFUTED' if self.is_refuted else 'not refuted'}: claim {self.claim!s}\n"
         return (
-            f"exact privacy of {pairs} pair{'s' * (pairs > 1)}\n"
+            f"{verdict}exact privacy of {pairs} pair{'s' * (pairs > 1)}\n"
             f"  epsilon at delta 0: {needed}{exactly}\n"
             f"  worst event: {shown_outcomes}{more}, of probability {event.likely} against "
             f"{event.unlikely} (pair {event.pair})"
         )
 
 
-def exact(pairs: Sequence[tuple[Probabilities, Probabilities]]) -> ExactPrivacy:
+def exact(
+    pairs: Sequence[tuple[Probabilities, Probabilities]],
+    claim: PrivacyLoss | Term | Number | None = None,
+    *,
+    delta: Number = 0,
+) -> ExactPrivacy:
     """The privacy of a mechanism with finitely many outcomes, computed exactly.
 
     Each pair has the laws of the mechanism on two neighbouring datasets, as mappings from outcomes
     to probabilities. An outcome must be equal to itself, so it can't be NaN. A probability that is
     a float means its shortest decimal; those of one law must sum to 1 exactly, so give fractions
-    such as ``Fraction(1, 3)`` where decimals don't.
+    such as ``Fraction(1, 3)`` where decimals don't. ``claim`` is a privacy loss, or an epsilon at
+    ``delta``; the result then says whether it is refuted.
 
     Guarantee: with all pairs of neighbours among ``pairs``, the mechanism is (epsilon, delta)-DP
     for the epsilons and deltas given here, and for no smaller ones apart from the last rounding.
@@ -202,7 +241,8 @@ def exact(pairs: Sequence[tuple[Probabilities, Probabilities]]) -> ExactPrivacy:
     for place, (one, other) in enumerate(known):
         directions += [_direction(one, other, place, is_first=True)]
         directions += [_direction(other, one, place, is_first=False)]
-    return ExactPrivacy(tuple(directions))
+    claimed = None if claim is None and not delta else claimed_loss(claim, delta)
+    return ExactPrivacy(tuple(directions), claimed)
 
 
 def _law(law: Probabilities) -> dict[Hashable, Fraction]:

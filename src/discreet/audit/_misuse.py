@@ -5,6 +5,7 @@ repeats. If there are more answers than charges, then some were not paid.
 """
 
 import copy
+import json
 import os
 import pickle
 import random
@@ -12,7 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -42,6 +43,11 @@ class MisuseAttempt:
     fault: str | None
     is_refused: bool
 
+    @property
+    def ending(self) -> str:
+        """The fault in words, or that there is none."""
+        return self.fault or ("refused" if self.is_refused else "no fault")
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MisuseResult:
@@ -56,10 +62,11 @@ class MisuseResult:
 
     def __repr__(self) -> str:
         """One line for each mistake."""
-        return "\n".join(
-            f"{one.mistake}: {one.fault or ('refused' if one.is_refused else 'no fault')}"
-            for one in self.attempts
-        )
+        return "\n".join(f"{one.mistake}: {one.ending}" for one in self.attempts)
+
+    def to_json(self) -> str:
+        """All attempts as JSON; an attempt without a fault has null."""
+        return json.dumps({"attempts": [asdict(one) for one in self.attempts]}, indent=2)
 
 
 def misuse(

@@ -6,9 +6,10 @@ noise. The third one may differ from them in released numbers only (arXiv 2602.1
 """
 
 import dataclasses
+import json
 import math
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,7 +17,9 @@ import numpy as np
 from discreet import _checks
 from discreet._exact import Number
 from discreet.audit._bits import RecordingBits, SeededBits
+from discreet.audit._black_box import Progress
 from discreet.audit._canonical import output_of
+from discreet.audit._neighbours import checked_pairs
 from discreet.audit._replay import Difference, Run
 from discreet.audit._watch import watch_run
 from discreet.errors import InvalidArgument
@@ -27,6 +30,35 @@ T = TypeVar("T")
 _ROUNDING = 1e-9
 _LONGEST = 300
 _VALUES = "bounded", "computed", "released"  # events whose facts are objects or private values
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PairDifference:
+    """The first difference of two runs on the tables of this pair, in words."""
+
+    pair: int
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+class PipelineResult:
+    """The pairs of neighbouring tables that a pipeline tells apart beside its noisy numbers.
+
+    ``pairs`` is the number of pairs that were tried, and ``sensitivity`` the claimed one.
+    """
+
+    pairs: int
+    sensitivity: float | None
+    differences: tuple[PairDifference, ...]
+
+    def to_json(self) -> str:
+        """The number of pairs and all differences as JSON."""
+        return json.dumps(dataclasses.asdict(self), indent=2)
+
+    def __repr__(self) -> str:
+        """The number of pairs, and a line for each difference."""
+        lines = [f"pair {one.pair}: {one.text}" for one in self.differences]
+        return "\n".join([f"{len(lines)} of {self.pairs} pairs of tables differ", *lines])
 
 
 @dataclasses.dataclass
@@ -84,6 +116,35 @@ def replay_pipeline(
         raise Difference(
             f"the output moved by {distance:.6g} with the same noise, its sensitivity is {moved:g}"
         )
+
+
+def replay_pairs(
+    pipeline: Callable[[T], object],
+    pairs: Sequence[tuple[T, T]],
+    *,
+    sensitivity: Number | None = None,
+    progress: Progress | None = None,
+) -> PipelineResult:
+    """The pairs of neighbouring tables on which `replay_pipeline` finds a difference.
+
+    ``pairs`` is a list of pairs, as of `neighbours`. ``progress`` is called after each pair with
+    the number of pairs that are done, and of all. Raises `InvalidArgument` as `replay_pipeline`
+    does.
+
+    >>> found = replay_pairs(lambda people: 1 / len(people), [([1, 2], [1]), ([1], [])])
+    >>> found.differences[0].pair
+    1
+    """
+    known, found = checked_pairs(pairs, "[(people, people[1:])]"), []
+    for place, (table, neighbour) in enumerate(known):
+        try:
+            replay_pipeline(pipeline, table, neighbour, sensitivity=sensitivity)
+        except Difference as difference:
+            found.append(PairDifference(place, str(difference)))
+        if progress is not None:
+            progress(place + 1, len(known))
+    moved = None if sensitivity is None else float(_checks.not_negative(sensitivity=sensitivity))
+    return PipelineResult(len(known), moved, tuple(found))
 
 
 def _outcome(pipeline: Callable[[T], object], table: T, seed: int) -> _WatchedRun:

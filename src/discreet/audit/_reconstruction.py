@@ -4,6 +4,7 @@ Each count is of the people in a known group whose secret bit is 1, such as the 
 street. The groups are the rows of a matrix of 0 and 1, with a column for each person.
 """
 
+import json
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,15 @@ class Reconstruction:
     common: int
     certain: int
     privacy_loss: PrivacyLoss | None
+
+    def to_json(self) -> str:
+        """The numbers of bits and the privacy loss as JSON."""
+        found: dict[str, object] = {
+            name: getattr(self, name) for name in ("people", "right", "common", "certain")
+        }
+        loss = self.privacy_loss
+        found["privacy_loss"] = None if loss is None else json.loads(loss.to_json())
+        return json.dumps(found, indent=2)
 
     def __repr__(self) -> str:
         """The shares in words."""

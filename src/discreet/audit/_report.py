@@ -1,100 +1,79 @@
-"""The report of a black-box audit for people who are not specialists, as one page of HTML."""
+"""The report of an audit: one noun and one template for all kinds of audits.
 
-import math
+`AuditReport` holds the sentences and figures, and shows them as a page of HTML or as JSON. The
+sentences about each kind of result are made in `_report_words`.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
 
 from discreet import _html
-from discreet.audit._result import BlackBoxResult
-from discreet.errors import NoBound
+
+Sentences = tuple[str, ...]
 
 _STYLE = "font:16px/1.5 system-ui,sans-serif;max-width:46em;margin:2em auto;padding:0 1em"
-_DELTAS = (0.0, 1e-6, 1e-3, 0.01, 0.1)
-_DIGITS = 4
-_NOT_TRIED = (
-    "Pairs of datasets that were not given: another pair may be worse.",
-    "Events that the search did not choose, or that are too rare for this number of outputs.",
-    "The time that an answer takes, and everything else that is not part of an output.",
-    "State that lasts from one output to the next: outputs are taken as independent.",
-)
+_HEADS = {
+    "claimed": "Claimed",
+    "tried": "Tried",
+    "found": "Found",
+    "meaning": "Meaning for one person",
+    "not_tried": "Not tried",
+}
 
 
-def report(result: BlackBoxResult) -> str:
-    """The page: the claim, the trial, the finding, its meaning for one person, and the limits."""
-    verdict = "The claim is refuted" if result.is_refuted else "The claim is not refuted"
-    parts = [
-        _section("Claimed", [_html.plain(str(result.claim))]),
-        _section("Tried", _tried(result)),
-        _section("Found", [_finding(result)], _table(result)),
-        _section("Meaning for one person", _meaning(result)),
-        _section("Not tried", list(_NOT_TRIED)),
-    ]
-    return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{verdict}</title>'
-        f'<body style="{_STYLE}"><h1>{verdict}</h1>{"".join(parts)}</body></html>\n'
-    )
+@dataclass(frozen=True, slots=True)
+class FigureTable:
+    """Figures of a report: a caption, the heads of columns, and rows of texts."""
+
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
 
 
-def _tried(result: BlackBoxResult) -> list[str]:
-    best = max(result.evidence, key=lambda one: one.epsilon())
-    return [
-        (
-            f"The mechanism ran {result.samples} times on two datasets that differ in one person "
-            f"(pair {result.pair})."
-        ),
-        (
-            f"A part of the outputs served to choose {len(result.evidence)} ways to guess the "
-            "dataset, and the others to count right and wrong guesses."
-        ),
-        (
-            f"The best of them names {best.guess}. It was right {best.right} times and wrong "
-            f"{best.wrong} times, of {best.trials}."
-        ),
-    ]
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """An audit in words, for people who are not specialists.
 
+    ``verdict`` is one sentence, and ``has_fault`` says whether the audit found a fault. The other
+    texts are the sentences of each part: the claim, the trials, the finding, its meaning for one
+    person, and everything that was not tried. ``evidence`` is the result as JSON.
+    """
 
-def _finding(result: BlackBoxResult) -> str:
-    wrong = f"with probability at most {_html.up(result.alarm, _DIGITS)} this is an error"
-    if not result.is_refuted:
-        return f"The measured loss stays within the claim. Measured bounds hold together; {wrong}."
-    return f"The mechanism loses more privacy than claimed; {wrong}."
+    verdict: str
+    has_fault: bool
+    claimed: Sentences
+    tried: Sentences
+    found: Sentences
+    meaning: Sentences
+    not_tried: Sentences
+    evidence: str
+    figures: FigureTable | None = None
 
+    def html(self) -> str:
+        """The report as one page of HTML, without scripts."""
+        verdict = escape(self.verdict)
+        parts = "".join(self._section(name, head) for name, head in _HEADS.items())
+        return (
+            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{verdict}</title>'
+            f'<body style="{_STYLE}"><h1>{verdict}</h1>{parts}</body></html>\n'
+        )
 
-def _table(result: BlackBoxResult) -> str:
-    rows = []
-    for delta in _DELTAS:
-        try:
-            claimed = result.claim.epsilon(delta)
-        except NoBound:
-            claimed = math.inf
-        least = result.epsilon(delta)
-        rows.append((f"{delta:g}", _html.up(claimed, _DIGITS), _html.down(least, _DIGITS)))
-    return _html.table("Epsilon", ("at delta", "claimed", "measured, at least"), rows)
+    def json(self) -> str:
+        """The report as JSON: the sentences of each part, and the evidence."""
+        parts = {name: getattr(self, name) for name in _HEADS}
+        evidence = json.loads(self.evidence)
+        found = {"verdict": self.verdict, "has_fault": self.has_fault, **parts}
+        return json.dumps({**found, "evidence": evidence}, indent=2)
 
+    def _section(self, name: str, head: str) -> str:
+        lines = "".join(f"<p>{escape(line)}</p>" for line in getattr(self, name))
+        figures = ""
+        if name == "found" and self.figures is not None:
+            shown = self.figures
+            figures = _html.table(shown.caption, shown.heads, shown.rows)
+        return f"<h2>{escape(head)}</h2>{lines}{figures}"
 
-def _meaning(result: BlackBoxResult) -> list[str]:
-    measured = result.epsilon()
-    lines = [
-        (
-            "Suppose that somebody knows all others in the data, thinks it as likely as not that "
-            "you are in them, and sees one output."
-        ),
-        (
-            "For the outputs where the best guess speaks, this person then guesses rightly "
-            f"whether you are there in at least {_percent(measured)} of cases."
-        ),
-    ]
-    claimed = result.claim.epsilon()
-    if math.isfinite(claimed):
-        lines.append(f"The claim promises that it is at most {_percent(claimed, up=True)}.")
-    return lines
-
-
-def _percent(epsilon: float, *, up: bool = False) -> str:
-    """The probability of a right guess at odds of e^epsilon to 1."""
-    rounded = math.ceil if up else math.floor
-    return f"{rounded(1000 / (1 + math.exp(-epsilon))) / 10:g} %"
-
-
-def _section(title: str, lines: list[str], more: str = "") -> str:
-    texts = "".join(f"<p>{escape(line)}</p>" for line in lines)
-    return f"<h2>{escape(title)}</h2>{texts}{more}"
+    def _repr_html_(self) -> str:
+        return self.html()

@@ -95,7 +95,7 @@ def audit(
             progress=advance,
         )
     if html is not None:
-        html.write_text(report(found), encoding="utf-8")
+        html.write_text(report(found).html(), encoding="utf-8")
         say(f"wrote {html}")
     if as_json:
         write_json(json.loads(found.to_json()))
