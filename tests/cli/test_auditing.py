@@ -41,6 +41,35 @@ def endless(people):
     yield 1
 
 pairs = [([1, 2], [1])]
+
+def mean(people):
+    return sum(people) / len(people) + random.gauss(0, 1)
+
+none = [([1, 2], [1]), ([1], [])]
+
+def train(members):
+    return members
+
+def blind(output):
+    return [0] * len(output)
+
+def seeing(output):
+    return output
+
+class Counter:
+    def __init__(self):
+        self.generator = random.Random()
+
+    def answer(self):
+        return self.generator.gauss(0, 1)
+
+class SafeCounter:
+    def answer(self):
+        return random.SystemRandom().gauss(0, 1)
+
+laws = [({"yes": 0.75, "no": 0.25}, {"yes": 0.25, "no": 0.75})]
+groups = [[1, 1, 1, 1], [1, 1, 1, 0], [1, 0, 0, 0]]
+secret = [1, 0, 1, 0]
 """
 
 
@@ -66,6 +95,45 @@ def test_the_exit_code_says_whether_the_claim_is_refuted(
     assert ended.out.startswith("REFUTED" if code else "not refuted")
     assert ended.err == ""
     assert str(Path.cwd()) not in sys.path
+
+
+# an audit that finds a fault, or none; each with its exit code and the start of its output
+AUDITS: list[tuple[str, int, str]] = [
+    ("black-box {0}:count {0}:pairs --epsilon 1 --samples 2000", 0, "not refuted"),
+    ("black-box {0}:count {0}:pairs --claim Pure(0.1) --samples 5000", 3, "REFUTED"),
+    ("membership {0}:train {0}:blind --candidates 100 --epsilon 1", 0, "not refuted"),
+    ("membership {0}:train {0}:seeing --candidates 100 --epsilon 1", 3, "REFUTED"),
+    ("replay {0}:count {0}:pairs --sensitivity 1", 0, "0 of 1 pairs"),
+    ("replay {0}:mean {0}:none", 3, "1 of 2 pairs"),
+    ("misuse {0}:SafeCounter {0}:SafeCounter.answer", 0, "copy.copy: no fault"),
+    ("misuse {0}:Counter {0}:Counter.answer", 3, "copy.copy: no fault\ncopy.deepcopy: its noise"),
+    ("exact {0}:laws", 0, "exact privacy of 1 pair"),
+    ("exact {0}:laws --epsilon 1.1", 0, "not refuted"),
+    ("exact {0}:laws --epsilon 1", 3, "REFUTED"),
+    ("reconstruct {0}:groups {0}:secret", 0, "without noise, "),
+    ("reconstruct {0}:groups {0}:secret --epsilon 1", 0, "with noise of epsilon 1, "),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "start"), AUDITS)
+def test_each_audit_ends_with_its_code(
+    run: Run, place: str, line: str, code: int, start: str
+) -> None:
+    ended = run("audit", *line.format(place).split())
+    assert (ended.code, ended.out[: len(start)]) == (code, start), ended
+
+
+@pytest.mark.parametrize("line", [one for one, _, _ in AUDITS if "SafeCounter" not in one])
+def test_each_audit_prints_json_and_writes_a_report(run: Run, place: str, line: str) -> None:
+    options = "--json", "--html", "audit.html"
+    ended = run("audit", *line.format(place).split(), *options)
+    assert isinstance(json.loads(ended.out), dict)
+    assert "Meaning for one person" in Path("audit.html").read_text(encoding="utf-8")
+
+
+def test_options_may_stand_before_the_function(run: Run, place: str) -> None:
+    options = ("--epsilon", "1", "--samples", "2000")
+    assert run("audit", *options, f"{place}:count", f"{place}:pairs").code == 0
 
 
 LATE = """
@@ -122,6 +190,14 @@ def test_json_and_the_report_say_the_same(run: Run, place: str) -> None:
         (("{}:endless", "{}:pairs", "--epsilon", "1"), "of type generator"),
         (("{}:count", "{}:pairs", "--epsilon", "1", "--html", "no/a.html"), "is missing"),
         (("json:gone", "{}:pairs", "--epsilon", "1"), "json/__init__.py"),
+        (("blackbox", "{}:count", "{}:pairs"), "Did you mean 'black-box'?"),
+        (("nothing",), "No such command 'nothing'"),
+        (("exact", "{}:laws", "--delta", "0.1"), "belongs to --epsilon"),
+        (("membership", "{}:train", "{}:blind", "--candidates", "9"), "--epsilon or --claim"),
+        (("misuse", "{}:Counter", "{}:Counter.gone"), "has no Counter.gone"),
+        (("misuse", "{}:Counter", "{}:mean"), "TypeError: "),
+        (("replay", "{}:count", "{}:pairs", "--sensitivity", "-1"), "above 0"),
+        (("reconstruct", "{}:secret", "{}:secret"), "groups: give a matrix"),
     ],
 )
 def test_mistakes_are_usage(run: Run, place: str, arguments: tuple[str, ...], text: str) -> None:

@@ -2,9 +2,9 @@
 
 Each command is one function: `_declaring` (declare, tables), `_asking` (ask, explain, check),
 `_pricing` (price), `_training` (train), `_exploring` (explore), `_serving` (serve), `_budgeting`
-(budget, unlock, backup), `_ledgers` (ledger), `_verifying` (verify) and `_auditing` (audit). With
-``--at``, `_asking_at` asks a service in place of a table here. They share their options
-(`_options`), texts of costs (`_format`), output (`_output`) and exit codes (`_exit_codes`,
+(budget, unlock, backup), `_ledgers` (ledger), `_verifying` (verify) and `_auditing` (audit, with
+`_audited`). With ``--at``, `_asking_at` asks a service in place of a table here. They share their
+options (`_options`), texts of costs (`_format`), output (`_output`) and exit codes (`_exit_codes`,
 `_failures`).
 ``discreet declare`` is the longest: `_facts` reads its options, `_proposal` makes the new file.
 Nothing here decides about privacy: commands call `discreet.query`, `discreet.ledger`,
@@ -71,14 +71,15 @@ for command in (
     _budgeting.unlock,
     _budgeting.backup,
     _verifying.verify,
-    _auditing.audit,
 ):
     app.command(help=_flowing(command.__doc__ or ""))(command)
-for registered in _ledgers.ledgers.registered_commands:
-    registered.help = _flowing(registered.callback.__doc__ or "") if registered.callback else None
-app.add_typer(
-    _ledgers.ledgers, name="ledger", help="Look after one ledger: its entries, sums and shares."
-)
+for group, name, about in (
+    (_ledgers.ledgers, "ledger", "Look after one ledger: its entries, sums and shares."),
+    (_auditing.audits, "audit", "Measure the privacy of functions of your own; refute claims."),
+):
+    for registered in group.registered_commands:
+        registered.help = _flowing((registered.callback and registered.callback.__doc__) or "")
+    app.add_typer(group, name=name, help=about)
 
 
 def _version(*, asked: bool) -> None:
