@@ -10,6 +10,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from itertools import count
 from types import FrameType
 from typing import Any
 
@@ -173,6 +174,43 @@ def test_a_stream_ends_long_before_its_counter_does(
     found += [draw(bits, 100) for _ in range(400)]
     assert len(asked) > 4
     assert_all_new(*found)
+
+
+def interrupted_streams() -> tuple[int, list[object]]:
+    """The steps of a stream's making at which an interrupt came, and what was then ignored."""
+    ignored, code = list[object](), streams._Stream.__init__.__code__
+    for stop in count(1):
+        steps = 0
+
+        def step(frame: FrameType, event: str, _: object, stop: int = stop) -> Traced:
+            nonlocal steps
+            if frame.f_code is not code:
+                return None
+            frame.f_trace_opcodes = True
+            steps += event == "opcode"
+            if steps == stop:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+            return step
+
+        before, hook, sys.unraisablehook = sys.gettrace(), sys.unraisablehook, ignored.append
+        sys.settrace(step)
+        try:
+            streams._Stream()
+        except KeyboardInterrupt:
+            continue
+        finally:
+            sys.settrace(before)
+            sys.unraisablehook = hook
+        return stop - 1, ignored
+    raise AssertionError
+
+
+def test_a_stream_whose_making_is_interrupted_goes_in_silence() -> None:
+    """At each step of it; an error in its end would be printed, and ignored."""
+    steps, ignored = interrupted_streams()
+    assert steps > 20
+    assert not ignored
 
 
 def test_a_stream_may_be_as_long_as_it_gets() -> None:

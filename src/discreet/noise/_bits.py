@@ -122,7 +122,8 @@ class _Stream(Owned):
         self._block.fill(0)
 
     def __del__(self) -> None:
-        self.wipe()
+        if hasattr(self, "_block"):  # otherwise `__init__` was interrupted at its start
+            self.wipe()
 
 
 class _Process:
