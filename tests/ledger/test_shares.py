@@ -33,7 +33,7 @@ def charge(payer: Share | Ledger, epsilon: float, request: Request | None = None
 ACTS = st.one_of(
     st.tuples(st.sampled_from(["ana", "bo", None]), st.sampled_from([1, 2, 3, 5])),
     st.tuples(st.sampled_from(["grant", "revoke"]), st.sampled_from(["ana", "bo"])),
-    st.tuples(st.just("open again"), st.none()),
+    st.tuples(st.sampled_from(["open again", "use another"]), st.none()),
 )
 
 
@@ -42,9 +42,11 @@ ACTS = st.one_of(
 def test_a_ledger_with_shares_does_what_ten_lines_say(
     tmp_path_factory: pytest.TempPathFactory, acts: list[tuple[str | None, int | str | None]]
 ) -> None:
-    """In tenths of epsilon: each share holds 6, the ledger 10. Subtotals come all the time."""
+    """In tenths of epsilon: each share holds 6, the ledger 10. Subtotals come all the time, and two
+    objects use the file by turns."""
     path = tmp_path_factory.mktemp("shares") / "x"
     ledger = granted(path, ana=0.6)
+    other = Ledger.open(path)
     spent, total = {"ana": 0}, 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_subtotals, "SUBTOTAL_EVERY", 3)
@@ -53,6 +55,8 @@ def test_a_ledger_with_shares_does_what_ten_lines_say(
             try:
                 if act == "open again":
                     ledger = Ledger.open(path)
+                elif act == "use another":
+                    ledger, other = other, ledger
                 elif act == "grant":
                     is_right = value not in spent
                     ledger.grant(str(value), limit=Limit(0.6), by="owner")
@@ -73,7 +77,7 @@ def test_a_ledger_with_shares_does_what_ten_lines_say(
                 assert not is_right
                 assert len(ledger.history()) == before
             else:
-                assert act == "open again" or is_right
+                assert act in ("open again", "use another") or is_right
         reached = {each.share: each.reached * 10 for each in ledger.shares()}
         assert reached == spent
         assert all(
@@ -106,6 +110,23 @@ def test_the_ledgers_limit_holds_over_all_shares(tmp_path: Path) -> None:
         ("ana", Fraction(4, 5), Fraction(0)),
         ("bo", Fraction(1, 5), Fraction(0)),
     ]
+
+
+def test_a_share_that_another_process_granted_anew_has_its_new_limit(tmp_path: Path) -> None:
+    """Though the ledger charged it before, with another limit."""
+    ledger, other = granted(tmp_path / "x", ana=0.1), Ledger.open(tmp_path / "x")
+    ana = ledger.share("ana")
+    charge(ana, 0.1)
+    other.revoke("ana", by="owner")
+    with pytest.raises(InvalidArgument):
+        charge(ana, 0.01)
+    other.grant("ana", limit=Limit(0.3), by="owner")
+    charge(ana, 0.3)
+    other.revoke("ana", by="owner")
+    other.grant("ana", limit=Limit(0.2), by="owner")
+    with pytest.raises(BudgetExceeded):
+        charge(ana, 0.3)
+    ledger.verify()
 
 
 def test_racing_threads_stay_within_their_share(tmp_path: Path) -> None:

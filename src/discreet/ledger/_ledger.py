@@ -33,6 +33,7 @@ from discreet.ledger._facts import (
     Link,
     Opening,
     Revoke,
+    ShareState,
     Unlock,
 )
 from discreet.ledger._reader import LedgerReader
@@ -83,7 +84,7 @@ the owner
     (ε = 0.8 if all charges had been fixed beforehand)
     """
 
-    __slots__ = ("_last", "_reader", "_store", "_writer")
+    __slots__ = ("_last", "_last_shares", "_reader", "_store", "_writer")
 
     def __init__(self, store: Store, anchor: Anchor | None = None) -> None:
         """Use this store; `create`, `open` and `in_memory` make ledgers."""
@@ -91,6 +92,7 @@ the owner
         self._writer = Writer(store, anchor)
         self._reader = LedgerReader(store, anchor, self._writer.totals)
         self._last: tuple[Opening, LedgerState] | None = None
+        self._last_shares: dict[str, ShareState] = {}  # those that were charged
 
     @staticmethod
     def create(
@@ -249,8 +251,11 @@ the owner
         may_wait: bool,
     ) -> Decision[Receipt | CountedCharge | None]:
         def decide(rows: Transaction, head: Link) -> Receipt | CountedCharge | None:
-            self._last = rows.opening(head), head.state
-            to = None if share is None else (share, self._reader.shares_at(rows, head))
+            self._last, to = (rows.opening(head), head.state), None
+            if share is not None:
+                to = share, self._reader.shares_at(rows, head)
+                if share in to[1]:
+                    self._last_shares[share] = to[1][share]
             return _appending.pay(
                 rows, head, fact, costs, to=to, statement=statement, may_wait=may_wait
             )
@@ -258,8 +263,11 @@ the owner
         return decide
 
     def _tracks(self, share: str | None) -> tuple[Track, ...]:
+        """The tracks of a charge, as they were at the last one; it is decided on those that are."""
         if share is None:
             return _appending.tracks(*(self._last or self._look()), None)
+        if self._last is not None and share in self._last_shares:
+            return _appending.tracks(*self._last, self._last_shares[share])
         return self._reader.tracks(share)
 
     def grant(
@@ -413,12 +421,20 @@ the owner
 
     def has_request(self, request: str, by: str) -> bool:
         """Whether this analyst charged under this request id before."""
-        return self._reader.has(request_key(by, Request(request, "")))
+        return self.requested(request, by) is not None
+
+    def requested(self, request: str, by: str) -> Entry | None:
+        """The charge that this analyst made under this request id; None if there is none."""
+        return self._reader.under(request_key(by, Request(request, "")))
 
     def history(self, last: int | None = None) -> tuple[Entry, ...]:
         """Every entry from the first, each digest verified; or only the ``last`` ones."""
         most = None if last is None else _checks.positive_count(last=last)
         return tuple(map(Entry.of, self._reader.links(most)))
+
+    def entry(self, number: int) -> Entry | None:
+        """The entry of this number; None if there is none."""
+        return self._reader.entry(number)
 
     def receipt(self, number: int, statement: str | None = None) -> Receipt:
         """The receipt of the charge at this number, as it is recorded; without a balance.

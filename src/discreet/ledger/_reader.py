@@ -109,16 +109,25 @@ class LedgerReader:
 
     # Charges and receipts
 
-    def has(self, key: str) -> bool:
-        """Whether a charge has this request key."""
+    def under(self, key: str) -> Entry | None:
+        """The entry of this key; None if there is none."""
         with self.reading() as (rows, _):
-            return rows.has(key)
+            link = rows.under(key)
+        return None if link is None else Entry.of(link)
+
+    def entry(self, number: int) -> Entry | None:
+        """The entry of this number; None if there is none."""
+        link = self._link(number)
+        return None if link is None else Entry.of(link)
+
+    def _link(self, number: int) -> Link | None:
+        with self.reading() as (rows, head):
+            is_there = type(number) is int and 0 <= number <= head.number
+            return rows.link(number) if is_there else None
 
     def receipt(self, number: int, statement: str | None) -> Receipt:
         """The receipt of the charge at this number, without a balance."""
-        with self.reading() as (rows, head):
-            is_there = type(number) is int and 0 < number <= head.number
-            link = rows.link(number) if is_there else None
+        link = self._link(number)
         if link is None or not isinstance(link.fact, Charge):
             raise ReceiptDiffers(f"{self.store.name} has no charge {number!r}")
         found = receipt_of(link, link.fact, None, statement=statement)

@@ -34,9 +34,9 @@ class Entry:
     """One line of a ledger's history; fields that its kind lacks are None.
 
     ``purpose`` of a `Kind.UNLOCK` entry is its reason. ``about`` is the number of the charge that
-    an answer, a lock or steps belong to. ``request`` is the request id of a charge, and ``share``
-    the share that a charge, a grant or its end belongs to. ``reserve`` is the privacy loss that a
-    grant reserves for its share.
+    an answer, a lock or steps belong to. ``request`` is the request id of a charge, ``body`` the
+    digest of what was requested, and ``share`` the share that a charge, a grant or its end belongs
+    to. ``reserve`` is the privacy loss that a grant reserves for its share.
     """
 
     number: int
@@ -51,6 +51,7 @@ class Entry:
     request: str | None = None
     share: str | None = None
     reserve: PrivacyLoss | None = None
+    body: str | None = None
 
     @staticmethod
     def of(link: Link) -> "Entry":
@@ -60,7 +61,8 @@ class Entry:
             case Charge(loss, purpose, by, request, is_insecure):
                 paid = replace(blank, purpose=purpose, by=by, loss=loss, is_insecure=is_insecure)
                 share = None if link.fact.share is None else link.fact.share.name
-                return replace(paid, request=None if request is None else request.id, share=share)
+                asked = (None, None) if request is None else (request.id, request.body)
+                return replace(paid, request=asked[0], body=asked[1], share=share)
             case Grant(share, _, by, reserve):
                 reserved = None if reserve is None else reserve.loss
                 return replace(blank, by=by, share=share, reserve=reserved)
