@@ -1,6 +1,7 @@
 """A charge for a computation elsewhere is recorded once for each request id, also after a crash."""
 
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +12,11 @@ import pytest
 from discreet import Limit, Request, Unit
 from discreet.accounting import Gaussian, PrivacyLoss, Pure
 from discreet.errors import BudgetExceeded, DiscreetError, InvalidArgument, RequestReused
-from discreet.ledger import Ledger
+from discreet.ledger import Ledger, Share
+from discreet.ledger._sqlite_store import SqliteStore
 from discreet.service._answers import AnswerStore
-from discreet.service._outside_charges import OutsideCharges
+from discreet.service._group_commit import GroupCommit
+from discreet.service._outside_charges import OutsideCharges, own
 from discreet.service._problems import Problem
 from discreet.service._storage import open_storage
 
@@ -35,7 +38,7 @@ class Office:
             "request": "1",
             **facts,
         }
-        found = self.charges.charge("ana", self.ledger, self.ledger.share("ana"), body)
+        found = self.charges.charge("ana", self.ledger, Share(self.ledger, "ana"), body)
         receipt: dict[str, Any] = json.loads(found)["receipt"]
         return receipt
 
@@ -123,13 +126,56 @@ def test_a_refused_charge_leaves_its_id_free(
 
 def test_a_charge_is_its_callers_own(office: Office) -> None:
     receipt = office.charge()
-    own = {"number": receipt["number"], "digest": receipt["digest"]}
-    assert office.charges.own("ana", own).digest == receipt["digest"]
+    named = {"number": receipt["number"], "digest": receipt["digest"]}
+    assert own("ana", office.ledger, named).digest == receipt["digest"]
     for by, body in (
-        ("ben", own),
-        ("ana", {**own, "number": own["number"] + 1}),
-        ("ana", {**own, "digest": "0" * 64}),
-        ("ana", {**own, "digest": "../1"}),
+        ("ben", named),
+        ("ana", {**named, "number": named["number"] + 1}),
+        ("ana", {**named, "number": -1}),
+        ("ana", {**named, "number": 10**17}),
+        ("ana", {**named, "digest": "0" * 64}),
+        ("ana", {**named, "digest": "../1"}),
     ):
         with pytest.raises(Problem):
-            office.charges.own(by, body)
+            own(by, office.ledger, body)
+
+
+def test_the_charge_of_a_question_pays_for_nothing_elsewhere(office: Office) -> None:
+    loss = Pure(0.25)
+    for request in (None, Request("1", "a" * 64)):
+        paid = office.ledger.charge(loss, purpose="a question", by="ana", request=request)
+        with pytest.raises(Problem):
+            own("ana", office.ledger, {"number": paid.number, "digest": paid.digest})
+
+
+def test_a_charge_is_one_durable_write(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And reads nothing beside it; only the text of a statement is written elsewhere, too."""
+    office.charge(request="0")
+    seen = list[str]()
+
+    def noted(kind: str) -> Callable[[SqliteStore], Any]:  # Any: a transaction
+        begin = getattr(SqliteStore, kind)
+
+        def transaction(store: SqliteStore) -> Any:  # Any: the same
+            seen.append(kind)
+            return begin(store)
+
+        return transaction
+
+    for kind in ("reading", "writing"):
+        monkeypatch.setattr(SqliteStore, kind, noted(kind))
+    monkeypatch.setattr(GroupCommit, "write", lambda *_: seen.append("another"))
+    office.charge(request="1")
+    assert seen == ["writing"]
+    office.charge(request="2", statement="{}")
+    assert seen == ["writing", "writing", "another"]
+
+
+@pytest.mark.parametrize("statement", [None, '{"a":1}'])
+def test_the_receipt_is_found_by_its_request(office: Office, statement: str | None) -> None:
+    facts = {} if statement is None else {"statement": statement}
+    charged = office.charge(**facts)
+    assert office.charges.receipt("ana", "1", [office.ledger]) == charged
+    for by, request in (("ben", "1"), ("ana", "2")):
+        with pytest.raises(Problem):
+            office.charges.receipt(by, request, [office.ledger])

@@ -5,7 +5,7 @@ are the very bytes that left, so that a repetition is equal in each byte.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -54,13 +54,6 @@ class AnswerStore:
                 self._busy.remove(key)
                 self._changed.notify_all()
 
-    def known(self, by: str, request: str, body: str) -> bytes | None:
-        """The stored bytes for this request, which is claimed by nothing; None if there are none.
-        Another body under this id is refused (`RequestReused`)."""
-        with self._engine.connect() as connection:
-            stored = connection.execute(select(ANSWERS).where(*_is(by, request))).one_or_none()
-        return None if stored is None else _same(stored, body)
-
     def _claim(self, by: str, request: str, body: str) -> bytes | None:
         row = {"by": by, "request": request, "body": body}
 
@@ -79,12 +72,20 @@ class AnswerStore:
             )
         )
 
-    def put(self, by: str, requests: Sequence[str], body: str, answer: bytes) -> None:
-        """Store one response durably under these requests, which nothing claims."""
-        rows = [{"by": by, "request": one, "body": body, "answer": answer} for one in requests]
-        self._writes.write(
-            lambda connection: connection.execute(insert(ANSWERS).on_conflict_do_nothing(), rows)
+    def put(self, by: str, request: str, body: str, answer: bytes) -> None:
+        """Store the response to a request durably, unless there is one. It was paid, so what
+        claimed its id before was not."""
+        row = {"by": by, "request": request, "body": body, "answer": answer}
+        stored = (
+            insert(ANSWERS)
+            .values(row)
+            .on_conflict_do_update(
+                index_elements=[ANSWERS.c.by, ANSWERS.c.request],
+                set_={"body": body, "answer": answer},
+                where=ANSWERS.c.answer.is_(None),
+            )
         )
+        self._writes.write(lambda connection: connection.execute(stored))
 
     def forget(self, by: str, request: str) -> None:
         """Free a request id under which nothing was paid; one with an answer stays."""

@@ -15,11 +15,12 @@ from discreet._exact import float_down, float_up
 from discreet.accounting import PrivacyLoss
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.ledger import Entry, Ledger, Share
+from discreet.ledger._appending import NoShare
 from discreet.query import Declaration, Noise
 from discreet.query._toml._declaration_file import read, read_text
 from discreet.service._answers import AnswerStore
 from discreet.service._confinement import Barrier
-from discreet.service._outside_charges import Body, OutsideCharges, loss_in
+from discreet.service._outside_charges import Body, OutsideCharges, loss_in, own
 from discreet.service._pace import padded
 from discreet.service._payment import Payment
 from discreet.service._problems import NO_SHARE, NOT_FOUND, Problem
@@ -129,10 +130,7 @@ class Desk:
 
     def receipt(self, caller: TokenFacts, request: str) -> object:
         """The receipt of the caller's own paid request."""
-        stored = self._answers.answer(caller.name, request)
-        if stored is None:
-            raise Problem(NOT_FOUND)
-        return json.loads(stored)["receipt"]
+        return self._charges.receipt(caller.name, request, self._ledgers.values())
 
     def _free(self, caller: TokenFacts, table: str, body: Body, task: Task) -> object:
         return self._pool.result(self._order(task, caller, table, body), None, wait=_WAIT)
@@ -171,26 +169,31 @@ class Desk:
     def charge(self, caller: TokenFacts, table: str, body: Body) -> bytes:
         """Charge a privacy loss for a computation elsewhere, such as a training run; the receipt.
         A repetition of the request is free."""
-        ledger, payer = self._ledger(table), self._payer(caller, table)
-        return self._charges.charge(caller.name, ledger, payer, {**body, "table": table})
+        ledger = self._ledger(table)
+        payer = ledger if caller.role is Role.OWNER else Share(ledger, caller.name)
+        try:
+            return self._charges.charge(caller.name, ledger, payer, {**body, "table": table})
+        except NoShare:
+            raise Problem(NO_SHARE) from None
 
     def reserve(self, caller: TokenFacts, table: str, body: Body) -> object:
         """Reserve the next steps of a plan that the caller's own charge paid; none runs twice."""
-        receipt = self._charges.own(caller.name, body)
+        ledger = self._ledger(table)
+        receipt = own(caller.name, ledger, body)
         counts = {name: body[name] for name in ("count", "of", "plan")}
-        taken = self._ledger(table).reserve(receipt, loss_in(body), **counts)
+        taken = ledger.reserve(receipt, loss_in(body), **counts)
         return {"first": taken.start, "end": taken.stop}
 
     def reserved(self, caller: TokenFacts, table: str, body: Body) -> object:
         """The number of reserved steps of the caller's own charge."""
-        receipt = self._charges.own(caller.name, body)
-        return {"reserved": self._ledger(table).reserved(receipt)}
+        ledger = self._ledger(table)
+        return {"reserved": ledger.reserved(own(caller.name, ledger, body))}
 
     def lock(self, caller: TokenFacts, table: str, body: Body) -> object:
         """Refuse further charges after a computation elsewhere failed: lock the table for an owner,
         and end the share of an analyst, who can't stop the others by it."""
-        receipt, ledger = self._charges.own(caller.name, body), self._ledger(table)
-        ledger.reserved(receipt)  # raises unless it is a receipt of this ledger
+        ledger = self._ledger(table)
+        receipt = own(caller.name, ledger, body)
         if caller.role is Role.OWNER:
             ledger.lock(receipt)
         else:
