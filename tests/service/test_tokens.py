@@ -1,11 +1,13 @@
 """A token is known by its digest only, and ends with its time or by revocation."""
 
 import sqlite3
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from discreet.errors import InvalidArgument
 from discreet.service._storage import open_storage
@@ -88,6 +90,49 @@ def test_a_revoked_token_stays_revoked(store: TokenStore) -> None:
     assert [store.caller(text) is None for text in texts] == [True, False]
     assert sorted(one.is_revoked for one in store.tokens()) == [False, True]
     assert not store.revoke("0" * 16)
+
+
+def test_callers_are_found_without_the_database(store: TokenStore) -> None:
+    text = store.issue("ana", Role.ANALYST, days=2)
+    assert store.caller(text) is not None
+    statements = list[object]()
+    event.listen(store._engine, "before_cursor_execute", lambda *_: statements.append(_))
+    assert store.is_fresh
+    assert store.caller(text) is not None
+    assert store.caller(f"{text[:-1]}{'A' if text[-1] != 'A' else 'B'}") is None
+    assert store.caller(f"discreet_{'0' * 16}_{'A' * 43}") is None
+    assert not statements
+    assert store.caller(store.issue("ana", Role.ANALYST, days=2)) is not None  # at once
+
+
+def test_a_token_that_another_program_revokes_ends_soon(
+    store: TokenStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = store.issue("ana", Role.ANALYST, days=2)
+    monkeypatch.setattr("discreet.service._tokens.FRESH_SECONDS", 0.05)
+    assert store.caller(text) is not None
+    other = TokenStore(store._engine, store._clock)
+    assert other.revoke(text.split("_")[1])
+    time.sleep(0.06)
+    assert not store.is_fresh
+    assert store.caller(text) is None
+
+
+def test_a_lost_database_knows_nobody(store: TokenStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the rows in memory are too old, or a token was revoked that may be among them."""
+    text = store.issue("ana", Role.ANALYST, days=2)
+    assert store.caller(text) is not None
+
+    def lost(*_: object) -> None:
+        raise OSError("lost")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(TokenStore, "_read", lost)
+        with pytest.raises(OSError, match="lost"):
+            store.revoke(text.split("_")[1])
+        with pytest.raises(OSError, match="lost"):
+            store.caller(text)
+    assert store.caller(text) is None
 
 
 def test_the_file_has_no_token_and_only_its_owner_can_read_it(

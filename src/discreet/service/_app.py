@@ -133,7 +133,9 @@ class Application:
         scheme, _, text = given[0].partition(" ") if len(given) == 1 else ("", "", "")
         caller = None
         if scheme.lower() == "bearer":
-            caller = await to_thread.run_sync(self._desk.tokens.caller, text)
+            if not self._desk.tokens.is_fresh:
+                await to_thread.run_sync(self._desk.tokens.refresh)
+            caller = self._desk.tokens.caller(text)
         if caller is None:
             raise Problem(UNAUTHORIZED)
         return caller

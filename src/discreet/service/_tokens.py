@@ -8,8 +8,9 @@ import hashlib
 import hmac
 import re
 import secrets
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
@@ -26,6 +27,7 @@ _NO_DIGEST = bytes(hashlib.sha256().digest_size)
 _LONGEST_NAME = 200  # characters, as for the name of a share
 _LONGEST_DAYS = 3650
 _SECONDS_A_DAY = 86_400
+FRESH_SECONDS = 1.0  # for which rows in memory are used
 
 
 class Role(Enum):
@@ -49,13 +51,38 @@ class TokenFacts:
 
 
 class TokenStore:
-    """The tokens of a service. It stores no token, only digests."""
+    """The tokens of a service. It stores no token, only digests.
 
-    __slots__ = ("_clock", "_engine")
+    All rows are in memory, too, so that a caller is found without the database. They are read again
+    after `FRESH_SECONDS`, as another program may have revoked a token there.
+    """
+
+    __slots__ = ("_clock", "_engine", "_fresh_until", "_lock", "_rows")
 
     def __init__(self, engine: Engine, clock: Callable[[], float] = time.time) -> None:
         """Use this database; ``clock`` gives the seconds since 1970."""
         self._engine, self._clock = engine, clock
+        self._lock = threading.Lock()
+        self._rows: Mapping[str, Row[Any]] = {}
+        self._fresh_until = 0.0  # of the monotonic clock
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether `caller` needs no database now."""
+        return time.monotonic() < self._fresh_until
+
+    def refresh(self) -> None:
+        """Read the tokens, unless that was done a moment ago."""
+        with self._lock:
+            if not self.is_fresh:
+                self._read()
+
+    def _read(self) -> None:
+        """Read all tokens; call it with the lock."""
+        now = time.monotonic()
+        with self._engine.connect() as connection:
+            self._rows = {row.id: row for row in connection.execute(select(TOKENS))}
+        self._fresh_until = now + FRESH_SECONDS
 
     def issue(self, name: str, role: Role, *, days: int) -> str:
         """A new token for this name, which is valid for this number of days.
@@ -81,7 +108,7 @@ class TokenStore:
             "digest": _digest(text),
             "expires": int(self._clock()) + days * _SECONDS_A_DAY,
         }
-        with self._engine.connect() as connection:
+        with self._lock, self._engine.connect() as connection:
             asked = select(TOKENS.c.role).where(TOKENS.c.name == name, TOKENS.c.role != role.value)
             if (other := connection.execute(asked).scalars().first()) is not None:
                 raise InvalidArgument(
@@ -90,6 +117,7 @@ class TokenStore:
                 )
             connection.execute(insert(TOKENS), row)
             connection.commit()
+            self._fresh_until = 0.0
         return text
 
     def caller(self, text: str) -> TokenFacts | None:
@@ -97,12 +125,10 @@ class TokenStore:
 
         The comparison takes the same time wherever the texts differ.
         """
+        if not self.is_fresh:
+            self.refresh()
         form = _FORM.fullmatch(text)
-        row = None
-        if form is not None:
-            with self._engine.connect() as connection:
-                asked = select(TOKENS).where(TOKENS.c.id == form[1])
-                row = connection.execute(asked).one_or_none()
+        row = None if form is None else self._rows.get(form[1])
         # an unknown id takes the same path as a wrong secret
         stored = _NO_DIGEST if row is None else row.digest
         is_equal = hmac.compare_digest(stored, _digest(text))
@@ -113,13 +139,16 @@ class TokenStore:
     def revoke(self, id_: str) -> bool:
         """Refuse this token from now on; False if there is no such token."""
         is_it = TOKENS.c.id == id_
-        with self._engine.connect() as connection:
-            now = int(self._clock())
-            connection.execute(
-                update(TOKENS).where(is_it, TOKENS.c.revoked.is_(None)).values(revoked=now)
-            )
-            connection.commit()
-            return connection.execute(select(TOKENS.c.id).where(is_it)).first() is not None
+        with self._lock:
+            with self._engine.connect() as connection:
+                now = int(self._clock())
+                connection.execute(
+                    update(TOKENS).where(is_it, TOKENS.c.revoked.is_(None)).values(revoked=now)
+                )
+                connection.commit()
+            self._fresh_until = 0.0  # even if it can't be read now
+            self._read()
+            return id_ in self._rows
 
     def tokens(self) -> tuple[TokenFacts, ...]:
         """The facts of all tokens that were ever issued, by name."""
