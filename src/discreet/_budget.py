@@ -177,6 +177,9 @@ class BudgetUse(Protocol):
         ...
 
 
+_END = "\n}"  # of a receipt's text
+
+
 @dataclass(frozen=True, slots=True)
 class Receipt:
     """Proof that a privacy loss was recorded before anything was computed.
@@ -218,7 +221,8 @@ class Receipt:
             "privacy_loss": None if self.privacy_loss is None else json.loads(self.privacy_loss),
             "statement": None if self.statement is None else json.loads(self.statement),
         }
-        return receipt_text({**facts, "checksum": receipt_checksum(facts)})
+        text = receipt_text(facts)
+        return f'{text.removesuffix(_END)},\n  "checksum": "{_checksum(text)}"{_END}'
 
     def _repr_html_(self) -> str:
         """The receipt as a table in notebooks."""
@@ -241,7 +245,11 @@ def receipt_text(facts: Mapping[str, object]) -> str:
 
 def receipt_checksum(facts: Mapping[str, object]) -> str:
     """The checksum of a receipt's other members; it finds damage, not forgery."""
-    return hashlib.sha256(receipt_text(facts).encode()).hexdigest()
+    return _checksum(receipt_text(facts))
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Payer(Protocol[Loss]):

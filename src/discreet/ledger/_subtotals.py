@@ -41,11 +41,11 @@ class TotalsReader:
             raise LedgerDamaged("its last entry is not the end of its chain")
         return totals
 
-    def follow(self, before: Link, written: Iterable[Link]) -> None:
-        """Add the links written after this head, if the totals are those at it; otherwise they are
-        read when they are needed."""
+    def follow(self, before: Link, written: Link) -> None:
+        """Add the link written after this head, if the totals are those at it; otherwise it is read
+        when it is needed. If it is not committed, no chain has it, and the totals begin again."""
         if self._position[0] == AnchorMark.of(before):
-            self._add(written)
+            self._add((written,))
 
     def due(self, rows: Transaction, head: Link) -> Subtotal | None:
         """The subtotal to append after the head, if the last one is far enough behind. A subtotal

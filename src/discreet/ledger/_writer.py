@@ -137,15 +137,13 @@ class Writer:
         try:
             mark = None if self._anchor is None else self._anchor.read()
             with self._store.writing() as rows:
-                head = before = verified_head(rows, mark)
+                head = verified_head(rows, mark)
                 for job in jobs:
                     job.decide(rows, head)
-                    head = rows.written[-1] if rows.written else head
+                    head = self._followed(rows, head)
                 if rows.written and (subtotal := self.totals.due(rows, head)) is not None:
-                    head = rows.append(
-                        head, subtotal, next_state(head, rows.opening(head), subtotal)
-                    )
-                self.totals.follow(before, rows.written)
+                    rows.append(head, subtotal, next_state(head, rows.opening(head), subtotal))
+                    head = self._followed(rows, head)
                 start = time.monotonic()
             self._seconds = time.monotonic() - start
         except Exception as failure:  # noqa: BLE001  # raised in the threads that wait for it
@@ -162,6 +160,14 @@ class Writer:
         for link in rows.written:
             log.info("%s: %s %d", self._store.name, link.kind.value, link.number)
         self._finish(jobs, mark, head)
+
+    def _followed(self, rows: Transaction, head: Link) -> Link:
+        """The head after one step. The totals follow at once, since the next charge to a share
+        needs them."""
+        if not rows.written or rows.written[-1] is head:
+            return head
+        self.totals.follow(head, rows.written[-1])
+        return rows.written[-1]
 
     def _finish(self, jobs: "list[_Job[Any]]", mark: AnchorMark | None, head: Link) -> None:
         """Give everybody the outcome; the entries are durable by now.
