@@ -19,7 +19,7 @@ from discreet.query._facts._columns import Caps, Column, ColumnType
 from discreet.query._rows._source import CsvFile, ParquetFile
 from discreet.query._toml import _declaration_file, _declared_columns, _located_toml
 from discreet.query._toml._declaration_edit import Setting, added, save
-from discreet.query._toml._declaration_file import read_text
+from discreet.query._toml._declaration_file import read_text, requests_per_second
 from discreet.query._toml._declared_files import FileFormat
 
 ROOT = Path(__file__).parents[2]
@@ -219,6 +219,7 @@ def test_an_error_names_the_line_of_a_mistake(
     ("text", "told"),
     [
         ("x = 1", "the file has no setting"),
+        ("[service]\nrate = 1", "line 2: service has no setting"),
         ("x = " + "[" * 2000, "nested too deeply"),
         ("x = " + "1" * 5_000, "not TOML"),
     ],
@@ -226,6 +227,22 @@ def test_an_error_names_the_line_of_a_mistake(
 def test_a_mistake_of_the_whole_file(text: str, told: str) -> None:
     with pytest.raises(DeclarationError, match=told):
         read_text(text, PLACE)
+
+
+@pytest.mark.parametrize(("written", "rate"), [("", None), ("requests_per_second = 7", 7)])
+def test_an_owner_sets_the_rate_of_a_service(written: str, rate: int | None) -> None:
+    text = f"{GOOD}\n[service]\n{written}\n"
+    assert read_text(text, PLACE)
+    assert requests_per_second(text, PLACE) == rate
+    assert requests_per_second(GOOD, PLACE) is None
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", '"7"', "true", "[7]", "inf"])
+def test_a_rate_is_a_whole_number(value: str) -> None:
+    text = f"[service]\nrequests_per_second = {value}\n{GOOD}"
+    for read in (read_text, requests_per_second):
+        with pytest.raises(DeclarationError, match=r"line 2: .*give a whole number, 1 or above"):
+            read(text, PLACE)
 
 
 @pytest.mark.parametrize(
@@ -334,6 +351,7 @@ def test_every_setting_is_documented() -> None:
     settings = {
         *_declaration_file.TABLE,
         *_declaration_file.LEDGER,
+        *_declaration_file.SERVICE,
         *(key for keys in _declared_columns.COLUMN.values() for key in keys),
     }
     words = settings | {kind.value for kind in ColumnType} | {form.value for form in FileFormat}

@@ -39,15 +39,16 @@ NEIGHBOUR = TEXT.replace("wages", "fewer")
 BY_YEAR = "SELECT year, COUNT(*) AS n, AVG(wage) AS pay FROM wages GROUP BY year"
 MANY = "SELECT AVG(wage) AS a, SUM(wage) AS b, COUNT(*) AS c, MEDIAN(wage) AS d FROM wages"
 
+RATE = "\n[service]\nrequests_per_second = 10000\n"
 DEADLINE = 0.25  # seconds: the first one, in place of 2
 
 
-def declare(folder: Path) -> Path:
+def declare(folder: Path, more: str = "") -> Path:
     """A declaration's file, with rows beside it."""
     wages(folder / "wages.parquet")
     wages(folder / "fewer.parquet", people=59)
     file = folder / "discreet.toml"
-    file.write_text(TEXT + NEIGHBOUR, encoding="utf-8")
+    file.write_text(TEXT + NEIGHBOUR + more, encoding="utf-8")
     return file
 
 
@@ -170,9 +171,10 @@ class Reply:
 
 
 @contextmanager
-def service(folder: Path, *options: str) -> Iterator[Served]:
-    """``discreet serve`` in a process of its own, on a free port of this machine."""
-    file = declare(folder)
+def service(folder: Path, *options: str, more: str = "") -> Iterator[Served]:
+    """``discreet serve`` in a process of its own, on a free port of this machine; ``more`` ends its
+    declaration."""
+    file = declare(folder, more)
     quick = ("--deadline", str(DEADLINE))
     command = [
         sys.executable,

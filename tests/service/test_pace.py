@@ -43,6 +43,14 @@ def test_a_caller_gets_a_burst_and_then_the_rate() -> None:
     assert [limit.admits("ana") for _ in range(7)] == [True] * 5 + [False] * 2
 
 
+@pytest.mark.parametrize(("declared", "at_once"), [(None, 60), (2, 6)])
+def test_the_owner_sets_the_rate(declared: int | None, at_once: int) -> None:
+    """The burst is that of three seconds."""
+    rate = RateLimit.each_second(declared)
+    rate._clock = lambda: 0.0
+    assert [rate.admits("ana") for _ in range(at_once + 1)] == [True] * at_once + [False]
+
+
 def test_one_token_takes_some_of_the_places_only() -> None:
     async def fill() -> None:
         room = WaitingRoom(5, 3)

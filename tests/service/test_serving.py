@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import DeclarationError, DiscreetError, InvalidArgument, Refused
-from discreet.service import Place, serve
+from discreet.service import Place, _desk, serve
+from discreet.service._app import Application
+from discreet.service._pace import RateLimit
 from discreet.service._storage import hold
 from tests.service import kit
 
@@ -67,6 +69,28 @@ def test_a_deadline_is_positive_and_at_most_a_minute(tmp_path: Path, deadline: f
             on_token=print,
             on_ready=print,
         )
+
+
+@pytest.mark.parametrize(("more", "rate"), [("", 20), (kit.RATE, 10_000)])
+def test_the_declared_rate_is_that_of_the_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, rate: int
+) -> None:
+    class NoWorkers:
+        barriers = ()
+
+        def __init__(self, *_: object) -> None:
+            pass
+
+        def close(self) -> None:
+            pass
+
+    found = list[RateLimit]()
+    monkeypatch.setattr(_desk, "WorkerPool", NoWorkers)
+    monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: None)
+    monkeypatch.setattr(Application, "build", lambda app: found.append(app._rate))
+    file = kit.declare(tmp_path, more)
+    serve(file, Place(port=0), on_token=lambda _: None, on_ready=lambda _: None)
+    assert [one._rate for one in found] == [rate]
 
 
 def test_nothing_starts_at_a_port_in_use(tmp_path: Path) -> None:

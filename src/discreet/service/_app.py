@@ -47,7 +47,6 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _BODY_SECONDS = 10.0
-_RATE, _BURST = 20.0, 60.0  # requests of one token: a second, and at once
 _MOST_WAITING, _MOST_OF_ONE = 64, 24  # requests that wait for a worker: in all, and of one token
 _MOST_AT_ONCE = 16  # of requests that need no worker
 
@@ -60,7 +59,7 @@ class Application:
     ) -> None:
         """Answer by this desk; a paid question ``first_deadline`` seconds after it came."""
         self._desk, self._first_deadline = desk, first_deadline
-        self._rate = rate or RateLimit(_RATE, _BURST)
+        self._rate = rate or RateLimit.each_second()
         # questions can't shut out the owner, who needs no worker to revoke a token
         self._questions = WaitingRoom(_MOST_WAITING, _MOST_OF_ONE)
         self._others = WaitingRoom(_MOST_AT_ONCE, _MOST_AT_ONCE)

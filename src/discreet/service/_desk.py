@@ -17,7 +17,7 @@ from discreet.errors import DiscreetError, InvalidArgument
 from discreet.ledger import Entry, Ledger, Share
 from discreet.ledger._appending import NoShare
 from discreet.query import Declaration, Noise
-from discreet.query._toml._declaration_file import read, read_text
+from discreet.query._toml._declaration_file import read, read_text, requests_per_second
 from discreet.service._answers import AnswerStore
 from discreet.service._confinement import Barrier
 from discreet.service._outside_charges import Body, OutsideCharges, loss_in, own
@@ -62,6 +62,7 @@ class Desk:
         read(file)  # refuses a file without tables
         text = file.read_text(encoding="utf-8")
         declared = read_text(text, file)
+        self.requests_per_second = requests_per_second(text, file)
         self._declared: Mapping[str, Declaration] = MappingProxyType(
             {name: one.declaration for name, one in declared.items()}
         )

@@ -8,6 +8,7 @@ from collections.abc import Callable
 FIRST_DEADLINE = 2.0  # seconds, unless the owner gives another one
 SIZE = 4096  # bytes: the length of an answer is a multiple of it
 _MOST_CALLERS = 10_000
+_USUAL_RATE, _BURST_SECONDS = 20, 3  # requests of one token a second; those that may come at once
 
 
 def deadline(seconds: float, first: float) -> float:
@@ -40,6 +41,12 @@ class RateLimit:
         self._rate, self._burst, self._clock = rate, burst, clock
         self._tokens: OrderedDict[str, tuple[float, float]] = OrderedDict()  # left, at
         self._lock = threading.Lock()
+
+    @staticmethod
+    def each_second(requests: int | None = None) -> "RateLimit":
+        """The limit of this number of requests a second, or of the usual one."""
+        rate = requests or _USUAL_RATE
+        return RateLimit(rate, _BURST_SECONDS * rate)
 
     def admits(self, caller: str) -> bool:
         """Whether one more request of this caller is within the limit; it then counts."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from discreet import _checks
 from discreet.errors import InvalidArgument, Refused
 from discreet.service._desk import Desk, DeskSettings
-from discreet.service._pace import FIRST_DEADLINE
+from discreet.service._pace import FIRST_DEADLINE, RateLimit
 from discreet.service._tokens import Role
 from discreet.service._workers import WorkerLost
 
@@ -100,8 +100,9 @@ def serve(
                 on_token(desk.tokens.issue("owner", Role.OWNER, days=_OWNER_DAYS))
             for barrier in desk.barriers:
                 written.info("barrier", name=barrier.name, up=barrier.is_up, note=barrier.note)
+            rate = RateLimit.each_second(desk.requests_per_second)
             config = uvicorn.Config(
-                Application(desk, first_deadline=deadline).build(),
+                Application(desk, rate, deadline).build(),
                 log_config=None,
                 access_log=False,
                 lifespan="off",

@@ -49,6 +49,7 @@ TABLE = (
 )
 PUBLIC = ("source", "format", "delimiter", "columns")
 THROUGH = ("table", "on")
+SERVICE = ("requests_per_second",)
 LEDGER = ("path", "anchor", "epsilon", "delta", "rho", "mu")
 _ABOVE_ZERO = "a finite number above 0"
 _BELOW_ONE = "a number from 0 up to, but not including, 1"
@@ -123,8 +124,24 @@ def read_text(text: str, path: str | Path) -> Mapping[str, TableFile]:
     return _tables(parse(text, Path(path)))
 
 
+def requests_per_second(text: str, path: str | Path) -> int | None:
+    """The number of requests that one token may send to a service of these tables in a second; None
+    if the text does not say."""
+    return _requests_per_second(_top(parse(text, Path(path))))
+
+
+def _top(top: TomlEntry) -> dict[str, TomlEntry]:
+    return top.settings("tables", "public", "service", of="the file")
+
+
+def _requests_per_second(given: Mapping[str, TomlEntry]) -> int | None:
+    inner = given["service"].settings(*SERVICE) if "service" in given else {}
+    return inner["requests_per_second"].whole() if inner else None
+
+
 def _tables(top: TomlEntry) -> Mapping[str, TableFile]:
-    given = top.settings("tables", "public", of="the file")
+    given = _top(top)
+    _requests_per_second(given)
     found = given["tables"].inner() if "tables" in given else {}
     public = given["public"].inner() if "public" in given else {}
     declared = {name: _table(name, table) for name, table in found.items()}
