@@ -15,6 +15,7 @@ from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss, Term
 from discreet.ledger import Kind, Ledger
 from discreet.ledger._sqlite import _SCHEMA
+from tests.warm import WarmProcess
 
 PERSON = Unit("person")
 MODULES = ("discreet/ledger", "sqlalchemy/engine", "sqlalchemy/pool")
@@ -52,14 +53,12 @@ def charges(ledger: Ledger) -> int:
     return sum(entry.kind is Kind.CHARGE for entry in ledger.history())
 
 
-def begun(code: str, path: Path, *arguments: object) -> subprocess.Popen[str]:
+def begun(code: str, path: Path, *arguments: object) -> WarmProcess:
     """A process that runs the code; it knows the names of START."""
-    command = [sys.executable, "-c", START + code, str(path), *map(str, arguments)]
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+    return WarmProcess(START + code, str(path), *map(str, arguments))
 
 
-def ended(process: subprocess.Popen[str]) -> str:
+def ended(process: WarmProcess | subprocess.Popen[str]) -> str:
     """The output of a process, once it ended well."""
     out, err = process.communicate(timeout=120)
     assert process.returncode == 0, err
@@ -78,10 +77,8 @@ def raced(code: str, path: Path, count: int) -> list[str]:
     """The outputs of processes that begin together, where they call wait()."""
     processes = [begun(code, path, number) for number in range(count)]
     for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n", process.communicate()[1]
+        assert process.stdout.readline() == "ready\n", process.stderr.read()
     for process in processes:
-        assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
     return [ended(process) for process in processes]

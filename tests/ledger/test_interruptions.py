@@ -1,6 +1,8 @@
 """Ctrl-C, or any failure, in a transaction: it is undone, and the ledger goes on at once."""
 
 import gc
+import subprocess
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,7 +15,7 @@ from discreet.accounting import PrivacyLoss, Pure
 from discreet.errors import LedgerError, RequestReused
 from discreet.ledger import Ledger
 from discreet.ledger._store import Transaction
-from tests.ledger.kit import PERSON, begun, charges, ended, interrupted, made, pay
+from tests.ledger.kit import PERSON, START, charges, interrupted, made, pay
 
 LOSS = PrivacyLoss.of(Pure(0.001))
 
@@ -106,7 +108,9 @@ def test_an_exit_closes_no_connection(tmp_path: Path) -> None:
 from discreet.ledger import _database
 _database._Driver.end = lambda self: print("closed")
 """
-    assert ended(begun(closing + DAEMONS, path)) == ""
+    command = [sys.executable, "-c", START + closing + DAEMONS, str(path)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ran.stdout == ""
     assert charges(Ledger.open(path)) > 0
 
 

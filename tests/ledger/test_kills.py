@@ -69,7 +69,6 @@ def killed_after(seconds: float, *, crash: bool = False) -> dict[int, str]:
     """The numbers and digests that a process received until it was killed, that long after its
     first receipt. With ``crash``, the server crashes and runs again in between."""
     with begun(SPEND, Path()) as process:
-        assert process.stdout is not None
         lines = [process.stdout.readline()]
         time.sleep(seconds)
         if crash:

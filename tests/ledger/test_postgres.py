@@ -133,10 +133,8 @@ def raced(count: int, each: int, epsilon: float) -> int:
     """The number of charges that are accepted of processes that race."""
     processes = [begun(RACE, HERE, each, epsilon) for _ in range(count)]
     for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n", process.communicate()[1]
+        assert process.stdout.readline() == "ready\n", process.stderr.read()
     for process in processes:
-        assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
     return sum(int(ended(process)) for process in processes)

@@ -14,7 +14,7 @@ def main(address: str) -> None:
         files = array.array("i", [0, 1, 2])
         server.sendmsg([b"-"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, files)])
         folder = os.getcwd()  # noqa: PTH109 - pathlib takes longer to load than all of this
-        server.sendall(marshal.dumps((folder, sys.argv[1:], dict(os.environ))))
+        server.sendall(marshal.dumps((folder, sys.argv[1:], dict(os.environ), None)))
         server.shutdown(socket.SHUT_WR)
         code = server.recv(1)
     os._exit(code[0] if code else 70)
