@@ -110,7 +110,7 @@ SHARED = {
         "thresholds._keys_first",
         "thresholds._noisy_counts",
     },
-    "ledger": {"_place"},  # for the declarations of tables
+    "ledger": {"_appending", "_place"},  # for callers without a share, and declarations of tables
     "query": {  # for the commands that write declarations, suggest and diagnose
         "_answers._answer_rows",
         "_answers._forecast",
