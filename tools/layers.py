@@ -110,7 +110,8 @@ SHARED = {
         "thresholds._keys_first",
         "thresholds._noisy_counts",
     },
-    "ledger": {"_appending", "_place"},  # for callers without a share, and declarations of tables
+    # for callers without a share, declarations of tables, and the tokens of the service
+    "ledger": {"_appending", "_place", "_schema_beside"},
     "query": {  # for the commands that write declarations, suggest and diagnose
         "_answers._answer_rows",
         "_answers._forecast",

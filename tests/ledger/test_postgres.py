@@ -430,7 +430,7 @@ def test_an_older_copy_is_refused_by_its_anchor(at: str, tmp_path: Path) -> None
 def test_a_server_that_could_lose_charges_is_refused(at: str, setting: str) -> None:
     made(at)
     url = make_url(at).set(drivername="postgresql+psycopg")
-    engine = _postgres_store._engine(url.difference_update_query(["ledger"]))
+    engine = _postgres_store.engine_of(url.difference_update_query(["ledger"]))
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         try:
             connection.exec_driver_sql(f"ALTER SYSTEM SET {setting} = off")

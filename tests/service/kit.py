@@ -18,9 +18,11 @@ import pytest
 import discreet
 from discreet.ledger import Ledger
 from discreet.query._toml._declaration_file import read
+from discreet.service._storage import StoragePlace, place_of
 from discreet.service._work_order import Task, WorkOrder
 from discreet.service._workers import Worker, WorkerPool, WorkerSettings, sources_of
 from tests.cli.kit import wages
+from tests.ledger import postgres
 
 TEXT = """
 [tables.wages]
@@ -87,6 +89,18 @@ def worker(channel: object) -> Worker:
     return made
 
 
+class NoWorkers:
+    """In place of a `WorkerPool`, for a desk that is asked nothing."""
+
+    barriers = ()
+
+    def __init__(self, *_: object) -> None:
+        """Start nothing."""
+
+    def close(self) -> None:
+        """End nothing."""
+
+
 @contextmanager
 def pool(file: Path, *, count: int = 1, seconds: float = 30) -> Iterator[WorkerPool]:
     """Workers of a declaration."""
@@ -97,6 +111,14 @@ def pool(file: Path, *, count: int = 1, seconds: float = 30) -> Iterator[WorkerP
         yield opened
     finally:
         opened.close()
+
+
+STORAGES = ("sqlite", "postgres")
+
+
+def storage(kind: str, folder: Path) -> StoragePlace:
+    """A place for tokens and answers; a skip where there is no PostgreSQL."""
+    return place_of(folder / "service", [postgres.address()] if kind == "postgres" else [])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,13 +11,16 @@ from sqlalchemy import Connection, Engine, event, insert, select
 
 from discreet.service._group_commit import GroupCommit
 from discreet.service._storage import TOKENS, open_storage
+from tests.service import kit
 
 WRITES = 64
 
 
-@pytest.fixture
-def engine(tmp_path: Path) -> Engine:
-    return open_storage(tmp_path / "service")
+@pytest.fixture(params=kit.STORAGES)
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    made = open_storage(kit.storage(request.param, tmp_path))
+    yield made
+    made.dispose()
 
 
 def row(number: int) -> dict[str, object]:
@@ -48,9 +52,13 @@ def test_each_write_is_durable_and_many_share_a_commit(engine: Engine) -> None:
     go, thread = held(writes)
 
     def write(number: int) -> int:
-        found = writes.write(lambda c: c.execute(insert(TOKENS), row(number)).rowcount)
+        def step(connection: Connection) -> int:
+            connection.execute(insert(TOKENS), row(number))
+            return number
+
+        found = writes.write(step)
         assert str(number) in numbers(engine)
-        return number * found
+        return found
 
     with ThreadPoolExecutor(WRITES) as threads:
         written = [threads.submit(write, number) for number in range(WRITES)]

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,15 @@ from discreet.accounting import Gaussian, PrivacyLoss, Pure
 from discreet.errors import BudgetExceeded, DiscreetError, InvalidArgument, RequestReused
 from discreet.ledger import Ledger, Share
 from discreet.ledger._sqlite_store import SqliteStore
+from discreet.service import _desk
 from discreet.service._answers import AnswerStore
+from discreet.service._desk import Desk, DeskSettings
 from discreet.service._group_commit import GroupCommit
 from discreet.service._outside_charges import OutsideCharges, own
-from discreet.service._problems import Problem
+from discreet.service._problems import NO_SHARE, Problem
 from discreet.service._storage import open_storage
+from discreet.service._tokens import Role, TokenFacts
+from tests.service import kit
 
 UNIT = Unit("person")
 
@@ -169,6 +174,27 @@ def test_a_charge_is_one_durable_write(office: Office, monkeypatch: pytest.Monke
     assert seen == ["writing"]
     office.charge(request="2", statement="{}")
     assert seen == ["writing", "writing", "another"]
+
+
+def test_a_caller_without_a_share_is_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_desk, "WorkerPool", kit.NoWorkers)
+    desk = Desk(DeskSettings(kit.declare(tmp_path)))
+    ana = TokenFacts("1", "ana", Role.ANALYST, datetime.now(UTC), is_revoked=False)
+    body = {"privacy_loss": (1 * Pure(0.25)).to_json(), "purpose": "x", "request": "1"}
+    with pytest.raises(Problem) as refusal:
+        desk.charge(ana, "wages", body)
+    assert refusal.value.kind is NO_SHARE
+    desk.grant(ana, "wages", "ana", {"epsilon": 1})
+    with pytest.raises(InvalidArgument, match="statement"):
+        desk.charge(ana, "wages", {**body, "statement": "{"})
+    assert desk.charge(ana, "wages", body)
+    desk.revoke_share(ana, "wages", "ana")
+    with pytest.raises(Problem):
+        desk.charge(ana, "wages", {**body, "request": "2"})
+    assert desk.charge(ana, "wages", body)  # a repetition is free
+    desk.close()
 
 
 @pytest.mark.parametrize("statement", [None, '{"a":1}'])

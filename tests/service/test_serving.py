@@ -75,17 +75,8 @@ def test_a_deadline_is_positive_and_at_most_a_minute(tmp_path: Path, deadline: f
 def test_the_declared_rate_is_that_of_the_service(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, rate: int
 ) -> None:
-    class NoWorkers:
-        barriers = ()
-
-        def __init__(self, *_: object) -> None:
-            pass
-
-        def close(self) -> None:
-            pass
-
     found = list[RateLimit]()
-    monkeypatch.setattr(_desk, "WorkerPool", NoWorkers)
+    monkeypatch.setattr(_desk, "WorkerPool", kit.NoWorkers)
     monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: None)
     monkeypatch.setattr(Application, "build", lambda app: found.append(app._rate))
     file = kit.declare(tmp_path, more)

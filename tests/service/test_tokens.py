@@ -2,16 +2,17 @@
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, select
 
 from discreet.errors import InvalidArgument
-from discreet.service._storage import open_storage
+from discreet.service._storage import TOKENS, open_storage
 from discreet.service._tokens import Role, TokenStore
+from tests.service import kit
 
 DAY = 86_400.0
 
@@ -29,9 +30,11 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture
-def store(tmp_path: Path, clock: Clock) -> TokenStore:
-    return TokenStore(open_storage(tmp_path / "service"), clock)
+@pytest.fixture(params=kit.STORAGES)
+def store(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[TokenStore]:
+    engine = open_storage(kit.storage(request.param, tmp_path))
+    yield TokenStore(engine, clock)
+    engine.dispose()
 
 
 def changed_at(place: int) -> Callable[[str], str]:
@@ -135,10 +138,17 @@ def test_a_lost_database_knows_nobody(store: TokenStore, monkeypatch: pytest.Mon
     assert store.caller(text) is None
 
 
-def test_the_file_has_no_token_and_only_its_owner_can_read_it(
-    store: TokenStore, tmp_path: Path
-) -> None:
-    text = store.issue("ana", Role.ANALYST, days=2)
+def test_no_store_has_a_token(store: TokenStore) -> None:
+    secret = store.issue("ana", Role.ANALYST, days=2)[26:]
+    with store._engine.connect() as connection:
+        rows = connection.execute(select(TOKENS)).all()
+    assert len(rows) == 1
+    assert secret not in repr(rows)
+    assert secret.encode() not in rows[0].digest
+
+
+def test_the_file_has_no_token_and_only_its_owner_can_read_it(tmp_path: Path, clock: Clock) -> None:
+    text = TokenStore(open_storage(tmp_path / "service"), clock).issue("ana", Role.OWNER, days=2)
     secret = text[26:]
     rows = sqlite3.connect(tmp_path / "service").execute("SELECT * FROM tokens").fetchall()
     assert secret not in repr(rows)

@@ -69,10 +69,16 @@ def is_made(address: Address) -> bool:
     return found.exists() if isinstance(found, Path) else PostgresStore.is_made(*found)
 
 
+def database_of(address: Address) -> tuple[URL, str] | None:
+    """The database of a ledger, and the ledger's name there; None for a file."""
+    found = _parsed(address)
+    return None if isinstance(found, Path) else found
+
+
 def ledger_name(address: Address) -> str | None:
     """The ledger's name in a database; None for a file."""
-    found = _parsed(address)
-    return None if isinstance(found, Path) else found[1]
+    found = database_of(address)
+    return None if found is None else found[1]
 
 
 def has_password(address: Address) -> bool:

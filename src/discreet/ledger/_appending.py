@@ -152,14 +152,10 @@ def revoke(rows: Transaction, head: Link, fact: Revoke, opened: Mapping[str, Sha
     _append(rows, head, replace(fact, released=released))
 
 
-class NoShare(InvalidArgument):
-    """A charge to a share that is not open."""
-
-
 def open_share(opened: Mapping[str, ShareState], name: str) -> ShareState:
     """The share of this name, which must be open."""
     if name not in opened:
-        raise NoShare(
+        raise InvalidArgument(
             f"share = {_checks.quoted(name)}: no such share is open: the ledger's owner grants it "
             "by ledger.grant(share, limit=..., by=...)"
         )

@@ -262,7 +262,7 @@ class PostgresStore:
         return plain
 
     def _begin(self) -> None:
-        self._engine, self._process = _engine(self._url), process()
+        self._engine, self._process = engine_of(self._url), process()
         weakref.finalize(self, _put_away, self._engine, self._process).atexit = False
 
 
@@ -304,12 +304,15 @@ def _check_durable(connection: Connection, name: str) -> None:
             )
 
 
-def _engine(url: URL) -> Engine:
+def engine_of(url: URL, *, is_asked_first: bool = False) -> Engine:
+    """An engine whose commits are durable. ``is_asked_first``: each use of a connection asks first
+    whether it was lost, and then takes another one."""
     try:
         return create_engine(
             url.set(drivername="postgresql+psycopg"),
             poolclass=QueuePool,
             hide_parameters=True,
+            pool_pre_ping=is_asked_first,
             connect_args={"options": _OPTIONS, "connect_timeout": _CONNECT_SECONDS},
         )
     except (ModuleNotFoundError, NoSuchModuleError) as mistake:

@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, Row, delete, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from discreet.errors import RequestReused
 from discreet.service._group_commit import GroupCommit
-from discreet.service._storage import ANSWERS
+from discreet.service._storage import ANSWERS, inserted
 
 
 class AnswerStore:
@@ -58,7 +57,7 @@ class AnswerStore:
         row = {"by": by, "request": request, "body": body}
 
         def step(connection: Connection) -> Row[Any]:
-            connection.execute(insert(ANSWERS).values(row).on_conflict_do_nothing())
+            connection.execute(inserted(self._engine).values(row).on_conflict_do_nothing())
             return connection.execute(select(ANSWERS).where(*_is(by, request))).one()
 
         return _same(self._writes.write(step), body)
@@ -77,7 +76,7 @@ class AnswerStore:
         claimed its id before was not."""
         row = {"by": by, "request": request, "body": body, "answer": answer}
         stored = (
-            insert(ANSWERS)
+            inserted(self._engine)
             .values(row)
             .on_conflict_do_update(
                 index_elements=[ANSWERS.c.by, ANSWERS.c.request],

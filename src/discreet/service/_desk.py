@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -15,7 +15,6 @@ from discreet._exact import float_down, float_up
 from discreet.accounting import PrivacyLoss
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.ledger import Entry, Ledger, Share
-from discreet.ledger._appending import NoShare
 from discreet.query import Declaration, Noise
 from discreet.query._toml._declaration_file import read, read_text, requests_per_second
 from discreet.service._answers import AnswerStore
@@ -24,7 +23,7 @@ from discreet.service._outside_charges import Body, OutsideCharges, loss_in, own
 from discreet.service._pace import padded
 from discreet.service._payment import Payment
 from discreet.service._problems import NO_SHARE, NOT_FOUND, Problem
-from discreet.service._storage import hold, open_storage
+from discreet.service._storage import held_storage, place_of
 from discreet.service._tokens import Role, TokenFacts, TokenStore
 from discreet.service._work_order import Task, WorkOrder
 from discreet.service._workers import WorkerPool, WorkerSettings, sources_of
@@ -44,7 +43,7 @@ class DeskSettings:
 
     @property
     def storage(self) -> Path:
-        """The file of tokens and answers."""
+        """The file of tokens and answers, and of the lock beside them."""
         return self.file.with_suffix(".service")
 
     @property
@@ -67,9 +66,10 @@ class Desk:
             {name: one.declaration for name, one in declared.items()}
         )
         self._ledgers = {name: one.open_ledger() for name, one in declared.items()}
-        self._held = hold(settings.storage)
+        place = place_of(settings.storage, (one.ledger.address for one in declared.values()))
+        self._held = ExitStack()
         try:
-            engine = open_storage(settings.storage)
+            engine = self._held.enter_context(held_storage(settings.storage, place))
             self.tokens = TokenStore(engine)
             self._answers = AnswerStore(engine)
             self._charges = OutsideCharges(self._answers)
@@ -79,7 +79,7 @@ class Desk:
                 settings.workers,
             )
         except BaseException:
-            os.close(self._held)
+            self._held.close()
             raise
 
     @property
@@ -90,7 +90,7 @@ class Desk:
     def close(self) -> None:
         """End the workers, and let another service begin."""
         self._pool.close()
-        os.close(self._held)
+        self._held.close()
 
     # questions
 
@@ -174,8 +174,9 @@ class Desk:
         payer = ledger if caller.role is Role.OWNER else Share(ledger, caller.name)
         try:
             return self._charges.charge(caller.name, ledger, payer, {**body, "table": table})
-        except NoShare:
-            raise Problem(NO_SHARE) from None
+        except InvalidArgument:
+            self._payer(caller, table)  # raises if there is no share
+            raise
 
     def reserve(self, caller: TokenFacts, table: str, body: Body) -> object:
         """Reserve the next steps of a plan that the caller's own charge paid; none runs twice."""

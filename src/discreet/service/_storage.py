@@ -1,18 +1,21 @@
-"""The service's own database: one SQLite file beside the declaration, for tokens and answers.
+"""The service's own database, for tokens and answers: one SQLite file beside the declaration, or a
+schema beside the ledgers where all of these are in PostgreSQL.
 
-It holds no budget. A lost or altered file can forget tokens and stored answers, but every charge is
-in the ledgers.
+It holds no budget. A lost or altered database can forget tokens and stored answers, but every
+charge is in the ledgers.
 """
 
 import fcntl
 import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     Column,
     Engine,
-    Integer,
     LargeBinary,
     MetaData,
     String,
@@ -20,10 +23,14 @@ from sqlalchemy import (
     create_engine,
     event,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 
 from discreet.errors import Refused
+from discreet.ledger._schema_beside import SchemaBeside
 
 _BUSY_SECONDS = 30.0
+_ENDING = "_service"  # of the schema's name
+_ONE_EACH = "is in use by another service: one service runs for one declaration"
 
 _METADATA = MetaData()
 
@@ -34,8 +41,8 @@ TOKENS = Table(
     Column("name", String, nullable=False),
     Column("role", String, nullable=False),
     Column("digest", LargeBinary, nullable=False),
-    Column("expires", Integer, nullable=False),  # seconds since 1970
-    Column("revoked", Integer),  # seconds since 1970, if it was
+    Column("expires", BigInteger, nullable=False),  # seconds since 1970
+    Column("revoked", BigInteger),  # seconds since 1970, if it was
 )
 
 ANSWERS = Table(
@@ -47,9 +54,35 @@ ANSWERS = Table(
     Column("answer", LargeBinary),  # the bytes of the response, once they are known
 )
 
+StoragePlace = Path | SchemaBeside
+
+
+def place_of(file: Path, ledgers: Iterable[str | Path]) -> StoragePlace:
+    """Beside the first ledger, if all ledgers are in PostgreSQL; otherwise this file."""
+    found = [SchemaBeside.of(ledger, _ENDING) for ledger in ledgers]
+    schemas = [one for one in found if one is not None]
+    return schemas[0] if schemas and len(schemas) == len(found) else file
+
+
+@contextmanager
+def held_storage(file: Path, place: StoragePlace) -> Iterator[Engine]:
+    """The database at this place, from which other services are kept inside the block: by a file
+    beside ``file`` and, in PostgreSQL, by a lock of a session, for services on other hosts.
+
+    Raises `Refused` if another service has it, and `LedgerError` if the server can't be used.
+    """
+    with ExitStack() as stack:
+        stack.callback(os.close, hold(file))
+        engine = open_storage(place)
+        stack.callback(engine.dispose)
+        if isinstance(place, SchemaBeside):
+            stack.enter_context(place.locked(engine, _ONE_EACH))
+        yield engine
+
 
 def hold(path: Path) -> int:
-    """Keep other services from this database until the returned file descriptor is closed.
+    """Keep other services of this host from this database until the returned file descriptor is
+    closed.
 
     Raises `Refused` if another one holds it. The lock has a file of its own, as SQLite has its.
     """
@@ -58,21 +91,27 @@ def hold(path: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(descriptor)
-        raise Refused(
-            f"{path.name} is in use by another service: one service runs for one declaration"
-        ) from None
+        raise Refused(f"{path.name} {_ONE_EACH}") from None
     return descriptor
 
 
-def open_storage(path: Path) -> Engine:
-    """The database in this file, created if there is none; only its owner can read it."""
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+def open_storage(place: StoragePlace) -> Engine:
+    """The database at this place, created if there is none. Only its owner can read a file."""
+    if isinstance(place, SchemaBeside):
+        return place.open(_METADATA)
+    os.close(os.open(place, os.O_RDWR | os.O_CREAT, 0o600))
     engine = create_engine(
-        f"sqlite+pysqlite:///{path.absolute()}", connect_args={"timeout": _BUSY_SECONDS}
+        f"sqlite+pysqlite:///{place.absolute()}", connect_args={"timeout": _BUSY_SECONDS}
     )
     event.listen(engine, "connect", _durable)
     _METADATA.create_all(engine)
     return engine
+
+
+def inserted(engine: Engine) -> sqlite.Insert | postgresql.Insert:
+    """An insert into the answers, which may say what happens to a row that is there."""
+    is_sqlite = engine.dialect.name == "sqlite"
+    return sqlite.insert(ANSWERS) if is_sqlite else postgresql.insert(ANSWERS)
 
 
 def _durable(connection: Any, _: object) -> None:  # Any: the driver's own
