@@ -80,6 +80,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "audit._watch.RunWatch": "a record of one run",
     "audit._watch._AuditHook": "the place of the one hook of a process",
     "audit._watch._LogWatch": "the handler of a log",
+    "cli._auditing._AuditGroup": "parses one command line",
     "cli._exit_codes._OwnersFile": "the handler of a log",
     "_frozen.FrozenMapping": "a value that can't be altered",
     "ledger._database.Database": "a connection that the stores of a process lend",
