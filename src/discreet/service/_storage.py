@@ -66,8 +66,8 @@ def place_of(file: Path, ledgers: Iterable[str | Path]) -> StoragePlace:
 
 @contextmanager
 def held_storage(file: Path, place: StoragePlace) -> Iterator[Engine]:
-    """The database at this place, from which other services are kept inside the block: by a file
-    beside ``file`` and, in PostgreSQL, by a lock of a session, for services on other hosts.
+    """The database at this place, for this service alone within the block. A lock on a file beside
+    ``file`` refuses other services; in PostgreSQL a session's lock refuses those of other hosts.
 
     Raises `Refused` if another service has it, and `LedgerError` if the server can't be used.
     """
