@@ -20,6 +20,7 @@ SOURCE = ROOT / "src/discreet"
 TEXT = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 SECTIONS = {one.partition("\n")[0]: one for one in re.split(r"^## ", TEXT, flags=re.MULTILINE)}
 FLOWS = ["A question", "A training step", "An epsilon"]
+OVER_HTTP = ["A question over HTTP", "A charge from elsewhere"]
 ONLY_IF_NEEDED = {
     "query/_relations/_derived.py",
     "query/_relations/_related.py",
@@ -47,7 +48,7 @@ def located(step: list[str]) -> Iterator[tuple[str, str | None]]:
             yield file, name
 
 
-@pytest.mark.parametrize("section", FLOWS)
+@pytest.mark.parametrize("section", [*FLOWS, *OVER_HTTP])
 def test_files_and_functions_exist(section: str) -> None:
     assert len(steps(section)) >= 5
     for step in steps(section):
