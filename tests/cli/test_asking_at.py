@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from discreet.cli._exit_codes import _failure
+from discreet.service._transport import _error
 from tests.cli.kit import COUNT, Run
 
 AT = ("--at", "http://127.0.0.1:1/")
@@ -47,3 +49,18 @@ def test_a_service_that_is_not_there_fails_by_name(
         ended = run(*command, *AT, "--token-file", "token", "--json")
         assert (ended.code, json.loads(ended.out)["error"]) == (5, "service")
         assert "discreet_x" not in ended.out + ended.err
+
+
+def test_tables_need_a_service_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.service._transport._PAUSE", 0.01)
+    Path("token").write_text("discreet_x\n")
+    for options, code in ((AT, 2), ((*AT, "--token-file", "token"), 5)):
+        assert run("tables", *options).code == code
+
+
+def test_the_cause_of_a_failure_there_is_in_the_log_there() -> None:
+    url = "https://private.example.org/"
+    failed = {"error": "computation_failed", "message": "it failed"}
+    hint = _failure(_error(url, 500, failed)).hint
+    assert url in hint
+    assert "discreet unlock" not in hint  # which would look for a table here

@@ -67,6 +67,26 @@ def test_a_question_has_forecast_answer_receipt_and_check(run: Run, served: Serv
     assert run("verify", "other.json").code == 3
 
 
+def test_the_declared_tables_are_listed(run: Run) -> None:
+    listed = run("tables")
+    assert listed.code == 0, listed.err
+    for word in ("wages: protects", "fewer: protects", "in_union", "boolean", "1980, 1981", "60"):
+        assert word in listed.out
+
+
+def test_a_diagnosis_is_charged_beside_the_question(run: Run, served: Served) -> None:
+    charges = served.ledger.spent().charges
+    both = (*ASK, "--diagnose", "0.125", "--request", "cuts")
+    asked = run(*both)
+    assert asked.code == 0, asked.err
+    assert "this diagnosis cost ε = 0.125" in asked.err
+    assert served.ledger.spent().charges == charges + 2
+    as_json = json.loads(run(*both, "--json").out)
+    assert as_json["diagnosis"]["cuts"]
+    assert as_json["diagnosis"]["text"] in asked.out
+    assert served.ledger.spent().charges == charges + 2  # a repetition is free
+
+
 def test_budget_and_explanation(run: Run) -> None:
     assert run(*ASK, "--request", "listed").code == 0
     shown = run("budget", "wages")
@@ -90,7 +110,7 @@ def test_budget_and_explanation(run: Run) -> None:
         (("ask", "nothing", BY_YEAR, "--epsilon", "1"), 2, "invalid_argument"),
         (("budget", "nothing"), 2, "invalid_argument"),
         ((*ASK, "--by", "ben"), 2, "usage"),
-        ((*ASK, "--diagnose", "1"), 2, "usage"),
+        ((*ASK, "--weight", "n=2"), 2, "usage"),
         (("ask", "wages", BY_YEAR, "--within", "1"), 2, "usage"),
         (("ask", "wages", BY_YEAR), 2, "usage"),
         (("verify", "none.json", "--ledger", "x"), 2, "usage"),

@@ -122,13 +122,13 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     # 1. check everything that can be checked before the charge
     _check_output(as_json=as_json, as_csv=as_csv, parquet=parquet, forecast=forecast)
     _check_path(receipt, "--receipt")
-    none = {"within": within, "group_size": group_size, "diagnose": diagnose, "weight": weight}
+    none = {"within": within, "group_size": group_size, "weight": weight}
     tables = tables_at(at, token_file, **none, by=by)
     if tables is not None:
         price = RemotePrice.of(epsilon, delta, confidence, _noise(noise, delta))
         output = AnswerOutput(as_json, as_csv, parquet, receipt, is_forecast=forecast)
-        is_asked = not (yes or as_json)
-        ask_at(tables[name].question(sql), price, output, request=request, is_asked=is_asked)
+        asked, is_asked = tables[name].question(sql), not (yes or as_json)
+        ask_at(asked, price, output, request=request, is_asked=is_asked, diagnose=diagnose)
         return
     declared = query.open(file).file(name)
     question = declared.table().question(sql)

@@ -16,11 +16,13 @@ from discreet._exact import fraction
 from discreet.cli import _format
 from discreet.cli._answers import show_forecast, write_file
 from discreet.cli._before_paying import warn
+from discreet.cli._diagnosing import diagnosis_request
 from discreet.cli._failures import UsageError
 from discreet.cli._output import busy, say, show, table, write, write_json
 from discreet.errors import ReceiptDiffers, Refused
 
 if TYPE_CHECKING:
+    from discreet.accounting import PrivacyLoss
     from discreet.query import Noise
     from discreet.service import RemoteAnswer, RemoteQuestion, RemoteTable, RemoteTables
 
@@ -73,6 +75,7 @@ def ask_at(
     *,
     request: str | None,
     is_asked: bool,
+    diagnose: Decimal | None = None,
 ) -> None:
     """Ask the service, which charges the share of the token's name, and show the answer."""
     if output.is_forecast:
@@ -93,8 +96,18 @@ def ask_at(
         write_file(path, lambda: path.write_text(f"{answer.receipt}\n", "utf-8"))
     cost = _format.cost(answer.privacy_loss, fraction(price.delta))
     say(f"this question cost {cost}, once for this request", "green")
+    cuts = {}
+    if diagnose is not None:
+        id_ = diagnosis_request(id_)
+        cuts["diagnosis"] = found = question.diagnose(
+            epsilon=diagnose, confidence=price.confidence, request=id_
+        )
+        if not output.as_json:
+            show(f"\n{found['text']}")
+        cost = _format.cost(_loss_of(found), Fraction(0))
+        say(f"this diagnosis cost {cost}, once for this request", "green")
     if output.as_json:
-        write_json(answer.facts)
+        write_json({**answer.facts, **cuts})
 
 
 def _show_answer(answer: "RemoteAnswer", output: AnswerOutput) -> None:
@@ -119,10 +132,23 @@ def explain_at(question: "RemoteQuestion", price: RemotePrice, *, as_json: bool)
             show(f"  - {line}")
 
 
+def list_at(asked: "RemoteTables") -> None:
+    """List the tables of the service with their declared columns."""
+    for facts in asked.declarations():
+        show(Text(f"{facts['name']}: protects {facts['unit']}", "bold"))
+        rows = [[column["name"], column["type"], *_bounds(column)] for column in facts["columns"]]
+        show(table(["column", "type", "from", "to", "keys"], rows, left=5))
+
+
+def _bounds(column: Mapping[str, Any]) -> list[str]:  # Any: JSON
+    """The bounds and the keys of a column, as texts."""
+    ends = ["" if (end := column.get(name)) is None else str(end) for name in ("lower", "upper")]
+    keys = column.get("keys")
+    return [*ends, ", ".join(map(str, keys)) if isinstance(keys, list) else ""]
+
+
 def budget_at(asked: "RemoteTable", *, as_json: bool) -> None:
     """Show the charges that the token may see, and the spent and the remaining part."""
-    from discreet.accounting import PrivacyLoss
-
     found, entries = asked.budget(), asked.history()
     if as_json:
         write_json({"table": asked.name, **found, "history": entries})
@@ -133,7 +159,7 @@ def budget_at(asked: "RemoteTable", *, as_json: bool) -> None:
             f"{datetime.fromisoformat(one['at']).astimezone(UTC):%Y-%m-%d %H:%M}",
             one["by"],
             one["purpose"],
-            _format.cost(PrivacyLoss.from_json(json.dumps(one["privacy_loss"])), _DELTA),
+            _format.cost(_loss_of(one), _DELTA),
         ]
         for one in entries
         if one["kind"] == "charge"
@@ -144,6 +170,13 @@ def budget_at(asked: "RemoteTable", *, as_json: bool) -> None:
         show(f"{name}spent {use['spent']:.6g} of {use['limit']}; {left}")
     if found["is_locked"]:
         say("It is locked until its owner acts.", "red")
+
+
+def _loss_of(facts: Mapping[str, Any]) -> "PrivacyLoss":  # Any: JSON
+    """The privacy loss among these facts."""
+    from discreet.accounting import PrivacyLoss
+
+    return PrivacyLoss.from_json(json.dumps(facts["privacy_loss"]))
 
 
 def verify_at(facts: Mapping[str, Any], tables: "RemoteTables") -> str:  # Any: JSON

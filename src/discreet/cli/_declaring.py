@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.text import Text
 
-from discreet.cli._options import FileOption, above_zero, from_zero, some_text
+from discreet.cli._asking_at import list_at
+from discreet.cli._options import (
+    AtOption,
+    FileOption,
+    TokenFileOption,
+    above_zero,
+    from_zero,
+    some_text,
+    tables_at,
+)
 from discreet.cli._output import busy, say, show, table
 
 if TYPE_CHECKING:
@@ -266,13 +275,18 @@ def _one_or_several(names: list[str] | None) -> str | list[str] | None:
     return names[0] if names and len(names) == 1 else names or None
 
 
-def tables(*, file: FileOption = _FILE) -> None:
+def tables(
+    *, at: AtOption = None, token_file: TokenFileOption = None, file: FileOption = _FILE
+) -> None:
     """List the declared tables with their public facts.
 
     Example:
 
     discreet tables
     """
+    if (served := tables_at(at, token_file)) is not None:
+        list_at(served)
+        return
     from discreet.query._toml import _declaration_file
 
     for declared in _declaration_file.read(file).values():

@@ -36,7 +36,7 @@ def check_both(
     asked = DiagnosisOf.of(question.table.source, question.plan)
     of_diagnosis = diagnosis_loss(asked, epsilon=fraction(epsilon), confidence=confidence)
     of_question = question.price(named, confidence).privacy_loss
-    both = [(of_question, request), (of_diagnosis, request and _request(request))]
+    both = [(of_question, request), (of_diagnosis, request and diagnosis_request(request))]
     if not admits_all(declared.open_ledger(), both, by):
         raise BudgetExceeded(
             "the ledger has too little left for the question and its diagnosis together; name a "
@@ -58,7 +58,7 @@ def diagnosed(
     if epsilon is None:
         return {}
     found = question.diagnose(
-        epsilon=epsilon, confidence=confidence, by=by, request=_request(request)
+        epsilon=epsilon, confidence=confidence, by=by, request=diagnosis_request(request)
     )
     if is_shown:
         show("")
@@ -68,9 +68,9 @@ def diagnosed(
     return {"diagnosis": _json(found)}
 
 
-def _request(of_question: str) -> str:
+def diagnosis_request(request: str) -> str:
     """The request id of the diagnosis beside a question."""
-    return f"{of_question} (diagnosis)"
+    return f"{request} (diagnosis)"
 
 
 def _json(found: "Diagnosis") -> dict[str, object]:

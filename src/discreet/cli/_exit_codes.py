@@ -65,8 +65,7 @@ def _failure(error: Exception) -> CommandFailure:
     if isinstance(error, UsageError):  # only for programs; else the parser shows it
         return CommandFailure(kind, usage_text(error))
     if isinstance(error, ComputationFailed):
-        after = "After reading it: discreet unlock TABLE --reason '…'"
-        return CommandFailure(kind, f"{error}", f"The log is {owners_file()}. {after}")
+        return CommandFailure(kind, f"{error}", _advice(error))
     if isinstance(error, DiscreetError | Declined):
         return CommandFailure(kind, f"{error}")
     _owners_log.exception("a command failed unexpectedly")
@@ -75,6 +74,13 @@ def _failure(error: Exception) -> CommandFailure:
         "an unexpected failure; what was paid stays paid. "
         f"Only the owner's log shows its cause: {owners_file()}",
     )
+
+
+def _advice(error: ComputationFailed) -> str:
+    """The log that has the cause: that of a service, if its client noted one, or the one here."""
+    after = "After reading it: discreet unlock TABLE --reason '…'"
+    notes: list[str] = getattr(error, "__notes__", [])
+    return " ".join(notes) or f"The log is {owners_file()}. {after}"
 
 
 def _show(failure: CommandFailure, *, as_json: bool) -> None:

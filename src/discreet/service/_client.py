@@ -181,6 +181,21 @@ class RemoteQuestion:
                 "charged once"
             ) from None
 
+    def diagnose(
+        self, *, epsilon: Number, confidence: Number = Fraction(95, 100), request: str | None = None
+    ) -> dict[str, Any]:
+        """How much caps and bounds cut, as JSON with a ``text`` in words: a charge of its own, once
+        for each ``request``, as `release`."""
+        numbers = {
+            "epsilon": _written(epsilon=epsilon),
+            "confidence": _written(confidence=confidence),
+        }
+        chosen = secrets.token_hex(16) if request is None else _checks.text(request=request)
+        found = self._post("diagnose", {**numbers, "request": chosen})
+        with readable():
+            text_of(found, "text"), PrivacyLoss.from_json(json.dumps(found["privacy_loss"]))
+        return found
+
     def _post(self, task: str, price: Mapping[str, object]) -> dict[str, Any]:
         body = {"sql": self.sql, **price}
         return self.table.service.post("tables", self.table.name, task, body=body)
@@ -256,9 +271,18 @@ class RemoteTables(Mapping[str, RemoteTable]):
         return RemoteTable(self.service, name)
 
     def _names(self) -> list[str]:
+        return [str(one["name"]) for one in self.declarations()]
+
+    def declarations(self) -> list[dict[str, Any]]:
+        """The public facts of all tables as JSON: name, unit, caps and columns."""
         found = self.service.get("tables")
         with readable():
-            return [text_of(one, "name") for one in objects_of(found, "tables")]
+            tables = objects_of(found, "tables")
+            for one in tables:
+                text_of(one, "name"), text_of(one, "unit")
+                for column in objects_of(one, "columns"):
+                    text_of(column, "name"), text_of(column, "type")
+        return tables
 
     def receipt(self, request: str) -> str:
         """The receipt of the caller's own paid request as JSON, for `discreet verify`."""

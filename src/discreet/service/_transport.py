@@ -223,7 +223,12 @@ def _error(url: str, status: int, problem: Mapping[str, Any] | None) -> Exceptio
     if name in _TRY_AGAIN:
         return _TryAgain(text)
     kind = _REFUSALS.get(name) or _KINDS.get(name)
-    return kind(text) if kind else ServiceError(f"{name[:50]!r}: {text}")
+    error = kind(text) if kind else ServiceError(f"{name[:50]!r}: {text}")
+    if isinstance(error, errors.ComputationFailed):
+        error.add_note(
+            f"The log is that of the service at {url}. Its owner reads it, then unlocks the table."
+        )
+    return error
 
 
 def _short(said: object) -> str:
