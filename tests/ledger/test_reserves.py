@@ -326,3 +326,15 @@ def test_right_facts_verify(tmp_path: Path) -> None:
             rows.append(head, fact, next_state(head, rows.opening(head), fact))
     ledger.verify()
     assert ledger.spent().reached_with_reserved * 10 == 4
+
+
+def test_charges_of_two_shares_and_of_none_alternate() -> None:
+    """A charge is priced by what its own share and the ledger held at one moment, not at two."""
+    ledger = Ledger.in_memory(unit=PERSON, limit=Limit(4))
+    for share in ("ana", "bo"):
+        ledger.grant(share, limit=Limit(1), by="owner", reserve=Pure(1))
+    for _ in range(10):
+        ledger.share("ana").charge(Pure(0.1), purpose="p", by="x")
+        ledger.share("bo").charge(Pure(0.1), purpose="p", by="x")
+        pay(ledger, Pure(0.1))
+    assert charges(ledger) == 30

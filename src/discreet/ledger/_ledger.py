@@ -84,15 +84,14 @@ the owner
     (ε = 0.8 if all charges had been fixed beforehand)
     """
 
-    __slots__ = ("_last", "_last_shares", "_reader", "_store", "_writer")
+    __slots__ = ("_last", "_reader", "_store", "_writer")
 
     def __init__(self, store: Store, anchor: Anchor | None = None) -> None:
         """Use this store; `create`, `open` and `in_memory` make ledgers."""
         self._store = store
         self._writer = Writer(store, anchor)
         self._reader = LedgerReader(store, anchor, self._writer.totals)
-        self._last: tuple[Opening, LedgerState] | None = None
-        self._last_shares: dict[str, ShareState] = {}  # those that were charged
+        self._last: dict[str | None, tuple[Opening, LedgerState, ShareState | None]] = {}
 
     @staticmethod
     def create(
@@ -251,11 +250,11 @@ the owner
         may_wait: bool,
     ) -> Decision[Receipt | CountedCharge | None]:
         def decide(rows: Transaction, head: Link) -> Receipt | CountedCharge | None:
-            self._last, to = (rows.opening(head), head.state), None
-            if share is not None:
-                to = share, self._reader.shares_at(rows, head)
-                if share in to[1]:
-                    self._last_shares[share] = to[1][share]
+            opened = {} if share is None else self._reader.shares_at(rows, head)
+            to = None if share is None else (share, opened)
+            if share is None or share in opened:
+                own = None if share is None else opened[share]
+                self._last[share] = rows.opening(head), head.state, own
             return _appending.pay(
                 rows, head, fact, costs, to=to, statement=statement, may_wait=may_wait
             )
@@ -263,12 +262,10 @@ the owner
         return decide
 
     def _tracks(self, share: str | None) -> tuple[Track, ...]:
-        """The tracks of a charge, as they were at the last one; it is decided on those that are."""
-        if share is None:
-            return _appending.tracks(*(self._last or self._look()), None)
-        if self._last is not None and share in self._last_shares:
-            return _appending.tracks(*self._last, self._last_shares[share])
-        return self._reader.tracks(share)
+        """The tracks of a charge to the share, as they were at the last one; it is decided on those
+        that are."""
+        last = self._last.get(share)
+        return self._reader.tracks(share) if last is None else _appending.tracks(*last)
 
     def grant(
         self,
@@ -454,8 +451,9 @@ the owner
 
     def _look(self) -> tuple[Opening, LedgerState]:
         """The opening in force and the state, which this object remembers."""
-        self._last = self._reader.look()
-        return self._last
+        found = self._reader.look()
+        self._last[None] = (*found, None)
+        return found
 
     def _opening(self) -> Opening:
         return self._look()[0]

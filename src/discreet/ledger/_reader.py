@@ -71,10 +71,10 @@ class LedgerReader:
             opening, opened = rows.opening(head), self.shares_at(rows, head)
             return balances(opening, head.state, opened.values())
 
-    def tracks(self, share: str) -> tuple[Track, ...]:
-        """The ledger's filter and state, then those of the share, if it is open."""
+    def tracks(self, share: str | None) -> tuple[Track, ...]:
+        """The ledger's filter and state, then those of the share, if one is named and open."""
         with self.reading() as (rows, head):
-            state = self.shares_at(rows, head).get(share)
+            state = None if share is None else self.shares_at(rows, head).get(share)
             return _appending.tracks(rows.opening(head), head.state, state)
 
     def filters(self, share: str | None) -> tuple[tuple[Filter, Spent], ...]:
