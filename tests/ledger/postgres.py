@@ -5,6 +5,7 @@ import os
 import secrets
 import shutil
 import tempfile
+import time
 import warnings
 from functools import cache
 from importlib import import_module
@@ -64,6 +65,19 @@ def run(at: str, *statements: str, role: str | None = None) -> list[Any]:  # Any
         rows = list(found) if found.returns_rows else []
         connection.commit()
     return rows
+
+
+def wait_until_idle() -> None:
+    """Return once the server works for no client, not even for one that was killed."""
+    query = """
+        SELECT count(*) FROM pg_stat_activity
+        WHERE backend_type = 'client backend' AND state <> 'idle' AND pid <> pg_backend_pid()
+    """
+    for _ in range(1_000):
+        if run(server().get_uri(), query)[0][0] == 0:
+            return
+        time.sleep(0.02)
+    raise AssertionError("the server still works after 20 s")
 
 
 def crash() -> None:

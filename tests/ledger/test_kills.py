@@ -36,8 +36,7 @@ l = Ledger.open(os.environ["LEDGER"])
 def spend():
     while True:
         receipt = l.charge(Pure(0.0001), purpose="x", by="ana")
-        sys.stdout.write(f"{{receipt.number}} {{receipt.digest}}\\n")
-        sys.stdout.flush()
+        os.write(1, f"{{receipt.number}} {{receipt.digest}}\\n".encode())
 for _ in range({THREADS}):
     threading.Thread(target=spend, daemon=True).start()
 time.sleep(60)
@@ -101,6 +100,8 @@ def check_rounds(ledger: Ledger, rounds: int) -> None:
         else:
             is_crash = number % 10 == 4 and ledger.path is None
             new = killed_after(chance.random() * 0.05, crash=is_crash)
+        if ledger.path is None:
+            postgres.wait_until_idle()  # it may still commit for the killed process
         ledger = copy.copy(ledger)  # with a new connection
         count = ledger.spent().charges - recorded
         assert len(new) <= count <= len(new) + THREADS  # those on their way out
