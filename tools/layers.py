@@ -111,7 +111,7 @@ SHARED = {
         "thresholds._noisy_counts",
     },
     # for callers without a share, declarations of tables, and the tokens of the service
-    "ledger": {"_appending", "_place", "_schema_beside"},
+    "ledger": {"_place", "_schema_beside"},
     "query": {  # for the commands that write declarations, suggest and diagnose
         "_answers._answer_rows",
         "_answers._forecast",
