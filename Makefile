@@ -64,7 +64,7 @@ test: $(TESTED)  ## all tests and doctests, with all that they need
 	@"$(BIN)/python" -m pytest -n auto -rs
 
 test-long: $(TESTED)  ## the tests that run for minutes
-	@"$(BIN)/python" -m pytest -n auto -rs -m long
+	@"$(BIN)/python" -m pytest -n auto -rs -m long -o faulthandler_timeout=3600
 
 check: $(TRAINED)  ## format, lint, strict types and layers; changes nothing
 	@"$(BIN)/python" -m ruff format --check .
