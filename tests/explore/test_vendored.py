@@ -3,9 +3,11 @@
 import re
 from pathlib import Path
 
+from discreet import _look
 from discreet.explore._rendering import HERE, STATIC
 from tools.vendor.__main__ import SUMS, VENDORED, checksums
 
+FOLDERS = (HERE, _look.STATIC)
 MOST = 3_000_000  # bytes in the wheel
 
 
@@ -24,11 +26,11 @@ def test_each_vendored_package_has_its_licence() -> None:
 
 
 def test_pages_and_scripts_are_small() -> None:
-    assert sum(path.stat().st_size for path in files_of(HERE)) < MOST
+    assert sum(path.stat().st_size for folder in FOLDERS for path in files_of(folder)) < MOST
 
 
 def test_own_scripts_are_classic_and_compute_no_privacy() -> None:
-    for path in sorted(STATIC.glob("*.js")):
+    for path in sorted([*STATIC.glob("*.js"), *_look.STATIC.glob("*.js")]):
         text = path.read_text(encoding="utf-8")
         assert '(function () {\n  "use strict";' in text, path
         assert not re.search(r"^\s*(import|export)\b", text, re.MULTILINE), path

@@ -1,7 +1,7 @@
 """Bundles the libraries that the explorer's pages load, from pinned npm versions.
 
 Run as ``python -m tools.vendor``; it needs Node.js and npm. It writes the bundle, the licences of
-all that is in it, and checksums to the explorer's ``static/vendor``. With ``--check`` it writes
+all that is in it, and checksums to ``static/vendor`` of the common look. With ``--check`` it writes
 nothing and fails if the result would differ.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
-VENDORED = HERE.parents[1] / "src" / "discreet" / "explore" / "static" / "vendor"
+VENDORED = HERE.parents[1] / "src" / "discreet" / "_look" / "static" / "vendor"
 SUMS = "SHA256SUMS"
 
 

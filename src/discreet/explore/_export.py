@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from discreet import _checks
+from discreet import _checks, _look
 from discreet.errors import InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import Experiment, Page, to_json, written
@@ -33,7 +33,8 @@ def export(
     if place.exists() and not (place.is_dir() and not any(place.iterdir())):
         raise InvalidArgument(f"folder = {str(place)!r} is there already: give a new or empty one")
     (place / "data").mkdir(parents=True)
-    shutil.copytree(STATIC, place / "static")
+    for static in (_look.STATIC, STATIC):
+        shutil.copytree(static, place / "static", dirs_exist_ok=True)
     done, whole = 0, sum(_work(page, wanted) for page in pages.all_pages())
 
     def advance(work: int) -> None:

@@ -5,6 +5,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from discreet import _look
 from discreet._version import __version__
 from discreet.accounting import PrivacyLoss, Pure
 from discreet.explore import pages
@@ -17,26 +18,15 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 STATIC = HERE / "static"
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'"
-)
-"""No script, style or request but the explorer's own files; the server adds ``frame-ancestors``."""
+POLICY = _look.POLICY.format(forms="'none'")
 
 
 @lru_cache(maxsize=1)
 def _templates() -> "Environment":
     try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+        return _look.templates(HERE / "templates")
     except ModuleNotFoundError as missing:
         raise needed(missing.name) from None
-    return Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 def needed(name: str | None) -> ImportError:
@@ -66,6 +56,7 @@ def _render(template: str, *, is_export: bool, **values: object) -> str:
             pages=pages.all_pages(),
             policy=POLICY if is_export else "",
             is_export=is_export,
+            root="",
             version=__version__,
             **values,
         )

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from discreet import _checks
+from discreet._look import static_files
 from discreet.errors import InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import read, to_json
@@ -39,7 +40,6 @@ def application(activity: "_Activity | None" = None) -> "Starlette":
         from starlette.middleware import Middleware
         from starlette.middleware.trustedhost import TrustedHostMiddleware
         from starlette.routing import Mount, Route
-        from starlette.staticfiles import StaticFiles
     except ModuleNotFoundError as missing:
         raise needed(missing.name) from None
 
@@ -50,7 +50,7 @@ def application(activity: "_Activity | None" = None) -> "Starlette":
             Route("/{page}.html", _page),
             Route("/views/{page}/{places}.json", _view),
             Route("/outcomes/{page}/{experiment}/{places}.json", _outcome),
-            Mount("/static", StaticFiles(directory=STATIC)),
+            Mount("/static", static_files(STATIC)),
         ],
         middleware=[
             Middleware(_Headers, activity=activity or _Activity()),
