@@ -92,6 +92,19 @@ def test_a_question_loads_neither_pandas_nor_other_dialects(tmp_path: Path) -> N
     assert "ibis.backends.sql.compilers.athena" not in loaded
 
 
+def test_a_command_can_ask_whether_pandas_is_installed() -> None:
+    """PyTorch looks for the modules of a list, pandas among them, when an optimizer is made."""
+    code = (
+        "import importlib.util, sys\n"
+        "from discreet.__main__ import main\n"
+        "sys.argv = ['discreet', '--version']\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "importlib.util.find_spec('pandas')\n"
+        "try:\n    import pandas\nexcept ModuleNotFoundError as missing:\n    print(missing.name)\n"
+    )
+    assert run(code).splitlines()[-1] == "pandas"
+
+
 def test_help_loads_no_heavy_library() -> None:
     loaded = run(LOADED.format(code=HELP))
     assert heavy_in(loaded) == []

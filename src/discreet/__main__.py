@@ -2,17 +2,27 @@
 
 Two libraries load far more than a command needs, together a fifth of the time of a short question:
 
-- Arrow loads pandas to see whether a list is a column of pandas. Here pandas looks as if it were
-  not installed; Arrow then works without it.
+- Arrow loads pandas to see whether a list is a column of pandas. Here pandas can be found, as
+  PyTorch wants, and cannot be imported; Arrow then works without it.
 - Ibis' package of compilers imports the compilers of all databases. Here that package is empty,
   and finds each compiler in its folder when it is named.
 """
 
 import sys
 from collections.abc import Sequence
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
+from types import ModuleType
 
 _COMPILERS = "ibis.backends.sql.compilers"
+
+
+class _Refusal(Loader):
+    """A loader of what the command works without."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Refuse the import as if the module were not installed."""
+        raise ModuleNotFoundError(f"the command discreet works without {spec.name}", name=spec.name)
 
 
 class _LessToLoad:
@@ -24,7 +34,7 @@ class _LessToLoad:
     ) -> ModuleSpec | None:
         """An empty package of compilers, and no pandas; None for other modules."""
         if name == "pandas":
-            raise ModuleNotFoundError("the command discreet works without pandas", name=name)
+            return ModuleSpec(name, _Refusal())
         if name == _COMPILERS and path is not None:
             package = ModuleSpec(name, None, is_package=True)
             package.submodule_search_locations = [f"{folder}/compilers" for folder in path]

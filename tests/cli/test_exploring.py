@@ -1,6 +1,7 @@
 """``discreet explore``."""
 
 import itertools
+import json
 import signal
 import subprocess
 import sys
@@ -28,12 +29,20 @@ def test_the_explorer_serves_until_interrupted(tmp_path: Path) -> None:
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
         assert running.stdout is not None
-        address = running.stdout.readline().strip()
-        assert address.startswith("http://127.0.0.1:")
-        with urllib.request.urlopen(address, timeout=60) as answer:
-            assert b"See what privacy costs" in answer.read()
-        running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=60)
+        try:
+            address = running.stdout.readline().strip()
+            assert address.startswith("http://127.0.0.1:")
+            with urllib.request.urlopen(address, timeout=60) as answer:
+                assert b"See what privacy costs" in answer.read()
+            # an answer of the engine, then a private run: one process loads what both need
+            for outcome in ("budget/ask/1-2-1-0-0-0-0", "training/train/1-3-1-1"):
+                path = f"{address}outcomes/{outcome}.json"
+                with urllib.request.urlopen(path, timeout=60) as answer:
+                    found = json.load(answer)
+                assert found["points"] or found["overlays"], found["says"]
+        finally:
+            running.send_signal(signal.SIGINT)
+            _, said = running.communicate(timeout=60)
         assert running.returncode == 130, said
     assert list(tmp_path.iterdir()) == []
 

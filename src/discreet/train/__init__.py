@@ -10,8 +10,12 @@ charge), `_training_run` (the steps), `_step_inputs` and `_engine` (clipped sums
 
 try:
     import torch as _torch  # noqa: F401
-except ModuleNotFoundError:
-    raise ImportError('private training needs PyTorch: pip install "discreet[torch]"') from None
+except ModuleNotFoundError as _missing:
+    if _missing.name != "torch":
+        raise
+    raise ImportError(
+        'private training needs PyTorch: pip install "discreet[torch]"', name="torch"
+    ) from None
 
 from discreet.train import metrics
 from discreet.train._adaptive import Adaptive, NoisyShare
