@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from discreet import Bounded, DiscreteLaplace, Limit, Unit, errors, release
+from discreet._budget import receipt_checksum, receipt_text
 from discreet.accounting import Pure
 from discreet.ledger import Kind, check_receipt
 from discreet.service import connect
@@ -398,3 +399,54 @@ def children_of(process: int) -> list[int]:
 
 def kill(process: int) -> None:
     os.kill(process, signal.SIGKILL)
+
+
+# answers again, receipts, and prices from accuracy
+
+
+def test_a_stored_answer_is_read_again_by_its_analyst_only(served: Served, ana: str) -> None:
+    first = served.ask("again", token=ana)
+    again = served.send("GET", "/v1/answers/again", token=ana)
+    assert (again.status, again.body) == (200, first.body)
+    assert served.send("GET", "/v1/answers/again").error == "not_found"
+    assert served.send("GET", "/v1/answers/never", token=ana).error == "not_found"
+
+
+def test_a_receipt_is_checked_by_anyone_against_its_own_ledger(
+    served: Served, ana: str, viewer: str
+) -> None:
+    served.ask("checked", token=ana)
+    receipt = served.send("GET", "/v1/receipts/checked", token=ana).json
+    path = "/v1/tables/wages/check"
+    found = served.send("POST", path, {"receipt": receipt_text(receipt)}, token=viewer)
+    assert found.status == 200, found.body
+    assert len(found.json["checked"]) == 3
+    assert found.json["not_checked"] == ["the ledger's whole chain of entries"]
+    dear = {**receipt, "by": "ben"}
+    facts = {name: dear[name] for name in dear if name != "checksum"}
+    forged = {**facts, "checksum": receipt_checksum(facts)}
+    for text in (receipt_text(dear), receipt_text(forged), "{}", "x"):
+        refused = served.send("POST", path, {"receipt": text})
+        assert (refused.status, refused.error) == (422, "receipt_differs")
+        assert str(served.folder) not in refused.json["message"]
+    elsewhere = {"receipt": receipt_text(receipt)}
+    assert served.send("POST", "/v1/tables/fewer/check", elsewhere).error == "receipt_differs"
+
+
+def test_the_owner_verifies_a_ledger(served: Served, ana: str) -> None:
+    entries = served.send("POST", "/v1/tables/wages/verify").json["entries"]
+    assert entries == served.ledger.history()[-1].number
+    assert served.send("POST", "/v1/tables/wages/verify", token=ana).error == "forbidden"
+
+
+def test_a_forecast_finds_the_least_epsilon_for_an_error(served: Served, ana: str) -> None:
+    asked = {"sql": kit.BY_YEAR.replace(", AVG(wage) AS pay", ""), "within": 100}
+    path = "/v1/tables/wages/forecast"
+    found = served.send("POST", path, asked, token=ana).json
+    assert found["expected"][0]["half_width"] <= 100
+    epsilon = float(found["price"]["epsilon"])
+    at = {"sql": asked["sql"], "epsilon": epsilon}
+    assert served.send("POST", path, at, token=ana).json["expected"] == found["expected"]
+    less = {**at, "epsilon": epsilon * 0.98}
+    width = served.send("POST", path, less, token=ana).json["expected"][0]["half_width"]
+    assert width > 100

@@ -1,5 +1,6 @@
 """Bodies that ask the same question are one question: repeated under one id, it is free."""
 
+import json
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from discreet.query._toml._declaration_file import read
 from discreet.service._desk import Desk
 from discreet.service._tokens import Role, TokenFacts
-from discreet.service._work_order import Task
+from discreet.service._work_order import Task, WorkOrder
 from tests.service import kit
 
 CALLER = TokenFacts("1", "ana", Role.ANALYST, datetime.now(UTC), is_revoked=False)
@@ -65,3 +66,22 @@ def test_other_questions_are_not(desk: Desk, members: dict[str, Any]) -> None:
     assert written(desk, **members) != written(desk)
     with_delta = {"delta": Decimal("1e-9")}
     assert written(desk, noise="laplace", **with_delta) != written(desk, **with_delta)
+
+
+def test_the_text_of_a_question_stays_as_it_was_stored() -> None:
+    """Its digest is beside each stored answer: another text would refuse the repetition."""
+    text = kit.order().to_json()
+    assert json.loads(text) == {
+        "task": "ask",
+        "table": "wages",
+        "sql": kit.BY_YEAR,
+        "epsilon": "1",
+        "delta": "0",
+        "confidence": "0.95",
+        "noise": None,
+        "by": "ana",
+        "request": "1",
+    }
+    assert WorkOrder.from_json(text) == kit.order()
+    near = kit.order(within=Decimal(3), of_groups=100, task=Task.FORECAST)
+    assert WorkOrder.from_json(near.to_json()) == near

@@ -7,8 +7,9 @@ read, and the role before the address is looked up.
 import asyncio
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from anyio import to_thread
@@ -104,27 +105,45 @@ class Application:
 
     def _endpoint(self, route: Route) -> Any:  # Any: an endpoint of FastAPI
         async def endpoint(request: Request) -> Response:
-            start = time.monotonic()
-            caller: TokenFacts | None = None
-            try:
-                caller = await self._caller(request)
-                self._check(caller, route)
-                body = await _read(request, route.members) if route.members else None
-                answer = await self._computed(route, caller, request.path_params, body)
-                response = _response(200, answer)
-            except Exception as error:  # noqa: BLE001  # each becomes a problem of the list
-                problem = problem_of(error)
-                if problem.kind is UNEXPECTED:
-                    owners_log.error("a request failed unexpectedly", exc_info=error)
-                response = _refused(problem)
-            if route.is_paid:
-                passed = time.monotonic() - start
-                await asyncio.sleep(deadline(passed, self._first_deadline) - passed)
-            self._note(route.path, response.status_code, route.method, caller)
-            return response
+            found = await self.answered(
+                route,
+                partial(self._caller, request),
+                request.path_params,
+                partial(_read, request, route.members),
+            )
+            return _refused(found) if isinstance(found, Problem) else _response(200, found)
 
         endpoint.__name__ = getattr(route.answer, "__name__", "endpoint").strip("_")
         return endpoint
+
+    async def answered(
+        self,
+        route: Route,
+        who: Callable[[], Awaitable[TokenFacts]],
+        places: Mapping[str, str],
+        read: Callable[[], Awaitable[dict[str, Any]]],
+    ) -> bytes | Problem:
+        """The JSON of the answer to one request, of a program or of a page. ``who`` finds the
+        caller, and ``read`` the members of the body after the caller was admitted."""
+        start = time.monotonic()
+        caller: TokenFacts | None = None
+        found: bytes | Problem
+        status = 200
+        try:
+            caller = await who()
+            self._check(caller, route)
+            body = await read() if route.members else None
+            found = await self._computed(route, caller, places, body)
+        except Exception as error:  # noqa: BLE001  # each becomes a problem of the list
+            found = problem_of(error)
+            status = found.kind.status
+            if found.kind is UNEXPECTED:
+                owners_log.error("a request failed unexpectedly", exc_info=error)
+        if route.is_paid:
+            passed = time.monotonic() - start
+            await asyncio.sleep(deadline(passed, self._first_deadline) - passed)
+        self._note(route.path, status, route.method, caller)
+        return found
 
     async def _caller(self, request: Request) -> TokenFacts:
         """The caller, by his token."""

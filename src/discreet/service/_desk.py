@@ -13,8 +13,9 @@ from types import MappingProxyType
 from discreet._budget import Limit
 from discreet._exact import float_down, float_up
 from discreet.accounting import PrivacyLoss
-from discreet.errors import DiscreetError, InvalidArgument
-from discreet.ledger import Entry, Ledger, Share
+from discreet.errors import DiscreetError, InvalidArgument, ReceiptDiffers
+from discreet.ledger import Entry, Ledger, Share, check_receipt
+from discreet.mechanisms import stated_loss
 from discreet.query import Declaration, Noise
 from discreet.query._toml._declaration_file import read, read_text, requests_per_second
 from discreet.service._answers import AnswerStore
@@ -23,6 +24,7 @@ from discreet.service._outside_charges import Body, OutsideCharges, loss_in, own
 from discreet.service._pace import padded
 from discreet.service._payment import Payment
 from discreet.service._problems import NO_SHARE, NOT_FOUND, Problem
+from discreet.service._sessions import SessionStore
 from discreet.service._storage import held_storage, place_of
 from discreet.service._tokens import Role, TokenFacts, TokenStore
 from discreet.service._work_order import Task, WorkOrder
@@ -71,6 +73,7 @@ class Desk:
         try:
             engine = self._held.enter_context(held_storage(settings.storage, place))
             self.tokens = TokenStore(engine)
+            self.sessions = SessionStore(engine, self.tokens)
             self._answers = AnswerStore(engine)
             self._charges = OutsideCharges(self._answers)
             sources = sources_of(declared)
@@ -122,7 +125,8 @@ class Desk:
         return self.ask(caller, table, body, Task.DIAGNOSE)
 
     def forecast(self, caller: TokenFacts, table: str, body: Body) -> object:
-        """The cost and the expected errors of a question; it reads no rows and costs nothing."""
+        """The cost and the expected errors of a question, at an epsilon or at the least one for
+        which each error is within a number; it reads no rows and costs nothing."""
         return self._free(caller, table, body, Task.FORECAST)
 
     def explain(self, caller: TokenFacts, table: str, body: Body) -> object:
@@ -132,6 +136,13 @@ class Desk:
     def receipt(self, caller: TokenFacts, request: str) -> object:
         """The receipt of the caller's own paid request."""
         return self._charges.receipt(caller.name, request, self._ledgers.values())
+
+    def answer(self, caller: TokenFacts, request: str) -> bytes:
+        """The stored answer to the caller's own paid request, again."""
+        stored = self._answers.answer(caller.name, request)
+        if stored is None:
+            raise Problem(NOT_FOUND)
+        return stored
 
     def _free(self, caller: TokenFacts, table: str, body: Body, task: Task) -> object:
         return self._pool.result(self._order(task, caller, table, body), None, wait=_WAIT)
@@ -153,6 +164,8 @@ class Desk:
             noise=noise,
             by=caller.name,
             request=body.get("request"),
+            within=None if (within := body.get("within")) is None else Decimal(within),
+            of_groups=body.get("of_groups"),
         )
 
     def _payer(self, caller: TokenFacts, table: str) -> Ledger | Share:
@@ -237,6 +250,30 @@ class Desk:
                 if caller.role is not Role.ANALYST or one.share == caller.name
             ],
         }
+
+    def check(self, _: TokenFacts, table: str, body: Body) -> object:
+        """Check that a receipt is the table's: compare each of its members with the ledger."""
+        found = check_receipt(body["receipt"], self._ledger(table), is_chain_verified=False)
+        stated = found.facts["statement"]
+        loss = None if stated is None else stated_loss(stated)
+        if loss is not None and loss != found.privacy_loss:
+            raise ReceiptDiffers("its privacy loss doesn't follow from its sensitivities and noise")
+        checked = [
+            "its text is complete and agrees with its checksum",
+            f"the ledger of {table} recorded this charge, with this privacy loss and statement",
+            *([] if loss is None else ["the loss follows from the stated sensitivities and noise"]),
+        ]
+        not_checked = [
+            *found.not_checked,
+            *(["that the noise was secret"] if found.facts["is_insecure"] else []),
+        ]
+        return {"receipt": found.facts, "checked": checked, "not_checked": not_checked}
+
+    def verify(self, _: TokenFacts, table: str) -> object:
+        """Verify the whole ledger of a table: each entry, the chain and the sums."""
+        ledger = self._ledger(table)
+        ledger.verify()
+        return {"entries": ledger.history(1)[-1].number}
 
     def history(self, caller: TokenFacts, table: str) -> object:
         """The last entries of the ledger; for analysts those that are their own."""

@@ -47,6 +47,9 @@ TOO_MANY = ProblemKind("too_many_requests", 429, "send fewer requests with this 
 BUSY = ProblemKind("busy", 503, "all workers are busy: repeat the same request later")
 LOST = ProblemKind("not_answered", 503, "no answer was made in time: repeat the same request")
 LOCKED = ProblemKind("ledger_locked", 423, "the table is locked until its owner acts")
+RECEIPT = ProblemKind(
+    "receipt_differs", 422, "the receipt was altered, or the table's ledger has no such charge"
+)
 LEDGER = ProblemKind("ledger", 503, "the table's ledger can't be used: ask the owner")
 DECLARATION = ProblemKind(
     "declaration", 503, "the table's rows or their declaration can't be used: ask the owner"
@@ -68,6 +71,7 @@ KINDS: tuple[tuple[type[BaseException], ProblemKind], ...] = (
     (errors.Refused, ProblemKind("refused", 422, "")),
     (errors.BudgetExceeded, ProblemKind("budget_exceeded", 402, "")),
     (errors.LedgerLocked, LOCKED),
+    (errors.ReceiptDiffers, RECEIPT),
     (errors.LedgerError, LEDGER),
     (errors.ComputationFailed, COMPUTATION),
     (Busy, BUSY),

@@ -6,13 +6,20 @@ from decimal import Decimal
 from typing import Any
 
 from discreet._budget import Receipt
+from discreet._exact import decimal_up, fraction, shown
 from discreet.accounting import PrivacyLoss
-from discreet.query import Answer, Diagnosis, Forecast, QuestionExplanation
+from discreet.query import Answer, Diagnosis, Forecast, QuestionExplanation, QuestionPrice
+
+_DIGITS = 12
 
 
-def forecast_json(predicted: Forecast, delta: Decimal) -> dict[str, Any]:  # Any: JSON
-    """The cost, the expected errors and the warnings."""
+def forecast_json(
+    predicted: Forecast, price: QuestionPrice, delta: Decimal
+) -> dict[str, Any]:  # Any: JSON
+    """The price, the expected errors and the warnings."""
+    epsilon = shown(decimal_up(fraction(price.epsilon), _DIGITS))
     return {
+        "price": {"epsilon": epsilon, "noise": price.noise and price.noise.value},
         "confidence": float(predicted.confidence),
         "expected": [asdict(line) for line in predicted.lines],
         "hidden": predicted.hidden,
@@ -22,10 +29,12 @@ def forecast_json(predicted: Forecast, delta: Decimal) -> dict[str, Any]:  # Any
     }
 
 
-def explanation_json(explained: QuestionExplanation, delta: Decimal) -> dict[str, Any]:  # Any: JSON
+def explanation_json(
+    explained: QuestionExplanation, price: QuestionPrice, delta: Decimal
+) -> dict[str, Any]:  # Any: JSON
     """The assumptions, the cost and the errors, in words and numbers."""
     sections = {title: list(lines) for title, lines in explained.sections}
-    return {"explanation": sections, "forecast": forecast_json(explained.forecast, delta)}
+    return {"explanation": sections, "forecast": forecast_json(explained.forecast, price, delta)}
 
 
 def answer_json(answer: Answer, delta: Decimal) -> dict[str, Any]:  # Any: JSON

@@ -26,9 +26,17 @@ _NOISY = {
     "delta": _NUMBER,
     "noise": Member(MemberType.TEXT, choices=("laplace", "gaussian")),
 }
+_FORECAST = {
+    **_NOISY,
+    "epsilon": _NUMBER,
+    "within": _NUMBER,
+    "of_groups": Member(MemberType.WHOLE),
+}
 _REQUEST = {"request": Member(MemberType.TEXT, is_required=True, is_place=True)}
 _LONGEST_LOSS = 8_000  # characters: pricing takes time
 _LONGEST_STATEMENT = 40_000
+_LONGEST_RECEIPT = 60_000
+_RECEIPT = {"receipt": Member(MemberType.TEXT, is_required=True, longest=_LONGEST_RECEIPT)}
 _LOSS = {"privacy_loss": Member(MemberType.TEXT, is_required=True, longest=_LONGEST_LOSS)}
 _CHARGED = {
     "number": Member(MemberType.WHOLE, is_required=True),
@@ -63,7 +71,7 @@ ROUTES = (
     Route(
         "POST", f"{_TABLE}/diagnose", ASKERS, Desk.diagnose, {**_PRICE, **_REQUEST}, is_paid=True
     ),
-    Route("POST", f"{_TABLE}/forecast", ASKERS, Desk.forecast, _NOISY),
+    Route("POST", f"{_TABLE}/forecast", ASKERS, Desk.forecast, _FORECAST),
     Route("POST", f"{_TABLE}/explain", ASKERS, Desk.explain, _NOISY),
     Route(
         "POST",
@@ -95,6 +103,9 @@ ROUTES = (
     Route("POST", f"{_TABLE}/lock", ASKERS, Desk.lock, _CHARGED),
     Route("GET", f"{_TABLE}/budget", ALL, Desk.budget),
     Route("GET", f"{_TABLE}/history", ALL, Desk.history),
+    Route("POST", f"{_TABLE}/check", ALL, Desk.check, _RECEIPT),
+    Route("POST", f"{_TABLE}/verify", OWNERS, Desk.verify),
+    Route("GET", "/v1/answers/{request}", ASKERS, Desk.answer),
     Route("GET", "/v1/receipts/{request}", ASKERS, Desk.receipt),
     Route("GET", "/v1/status", OWNERS, Desk.status),
     Route("GET", "/v1/tokens", OWNERS, Desk.listed_tokens),

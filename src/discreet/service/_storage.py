@@ -1,5 +1,5 @@
-"""The service's own database, for tokens and answers: one SQLite file beside the declaration, or a
-schema beside the ledgers where all of these are in PostgreSQL.
+"""The service's own database, for tokens, sessions and answers: one SQLite file beside the
+declaration, or a schema beside the ledgers where all of these are in PostgreSQL.
 
 It holds no budget. A lost or altered database can forget tokens and stored answers, but every
 charge is in the ledgers.
@@ -43,6 +43,14 @@ TOKENS = Table(
     Column("digest", LargeBinary, nullable=False),
     Column("expires", BigInteger, nullable=False),  # seconds since 1970
     Column("revoked", BigInteger),  # seconds since 1970, if it was
+)
+
+SESSIONS = Table(
+    "sessions",
+    _METADATA,
+    Column("digest", LargeBinary, primary_key=True),  # of the text in the browser
+    Column("token", String, nullable=False),  # the id of the token that signed in
+    Column("ends", BigInteger, nullable=False),  # seconds since 1970
 )
 
 ANSWERS = Table(

@@ -136,6 +136,13 @@ class TokenStore:
             return None
         return _facts(row) if self._is_valid(row) else None
 
+    def valid(self, id_: str) -> TokenFacts | None:
+        """The facts of the token with this id; None if it isn't valid, or isn't there."""
+        if not self.is_fresh:
+            self.refresh()
+        row = self._rows.get(id_)
+        return _facts(row) if row is not None and self._is_valid(row) else None
+
     def revoke(self, id_: str) -> bool:
         """Refuse this token from now on; False if there is no such token."""
         is_it = TOKENS.c.id == id_

@@ -7,6 +7,8 @@ from enum import Enum
 
 from discreet import errors
 
+_NUMBERS = ("epsilon", "delta", "confidence", "within")
+
 
 class Task(Enum):
     """A question's task; the last two read rows and are charged."""
@@ -24,7 +26,11 @@ class Task(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WorkOrder:
-    """A question to a table. ``by`` comes from the caller's token, never from the question."""
+    """A question to a table. ``by`` comes from the caller's token, never from the question.
+
+    A forecast may ask for the least epsilon by which each error is ``within`` this number, in
+    groups of ``of_groups`` rows, in place of giving an epsilon.
+    """
 
     task: Task
     table: str
@@ -35,17 +41,23 @@ class WorkOrder:
     noise: str | None
     by: str
     request: str | None
+    within: Decimal | None = None
+    of_groups: int | None = None
 
     def to_json(self) -> bytes:
         """The job as JSON, numbers as their exact decimals."""
-        numbers = {name: str(getattr(self, name)) for name in ("epsilon", "delta", "confidence")}
-        return json.dumps({**asdict(self), "task": self.task.value, **numbers}).encode()
+        facts = {**asdict(self), "task": self.task.value}
+        numbers = {name: str(getattr(self, name)) for name in _NUMBERS if facts[name] is not None}
+        # members that came later stay out of the text of a question without them, whose digest
+        # is stored
+        later = {name for name in ("within", "of_groups") if facts[name] is None}
+        return json.dumps({k: v for k, v in (facts | numbers).items() if k not in later}).encode()
 
     @staticmethod
     def from_json(text: bytes) -> "WorkOrder":
         """The job that `to_json` wrote."""
         facts = json.loads(text)
-        numbers = {name: Decimal(facts[name]) for name in ("epsilon", "delta", "confidence")}
+        numbers = {name: Decimal(facts[name]) for name in _NUMBERS if name in facts}
         return WorkOrder(**{**facts, **numbers, "task": Task(facts["task"])})
 
 

@@ -22,7 +22,7 @@ from discreet._budget import Limit, Receipt, Request
 from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
 from discreet.ledger import Ledger
-from discreet.query import Column, Noise, QuestionPrice, Table, count
+from discreet.query import Column, Noise, Question, QuestionPrice, Table, count
 from discreet.query._relations._beside import Beside
 from discreet.query._toml._declaration_file import read_text
 from discreet.query._toml._declared_files import PublicFile, TableFile
@@ -101,15 +101,16 @@ def result_of(job: WorkOrder, table: Table) -> dict[str, Any]:  # Any: JSON
     """The result of a job as JSON; refused, or failed, by an error of `discreet.errors`."""
     question = table.question(job.sql)
     noise = None if job.noise is None else Noise(job.noise)
-    price = QuestionPrice(job.epsilon, job.delta, noise=noise)
+    price = _price(job, question, noise)
     match job.task:
         case Task.FORECAST:
-            return forecast_json(question.forecast(price, confidence=job.confidence), job.delta)
+            predicted = question.forecast(price, confidence=job.confidence)
+            return forecast_json(predicted, price, job.delta)
         case Task.EXPLAIN:
             explained = question.explain(
                 epsilon=job.epsilon, delta=job.delta, confidence=job.confidence, noise=noise
             )
-            return explanation_json(explained, job.delta)
+            return explanation_json(explained, price, job.delta)
         case Task.ASK:
             answer = question.release(
                 price, confidence=job.confidence, by=job.by, request=job.request
@@ -120,6 +121,18 @@ def result_of(job: WorkOrder, table: Table) -> dict[str, Any]:  # Any: JSON
                 epsilon=job.epsilon, confidence=job.confidence, by=job.by, request=job.request
             )
             return diagnosis_json(diagnosis)
+
+
+def _price(job: WorkOrder, question: Question, noise: Noise | None) -> QuestionPrice:
+    if job.within is None:
+        return QuestionPrice(job.epsilon, job.delta, noise=noise)
+    return question.for_error(
+        within=job.within,
+        of_groups=job.of_groups,
+        confidence=job.confidence,
+        delta=job.delta,
+        noise=noise,
+    )
 
 
 def work(channel: Connection, declared: Mapping[str, TableFile]) -> None:
