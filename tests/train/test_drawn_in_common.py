@@ -30,7 +30,25 @@ def layer_drop(m: nn.Linear, x: Tensor) -> Tensor:
     return made
 
 
+def changed_weights(m: nn.Linear, x: Tensor) -> Tensor:
+    before = m.weight.detach().clone()
+    m.weight.data.mul_(torch.bernoulli(torch.full((1, WIDTH), 0.5)))
+    made: Tensor = m(x)
+    m.weight.data.copy_(before)
+    return made
+
+
+def replaced_weights(m: nn.Linear, x: Tensor) -> Tensor:
+    before = m.weight.data
+    m.weight.data = before + torch.randn(1, WIDTH)
+    made: Tensor = m(x)
+    m.weight.data = before
+    return made
+
+
 COMMON: dict[str, Losses] = {
+    "weights changed and put back": changed_weights,
+    "weights replaced and put back": replaced_weights,
     "a coin": lambda m, x: m(x) * ((torch.rand(()) < 0.5) * 2.0 - 1),
     "layer drop": layer_drop,
     "layer drop by a number": lambda m, x: m(x) * (2 if torch.rand(()).item() > 0.3 else 1),

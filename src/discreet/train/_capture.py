@@ -131,7 +131,7 @@ class Capture(TorchFunctionMode):
         self.error: Refused | None = None  # of a call with data, which the losses may catch
         self.has_tossed = False  # random numbers decided a condition of Python's
         self.answers: list[bool] = []  # to such conditions, in place of their own
-        self._unseen = Unseen(self.tags, self.is_weight)
+        self._unseen = Unseen(self.tags, self.is_weight, self.refused)
         self._backward = Backward(self.tags, self._shared)
         self._tagging = Tagging(self.tags, self._shared, self._unseen)
         self._refuse_complex([*self.weights.values()])

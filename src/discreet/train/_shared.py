@@ -109,9 +109,12 @@ class Shared:
 
     def all_in_memory_of(self, changed: Tensor) -> list[Tensor]:
         """All weights and constants in the memory of a tensor."""
+        return [*self.weights_in_memory_of(changed), *self.views_of(changed)]
+
+    def weights_in_memory_of(self, changed: Tensor) -> list[Tensor]:
+        """All weights, derived ones too, in the memory of a tensor."""
         memory = memory_of(changed)
-        weights = [each for each in self.weights.values() if memory_of(each) == memory]
-        return [*weights, *self.views_of(changed)]
+        return [each for each in self.weights.values() if memory_of(each) == memory]
 
     def views_of(self, changed: Tensor) -> list[Tensor]:
         """All constants in the memory of a tensor."""

@@ -36,7 +36,7 @@ _PLAIN = (  # how tensors, and parameters, take part in calls
     torch._C._disabled_torch_function_impl,  # noqa: SLF001  has no public name
 )
 _HOOKS = (Tensor.register_hook, Tensor.register_post_accumulate_grad_hook)
-_BACKWARD = (torch.autograd.grad, torch.autograd.backward, Tensor.backward)
+_ADDS_GRADIENTS = (torch.autograd.backward, Tensor.backward)
 # types and arguments alone decide whether a call raises these
 _PUBLIC_ERRORS = (AttributeError, NotImplementedError, TypeError)
 _HOOKED = "BackwardHookFunctionBackward"
@@ -64,7 +64,12 @@ def refuse_unfollowed(func: Any, types: Any, args: Args, keywords: Keywords) -> 
     refuse_own_operators(func)
     if torch._C._len_torch_dispatch_stack():  # noqa: SLF001  has no public name
         _refuse_modes()
-    if func in _BACKWARD:
+    if func in _ADDS_GRADIENTS:
+        raise Refused(
+            "backward adds to .grad, where gradients of several examples can't be followed; within "
+            "the losses take gradients by torch.autograd.grad"
+        )
+    if func is torch.autograd.grad:
         _refuse_custom_functions(args, keywords)
 
 
@@ -144,8 +149,8 @@ def _refuse_modes() -> None:
 
 
 def _refuse_custom_functions(args: Args, keywords: Keywords) -> None:
-    given = [args[0]] if args else [keywords.get("outputs"), keywords.get("tensors")]
-    for each in tensors_in(given):
+    given = args[0] if args else keywords.get("outputs")
+    for each in tensors_in([given]):
         if found := by_custom_functions(each):
             raise Refused(
                 f"gradients were computed within the losses{found}, whose backward can't be "

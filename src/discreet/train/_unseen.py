@@ -29,8 +29,10 @@ in_func = torch._C._functorch.peek_interpreter_stack  # noqa: SLF001  as above
 class Unseen:
     """Looks out for them in one forward pass."""
 
-    def __init__(self, tags: Tags, is_weight: Callable[[object], bool]) -> None:
-        self._tags, self._is_weight = tags, is_weight
+    def __init__(
+        self, tags: Tags, is_weight: Callable[[object], bool], refused: Callable[..., Refused]
+    ) -> None:
+        self._tags, self._is_weight, self._refused = tags, is_weight, refused
         self._saved: list[weakref.ref[Tensor]] = []  # data that the backward pass needs
         self._exposed: list[Tensor] = []  # data whose `.data` was taken, which has own versions
 
@@ -52,6 +54,15 @@ class Unseen:
                 "tensor instead"
             )
 
+    def refuse_changed_weights(self, weights: list[Tensor]) -> None:
+        """Refuse weights that data changed: put back later, nothing else would show it."""
+        if weights:
+            raise self._refused(
+                *weights,
+                why="was changed by data within the losses",
+                mend="make a new tensor of it, as by weight * factor, and use that",
+            )
+
     def watch(self, func: Any, first: Tensor, tensors: list[Tensor]) -> bool | None:
         """Refuse functions of data that no rule could follow, or note what they may hide.
 
@@ -60,7 +71,7 @@ class Unseen:
         if func in READS:
             return answer(func) if any(map(self._tags.are_values, tensors)) else None
         if func == _GET_DATA:
-            if not self._is_weight(first):  # changed weights are found elsewhere
+            if not self._is_weight(first):  # `refuse_changed_weights` looks at these
                 self._exposed.append(first)
             return None
         if func == _GET_GRADIENT and first.grad is not None and not self._is_weight(first):
@@ -75,7 +86,8 @@ class Unseen:
             raise Refused(
                 "the storage of a tensor of data was read, such as by copy.copy; call clone instead"
             )
-        if func == Tensor.set_ or (func == _SET_DATA and not self._is_weight(first)):
+        if func in {Tensor.set_, _SET_DATA}:
+            self.refuse_changed_weights([first] if self._is_weight(first) else [])
             raise Refused("data were assigned to .data or by set_; make a new tensor instead")
         return None
 
