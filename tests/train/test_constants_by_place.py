@@ -455,3 +455,38 @@ def test_constants_by_place_are_not_written_where_masks_point(name: str) -> None
     model, data = Layers(use).double(), of(6, WIDTH)
     with pytest.raises(Refused, match="by place"):
         clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)
+
+
+TABLES: dict[str, Callable[[int], tuple[Tensor, ...]]] = {  # rows by more than one dimension
+    "rows of a mask": lambda n: (torch.ones(n, dtype=torch.bool).nonzero(),),
+    "counted": lambda n: (torch.arange(n)[:, None],),
+    "a mask beside columns": lambda n: (
+        torch.ones(n, dtype=torch.bool),
+        torch.zeros(n, dtype=torch.int64),
+    ),
+    "counted beside columns": lambda n: (torch.arange(n), torch.zeros(n, dtype=torch.int64)),
+    "tables beside columns": lambda n: (
+        torch.arange(n)[:, None],
+        torch.zeros(n, 1, dtype=torch.int64),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_constants_by_place_are_not_written_where_tables_point(name: str) -> None:
+    def use(values: Callable[[int], Tensor], *, is_alike: bool = False) -> Use:
+        def used(m: Layers, x: Tensor) -> Tensor:
+            at, rows = TABLES[name](len(x)), excess(x).clone()
+            shape = len(x), *(1,) * (rows[at].dim() - 1)
+            rows[at] = torch.full(shape, 0.5).double() if is_alike else values(len(x)).view(shape)
+            return summed(m.layer(x)) * (1 + rows[:, 0])
+
+        return used
+
+    data = of(6, WIDTH)
+    for make in MAKE.values():
+        model = Layers(use(make)).double()
+        with pytest.raises(Refused, match=r"by place|an index"):
+            clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)  # noqa: B023
+    model = Layers(use(MAKE["levels"], is_alike=True)).double()
+    clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)

@@ -65,8 +65,12 @@ def _overwritten(
         return UntrackedRows("values written in an order of all examples")
     if (refused := refused_index(tags, tag, parsed)) is not None:
         return refused
-    expected = read_at(tags, data, parsed) if isinstance(value, Tensor) and value.dim() else None
-    after = beside_constants(tags, expected, tensors_in((value,)), parsed.rank_after)
+    if not isinstance(value, Tensor) or not value.dim() or tags.indices.is_alike(value):
+        return tag
+    expected = read_at(tags, data, parsed)
+    if isinstance(expected, UntrackedRows):
+        return expected  # it is not known to which example a value is written
+    after = beside_constants(tags, expected, [value], parsed.rank_after)
     return tag if after is expected or after is None else after
 
 
