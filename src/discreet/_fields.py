@@ -190,6 +190,7 @@ def _constructor(cls: Any, declared: dict[str, _Declared]) -> Callable[..., None
     lines: list[str] = []
     unstored: list[str] = []
     given: dict[str, Any] = {"_set": object.__setattr__}  # names that the text below uses
+    # 1. each argument: its place in the signature, its check, and the line that stores it
     arguments = _arguments(cls)
     for one in arguments:
         name, has_default = one.name, one.default is not dataclasses.MISSING
@@ -205,11 +206,13 @@ def _constructor(cls: Any, declared: dict[str, _Declared]) -> Callable[..., None
             lines.append(f"    _set(self, {name!r}, {value})")
     if hasattr(cls, "__post_init__"):
         lines.append(f"    self.__post_init__({', '.join(unstored)})")
+    # 2. the text of the method, compiled once
     parameters = ", ".join(["self", *places, *(["*"] if names else []), *names])
     text = "\n".join([f"def __init__({parameters}):", *(lines or ["    pass"])])
     exec(text, given)  # noqa: S102  # names and checks of a class, as dataclasses do it
     made: Callable[..., None] = given["__init__"]
     made.__qualname__ = f"{cls.__qualname__}.__init__"
+    # 3. what help() and editors show
     made.__annotations__ = {  # for help() and editors
         one.name: declared[one.name].given if one.name in declared else _held(one)
         for one in arguments

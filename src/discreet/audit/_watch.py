@@ -120,6 +120,7 @@ def watch_run(seed: int, door: Door) -> Iterator[RunWatch]:
 @contextmanager
 def _seeded(watch: RunWatch) -> Iterator[None]:
     """All random sources in the same state; afterwards in that of before."""
+    # 1. the sources that have a state
     before, numpy_before = random.getstate(), np.random.get_state()
     torch: Any = sys.modules.get("torch")  # Any: only where the user imported it
     torch_before = torch.get_rng_state() if torch else None
@@ -127,6 +128,7 @@ def _seeded(watch: RunWatch) -> Iterator[None]:
     np.random.seed(watch.seed)
     if torch:
         torch.manual_seed(watch.seed)
+    # 2. the sources that take from the operating system
     urandom, default_rng = os.urandom, np.random.default_rng
 
     def draw_bytes(size: int) -> bytes:

@@ -81,9 +81,11 @@ def ask_at(
     if output.is_forecast:
         show_forecast(question.forecast(**price.named), price.delta, as_json=output.as_json)
         return
+    # 1. the forecast may warn
     if request is None:  # an earlier answer is free
         predicted = question.forecast(**price.named)
         warn(predicted, is_asked=is_asked)
+    # 2. the answer, and its cost
     id_ = secrets.token_hex(8) if request is None else request
     with busy("paying, then asking"):
         answer = question.release(**price.named, request=id_)
@@ -96,6 +98,7 @@ def ask_at(
         write_file(path, lambda: path.write_text(f"{answer.receipt}\n", "utf-8"))
     cost = _format.cost(answer.privacy_loss, fraction(price.delta))
     say(f"this question cost {cost}, once for this request", "green")
+    # 3. what caps and bounds cut, if that is asked for
     cuts = {}
     if diagnose is not None:
         id_ = diagnosis_request(id_)

@@ -22,12 +22,14 @@ def show_plan(path: Path, file: Path, *, as_json: bool) -> None:
     """Show the plan of the questions in a file, its cost, and how often it fits into the budget."""
     from discreet import query
 
+    # 1. plan
     wanted = _read(path)
     declared = query.open(file).file(wanted["table"])
     planned = query.plan_workload(
         declared.table(), wanted["questions"], epsilon=wanted["epsilon"], delta=wanted["delta"]
     )
     count, where = _count(declared, planned)
+    # 2. show
     if not as_json:
         show(str(planned).split("\n", 1)[0])
         show(table(["for questions", "asked", "epsilon"], planned.rows(), left=2))

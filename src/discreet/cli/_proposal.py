@@ -190,6 +190,7 @@ def _rows(wanted: TableOptions, before: TableFile | None) -> ParquetFile | CsvFi
 
 def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Keys, Setting]:
     """The settings of a new table; missing ones get the strictest values."""
+    # 1. the unit
     given = dict(wanted.table)
     unit, row = given.get(_UNIT), given.get(("row",))
     if (unit is None) == (row is None):
@@ -198,6 +199,7 @@ def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Key
         if name not in columns:
             near = did_you_mean(name, columns)
             raise mistake("--unit", f"no column {name!r}{near}; there are {', '.join(columns)}")
+    # 2. the limit and the caps
     if ("ledger", "epsilon") not in given:
         raise mistake("--epsilon", "give the limit of all charges on this table, such as 2")
     if row is not None and (cap := next((c for c in CAPS if (c,) in given), None)):
@@ -209,6 +211,7 @@ def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Key
             f"give the most rows that one {named} may count for in all, such as 10; what it has "
             "beyond them is scaled down, and noise grows with them",
         )
+    # 3. settings that may be left out
     usual: dict[Keys, Setting] = {
         ("source",): _written(wanted.source, file),
         ("change",): Change.ADD_REMOVE.value,

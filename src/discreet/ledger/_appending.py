@@ -62,17 +62,20 @@ def pay(
 
     ``costs`` are those of `tracks`, as they were before the transaction. ``to`` names a share, and
     has those that are open."""
+    # 1. a repeated request gets its first receipt
     opening = rows.opening(head)
     if fact.request is not None:
         first = rows.under(request_key(fact.by, fact.request))
         if first is not None:
             (whole,) = tracks(opening, head.state, None)
             return repeated(rows, first, fact.request, whole.use, statement=statement)
+    # 2. the budgets that must admit the charge, as they are now
     check_open(rows, head, fact.purpose)
     share = None if to is None else open_share(to[1], to[0])
     now = tracks(opening, head.state, share)
     if len(costs) < len(now):
         return None  # it was opened meanwhile
+    # 3. the sums of each with this charge
     found: list[Track] = []
     for before, track in zip(costs, now, strict=True):
         cost = before.at(track)
@@ -83,6 +86,7 @@ def pay(
         if cost.sums is None:
             return cost
         found.append(replace(track, spent=cost.sums))
+    # 4. the entry
     charged = None if share is None else _share_charge(now[0], found[0], found[1], share)
     recorded = replace(fact, loss=fact.loss.for_unit(opening.unit), share=charged)
     after = _chain.charged(head.state, found[0].spent, charged)

@@ -135,6 +135,7 @@ class Writer:
         """Decide all jobs in one transaction; each by itself if that fails."""
         rows = None
         try:
+            # 1. decide, and write all entries at once
             mark = None if self._anchor is None else self._anchor.read()
             with self._store.writing() as rows:
                 head = verified_head(rows, mark)
@@ -147,6 +148,7 @@ class Writer:
                 start = time.monotonic()
             self._seconds = time.monotonic() - start
         except Exception as failure:  # noqa: BLE001  # raised in the threads that wait for it
+            # 2. a failure that passes is tried again; any other one fails its own job only
             if pauses and self._store.is_passing(failure):
                 time.sleep(pauses[0])
                 self._serve(jobs, pauses[1:])
@@ -157,6 +159,7 @@ class Writer:
             for job in jobs:
                 self._serve([job])
             return
+        # 3. durable now: log, anchor, hand out the receipts
         for link in rows.written:
             log.info("%s: %s %d", self._store.name, link.kind.value, link.number)
         self._finish(jobs, mark, head)

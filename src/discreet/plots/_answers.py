@@ -30,6 +30,7 @@ def answer(released: "Answer", aggregate: str | None = None, ax: "Axes | None" =
     The result is the axes of the first panel; ``result.figure`` has all. On given axes ``ax`` there
     is room for one panel.
     """
+    # 1. the panels, and whether they can be drawn
     names = _names(released, aggregate)
     panels = [
         part for name in names for part in _answer_panel.panels_of(AnswerPanel.of(released, name))
@@ -44,12 +45,14 @@ def answer(released: "Answer", aggregate: str | None = None, ax: "Axes | None" =
             f"the answer needs {len(panels)} panels, and more than {_MOST_PANELS} can't be read: "
             "name one number, or ask for fewer groups"
         )
+    # 2. on given axes
     level = f"intervals at {float(released.confidence):.4g} confidence, for the noise alone"
     foot = _foot(released)
     if ax is not None:
         across = "\n".join(filter(None, (panels[0].across, foot)))
         _answer_panel.draw(panels[0], _style.axes(ax, level, across, panels[0].name))
         return ax
+    # 3. on a figure of its own
     is_of_kinds = any(panel.title for panel in panels)
     every = _style.panels(len(panels), _BESIDE if is_of_kinds else 1, is_one_scale=len(names) == 1)
     for number, (panel, one) in enumerate(zip(panels, every, strict=True)):

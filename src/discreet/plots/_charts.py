@@ -26,6 +26,7 @@ def chart(values: Chart, ax: "Axes | None" = None) -> "Axes":
     >>> across, up = Axis("people", 10, 1000, is_log=True), Axis("error", 0, 1)
     >>> drawn = chart(Chart("A survey", "More people, less error.", across, up, (line,)))
     """
+    # 1. the axes
     ax = _style.axes(ax, values.title, values.x.label, values.y.label, is_square=values.is_map)
     for set_scale, set_limits, axis in (
         (ax.set_xscale, ax.set_xlim, values.x),
@@ -42,6 +43,7 @@ def chart(values: Chart, ax: "Axes | None" = None) -> "Axes":
         ax.set_aspect("equal")
         ax.set_xticks([])
         ax.set_yticks([])
+    # 2. the series and the rules
     bars = sum(series.kind == "bars" for series in values.series)
     for series in values.series:
         _draw(ax, series, values.x, bars)
@@ -49,6 +51,7 @@ def chart(values: Chart, ax: "Axes | None" = None) -> "Axes":
         _draw_rule(ax, rule)
     if any(rule.label for rule in values.rules if rule.axis == "x"):
         ax.set_title(values.title, loc="left", fontsize=11.5, color=_style.INK, pad=24)  # its word
+    # 3. the legend
     names = [series.label for series in values.series if series.label]
     if names:
         ax.legend(

@@ -70,6 +70,7 @@ def draw_in_common(  # noqa: PLR0917  # called in one place
 
     others = list[bool]()  # whether Python or NumPy drew numbers, in each pass
     after = list[object]()  # their states between forward and backward pass
+    # once as it comes, then with each answer to the conditions that random numbers decide
     with secret_draws(SecureBits()) as draws:
         capture = capture_with(draws, [])
         for answer in (True, False) if capture.has_tossed else ():

@@ -95,6 +95,7 @@ def captured_sum(
     units: UnitOfExample | None = None,
 ) -> Contribution:
     """`clipped_sum`, by this capture, which is used once."""
+    # 1. parameters by group of clipping
     examples, hides_shapes = capture.examples, capture.hides_shapes
     count_of_units = examples if units is None else units.checked_count(examples)
     trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
@@ -104,6 +105,7 @@ def captured_sum(
     if not examples or not parameters:
         sums = tuple(torch.zeros_like(p, dtype=wide_type(p)) for p in parameters)
         return Contribution(sums, torch.zeros(number, count_of_units))
+    # 2. forward and backward pass under the capture
     with eager(), packing(capture, model), torch.enable_grad():
         with capture:
             made = losses()
@@ -118,6 +120,7 @@ def captured_sum(
         rows, device = _gradients(capture, given, trainable), given.device
         capture.refuse_caught()
     with whole(device), torch.no_grad():
+        # 3. norms of each unit, factors, one weighted sum
         pieces = _pieces(capture, rows, parameters, units)
         found = [_Gradient(of, p, count_of_units) for of, p in zip(pieces, parameters, strict=True)]
         capture.uses.clear()  # breaks a reference cycle

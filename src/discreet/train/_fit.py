@@ -61,12 +61,14 @@ def fit(  # noqa: PLR0913  # the arguments of `run`, and those of a loop around 
     Ctrl-C the model is as after the last whole step, and the charge stays. On a terminal a bar
     shows step, loss (not private), epsilon so far and time left, if it takes over two seconds.
     """
+    # 1. refuse what can be refused before the charge
     check_loss_function(losses)
     _check_schedulers(schedulers, optimizer, plan, resume)
     if keep is not None:
         if not isinstance(keep, str | os.PathLike):
             raise InvalidArgument(f"keep = {keep!r}: give the path of a file")
         _check_file(model, optimizer, schedulers, Path(keep))
+    # 2. check the model, and charge
     opened = run_through(
         Door.secure(payer),
         model,
@@ -80,6 +82,7 @@ def fit(  # noqa: PLR0913  # the arguments of `run`, and those of a loop around 
         like=like,
         at_once=at_once,
     )
+    # 3. the loop
     with ExitStack() as stack:
         training = stack.enter_context(opened)
         stack.enter_context(_stepping(optimizer, schedulers, resume))
@@ -99,10 +102,12 @@ def _check_file(
     keep: Path,
 ) -> None:
     """Refuse a file or a state that can't be written, before the charge."""
+    # 1. the place
     if not keep.parent.is_dir():
         raise InvalidArgument(f"keep = {str(keep)!r}: there is no such folder; make it first")
     if keep.is_dir():
         raise InvalidArgument(f"keep = {str(keep)!r}: it is a folder; name a file")
+    # 2. each state, by a trial beside it
     parts: dict[str, Callable[[], object]] = {
         "model": model.state_dict,
         "optimizer": optimizer.state_dict,

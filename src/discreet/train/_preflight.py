@@ -96,6 +96,7 @@ def _check_model(  # noqa: PLR0917  # called in one place
     like: Public | None,
 ) -> None:
     """Check the model and the losses on public examples, and in the form of the data."""
+    # 1. examples in the form of the data
     form = _data.of_zeros(rows_of(train_set))
     examples = form if like is None else like.data
     if examples is None:
@@ -104,6 +105,7 @@ def _check_model(  # noqa: PLR0917  # called in one place
             "the charge; give like=: two public examples or more in the form of train_set, such as "
             "invented ones, or give tensors or arrays by name"
         )
+    # 2. compare the engine with a plain loop on them
     units = train_set if isinstance(train_set, Units) else None
     if isinstance(plan.noise, ExactGaussian):
         _check_alone(model, losses, form, like, most=units.most if units else 1)

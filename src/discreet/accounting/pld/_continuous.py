@@ -243,11 +243,13 @@ class Symmetrized:
 
     def masses(self, edges: FloatArray, edge_error: FloatArray) -> Masses:
         """From cells between the edges, their mirror images and 0."""
+        # 1. a grid that has each edge and its mirror image, and both sides on it
         finite = edges[np.isfinite(edges)]
         fine = np.unique(np.concatenate([finite, -finite, [0.0]]))
         spread = np.full(len(fine), float(np.max(edge_error, initial=0.0)))
         upper = self.piece.masses(fine, spread)
         lower = Swapped(self.piece).masses(fine, spread)
+        # 2. the cells of this grid that lie between two edges, as ranges
         is_upper = np.concatenate([[False], fine >= 0])
         ends = np.where(np.isneginf(edges), 0, np.searchsorted(fine, edges) + 1)
         ends = np.where(np.isposinf(edges), len(is_upper), ends)

@@ -190,11 +190,13 @@ class _Product:
     ) -> "_Product":
         """Multiply by the powers of transforms, given by the parts of transform - 1. Their relative
         error is at most ``transform_error``."""
+        # 1. bounds on the errors that these factors bring
         counts = rows.counts
         each = 2.5 * rows.rest * (transform_error + 8 * ROUND + 2 * np.abs(rows.excess))
         least = min(self.least, float(counts.min()))
         small_factor_error = self.small_factor_error + float(counts.sum()) * transform_error
         most = float((counts @ (each + 96 * ROUND)) + self.log_error.max(initial=0.0))
+        # 2. only frequencies at which the product is not neglected
         square = real * (2 + real) + imaginary * imaginary  # |1 + z|^2 - 1
         likely = self._likely(square, counts)
         if not likely.all():
@@ -203,6 +205,7 @@ class _Product:
                 real[:, likely],
                 imaginary[:, likely],
             )
+        # 3. logarithms and angles of the factors, added to those so far
         is_near = square >= -0.75
         logs = _log_factor(square, real, imaginary)
         angles = np.arctan2(imaginary, 1 + real)

@@ -55,6 +55,7 @@ class TiltedSum:
     @staticmethod
     def of(parts: Sequence[tuple[Points, int]], tilt: float, side: Side) -> "TiltedSum":
         """Tilt the laws. Each mass is first moved to the requested side by its rounding error."""
+        # 1. tilted masses, relative to the largest of their law
         runs = Segments.of([len(points.index) for points, _ in parts])
         counts = np.array([count for _, count in parts], dtype=np.float64)
         index = np.concatenate([points.index for points, _ in parts])
@@ -66,14 +67,17 @@ class TiltedSum:
             relative_error = (
                 6 * ROUND * (np.abs(moved) + np.abs(log_mass) + runs.spread(np.abs(most)))
             )
+        # 2. each mass moved to the side that is asked for
         relative_error = np.where(np.isfinite(log_mass), relative_error + 8 * ROUND, 0.0)
         weight = weight * (1 + sign_of(side) * relative_error)
+        # 3. shares of each law, and the logarithm of all totals together
         total = runs.sums(weight)
         share = weight / runs.spread(total)
         logs = most + np.log(total)
         rounding = 8 * ROUND * float(counts @ (1 + np.abs(logs))) * (1 + len(parts) * ROUND)
         rounding += len(parts) * ROUND * float(counts @ np.abs(logs))
         log_total = float(counts @ logs) + sign_of(side) * rounding
+        # 4. moments of the sum
         means = runs.sums(share * index)
         squares = runs.sums(share * (index - runs.spread(means)) ** 2)
         mean, stddev = float(counts @ means), math.sqrt(float(counts @ squares))

@@ -298,6 +298,7 @@ def _positive_losses(
     """The losses above 0 and their probabilities, rounded up, given this number of clones."""
     if clones < 0:
         return np.array([np.inf]), np.array([weight])
+    # 1. the binomial law of the reports that look like the unit's value
     eps = float(epsilon)
     whole = clones + 1  # with the unit's own report
     first = clones // 2
@@ -307,18 +308,21 @@ def _positive_losses(
     law = np.zeros(last - first + 2)  # of first - 1 to last
     at = 0 if first else 1
     law[at : at + len(found)] = found + radius
+    # 2. with the own report; only positive losses
     own = 1 / (1 + math.exp(-eps))
     kind = np.arange(first, last + 1)
     p = (own * law[:-1] + (1 - own) * law[1:]) * (weight * (1 + 64 * ROUND))
     over = 2 * kind - whole
     is_loss = over > 0
     kind, over, p = kind[is_loss], over[is_loss], p[is_loss]
+    # 3. not too many points
     stride = 1 + len(kind) // _FEW
     if stride > 1:  # each group at its highest loss
         starts = np.arange(0, len(kind), stride)
         tops = np.minimum(starts + stride, len(kind)) - 1
         p = np.add.reduceat(p, starts) * (1 + stride * ROUND)
         kind, over = kind[tops], over[tops]
+    # 4. the tail beyond the last count
     loss = _loss(eps, kind, over, whole)
     if last < whole:
         far = min(whole, first + math.ceil(_FARTHEST / 2 * math.sqrt(clones)) + 2)

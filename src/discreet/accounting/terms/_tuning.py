@@ -289,6 +289,7 @@ def _profile(best: _BestOfRuns) -> DeltaFunction | Unknown:
     """The smallest known delta at each epsilon. f' is at most the expected number of runs, and its
     ratio at most e^spread; so delta is at most this number times one run's delta at epsilon -
     spread. Renyi divergences, a pure epsilon, and the profile of ``most`` runs bound it too."""
+    # 1. what bounds delta: one run, a Renyi curve, a pure epsilon, all runs composed
     one, ceiling = OneRun.of(best.privacy_loss), Ceiling.of(best.runs, best.most)
     curve = _curve(best)
     if isinstance(curve, Unknown):
@@ -300,6 +301,7 @@ def _profile(best: _BestOfRuns) -> DeltaFunction | Unknown:
     if 0 < best.most <= _MOST_RUNS:
         composed = profile(best.most * best.privacy_loss, float(_LEAST))
 
+    # 2. the smallest of them at each epsilon
     def deltas(epsilons: Sequence[Fraction]) -> list[Fraction]:
         left = [lower_fraction(ball(epsilon) - spread) for epsilon in epsilons]
         asked = [rest for rest in left if rest >= 0]

@@ -60,6 +60,7 @@ multiplier = float(needed)
 def view(values: ControlValues) -> View:
     """Epsilon by steps for this noise and rate."""
     noise, rate, target = values["noise"], values["rate"], values["target"]
+    # 1. compute
     curve = [_cost(noise, rate, steps) for steps in _STEPS]
     steps, longer = (_most_steps(more * noise, rate, target) for more in (1, 1.25))
     multiplier = _least_noise(rate, target)
@@ -72,6 +73,7 @@ def view(values: ControlValues) -> View:
         "longer": longer,
         "multiplier": multiplier,
     }
+    # 2. say
     if longer:
         fits = f"{steps:,} steps fit" if steps else "not one step fits"
         fits = f"{fits} into ε = {target:g}, and {longer:,} with a quarter more noise"

@@ -28,12 +28,14 @@ def staged(operation: ops.Relation, uses: Uses) -> ops.Relation:
 
 
 def _split(project: ops.Project, uses: Uses) -> ops.Project:
+    # 1. the step at which each repeated value can be computed
     order = _parents_first(project.values.values())
     repeated = _repeated(order, list(project.values.values()), uses)
     levels: dict[ops.Node, int] = {}  # of a node: how many steps come before
     for node in reversed(order):
         level = max((levels[part] for part in _parts(node)), default=0)
         levels[node] = level + 1 if node in repeated else level
+    # 2. one projection for each step, with all columns that later ones need
     relation = project.parent
     names = {node: f"\x1f{number}" for number, node in enumerate(repeated)}
     there: dict[ops.Node, str] = {}  # nodes that are columns by now
@@ -51,6 +53,7 @@ def _split(project: ops.Project, uses: Uses) -> ops.Project:
         }
         relation = ops.Project(relation, values)
         there = carried
+    # 3. the values themselves, over the last step
     if relation is project.parent:
         return project
     return ops.Project(

@@ -90,6 +90,7 @@ def _started(shown: str) -> Any:  # Any: as above
 
     if os.environ.get("SPARK_REMOTE"):
         raise DeclarationError(f"{shown}: Spark Connect (SPARK_REMOTE) has no rule; unset it")
+    # 1. settings: quiet, and on this machine only, unless others place it
     folder = tempfile.TemporaryDirectory(prefix="discreet-", ignore_cleanup_errors=True)
     atexit.register(folder.cleanup)
     logs = Path(folder.name, "log4j2.properties")
@@ -112,6 +113,7 @@ def _started(shown: str) -> Any:  # Any: as above
         }
     conf = SparkConf(loadDefaults=False)
     conf.setAll(list(settings.items()))
+    # 2. start
     is_main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGINT) if is_main else None
     try:

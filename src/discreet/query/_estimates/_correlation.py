@@ -76,6 +76,7 @@ class CorrelationEstimator:
 
     def half_width(self, law: NoisySums, rows: int, confidence: Fraction) -> HalfWidth:
         """For no correlation. Of values without spread the interval is all from -1 to 1."""
+        # 1. typical deviations, and how far noise moves them
         products, first, last, of_first, of_last, count = law
         usual = [float(TYPICAL * range_of(one)) ** 2 for one in (first, last)]
         level = _level_of_variances(confidence)
@@ -88,9 +89,11 @@ class CorrelationEstimator:
         least, most = (
             math.sqrt((usual[0] + sign * wide[0]) / (usual[1] - sign * wide[1])) for sign in (-1, 1)
         )
+        # 2. how far noise moves the means
         means = level_of_means(confidence, 2)
         around = [ratio_of(one, count, means).half_width(rows) for one in (first, last)]
         centres = [float(range_of(one)) / 4 for one in (first, last)]
+        # 3. the width, which the weights of the noises depend on: a fixed point
         size = 1.0
         for _ in range(_ROUNDS):
             weights = _weights(

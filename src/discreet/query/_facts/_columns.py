@@ -276,6 +276,7 @@ def _exact(null: Number | None) -> int | Fraction | None:
 
 
 def _check_bounds(column: Column) -> None:
+    # 1. are bounds needed, allowed, and both there?
     lower, upper = column.lower, column.upper
     if lower is None and upper is None:
         if column.type is ColumnType.NUMBER:
@@ -296,6 +297,7 @@ def _check_bounds(column: Column) -> None:
     ):
         _check_days(column)
         return
+    # 2. are they in order, and of the type?
     if lower >= upper:
         raise InvalidArgument(
             f"lower = {shown(lower)}, upper = {shown(upper)}: lower must lie below upper"

@@ -55,6 +55,7 @@ def price_for_error(
     Both kinds of noise are tried where a delta allows it. The epsilon has six digits, and is at
     least 1e-6.
     """
+    # 1. the largest error allowed for each name
     most = _limits(plan, within)
     level = _checks.probability(confidence=confidence)
     size = None if of_groups is None else _checks.positive_count(of_groups=of_groups)
@@ -80,6 +81,7 @@ def price_for_error(
             )
         return all(line.promised <= most[line.name] for line in lines)
 
+    # 2. the least price
     found = least_price(plan, price, is_met, confidence=level, group_size=size)
     if found is None:
         raise InvalidArgument(

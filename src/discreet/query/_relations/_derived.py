@@ -196,6 +196,7 @@ def _of_per_unit(relation: PerUnit, catalog: Catalog) -> Declaration:
 
 
 def _of_united(relation: United, catalog: Catalog) -> Declaration:
+    # 1. do the parts fit together?
     parts = [declaration_of(part, catalog) for part in relation.parts]
     first = parts[0]
     _check_have_ids("UNION ALL", parts)
@@ -206,12 +207,14 @@ def _of_united(relation: United, catalog: Catalog) -> Declaration:
             raise QueryRefused(_other_unit("UNION ALL", own.unit, first.unit))
         if list(own.columns) != list(first.columns):
             raise QueryRefused("UNION ALL: each part has the same columns in the same order")
+    # 2. facts that hold for the rows of each part
     is_public = catalog.is_public(relation)
     if first.unit.column is None and not is_public:
         _check_each_once(relation, catalog)
     columns = {
         name: _united_column(name, [own.columns[name] for own in parts]) for name in first.columns
     }
+    # 3. a unit has the rows of all parts
     caps, notes = first.caps, [note for own in parts for note in own.notes]
     if first.unit.column is not None:
         listed = ", ".join(
@@ -238,6 +241,7 @@ def _check_each_once(relation: NamedRows, catalog: Catalog) -> None:
 
 def _united_column(name: str, columns: list[Column]) -> Column:
     """The facts that hold for the values of each of the columns."""
+    # 1. one type
     kinds = {column.type for column in columns}
     if kinds == {ColumnType.INTEGER, ColumnType.NUMBER}:
         kinds = {ColumnType.NUMBER}
@@ -245,6 +249,7 @@ def _united_column(name: str, columns: list[Column]) -> Column:
         listed = ", ".join(sorted(kind.value for kind in kinds))
         raise QueryRefused(f"UNION ALL: {quoted(name)} is of several types: {listed}")
     (kind,) = kinds
+    # 2. the widest bounds, and all keys
     if kind is ColumnType.BOOLEAN:
         made = Column.boolean()
     else:
@@ -313,11 +318,13 @@ def joined_names(relation: Joined, catalog: Catalog) -> tuple[Mapping[str, str],
 def _of_joined(relation: Joined, catalog: Catalog) -> Declaration:
     if catalog.is_public(relation.first):
         raise QueryRefused(_public_first(relation, catalog))
+    # 1. the first table
     names = joined_names(relation, catalog)
     first = declaration_of(relation.first, catalog)
     columns = {names[0][own]: _plain(first.columns[own]) for own in names[0]}
     caps, notes = first.caps, [*first.notes]
     rows_of = {qualifiers(relation.parts)[0]: first}
+    # 2. each step multiplies the rows of a unit, unless the other table is public
     for place, step in enumerate(relation.steps, 1):
         part, own_names = declaration_of(step.part, catalog), names[place]
         _check_equal(step, columns, part)
@@ -333,6 +340,7 @@ def _of_joined(relation: Joined, catalog: Catalog) -> Declaration:
             column = _plain(part.columns[own])
             columns[name] = replace(column, null=None) if step.is_left else column
         notes += part.notes
+    # 3. what the answer says of it
     if len(rows_of) > 1:
         listed = ", ".join(f"{own.caps.rows:,} of {name}" for name, own in rows_of.items())
         notes.append(f"one {first.unit.column} is joined with at most these rows: {listed}")

@@ -82,6 +82,7 @@ def _as_literal(option: Scalar) -> Literal | None:
 
 
 def read_case(node: exp.Expr, reader: TreeReader) -> Scalar:
+    # 1. the conditions
     compared = node.args.get("this")
     branches = tuple(
         Branch(
@@ -92,6 +93,7 @@ def read_case(node: exp.Expr, reader: TreeReader) -> Scalar:
         )
         for one in node.args["ifs"]
     )
+    # 2. the results, which must be of one type
     results = [one.args["true"] for one in node.args["ifs"]]
     default = node.args.get("default")
     written = [*results, *([] if default is None else [default])]

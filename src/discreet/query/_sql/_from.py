@@ -106,6 +106,7 @@ class FromReader:
     # --- queries in FROM ---
 
     def _query(self, node: exp.Expr) -> Scope:
+        # 1. a form with a rule, and nothing else in it
         if isinstance(node, exp.Union):
             return self._united(node)
         if isinstance(node, exp.Subquery) and node.args.get("alias") is None:
@@ -116,6 +117,7 @@ class FromReader:
             is_listed = name in ("expressions", "from_", "joins", "where", "group")
             if not is_listed and part is not None and part != []:
                 raise self.sql.refused(part if isinstance(part, exp.Expr) else node, _ROWS_ONLY)
+        # 2. its own FROM, columns and WHERE
         inner = self._from(node)
         reader = TreeReader(self.sql, inner, self.rules)
         group = node.args.get("group")
@@ -124,6 +126,7 @@ class FromReader:
         if condition is not None:
             own = reader.condition(condition.this)
             where = own if where is None else Both(where, own)
+        # 3. one row for each unit
         if group is not None:
             asked = read_per_unit(node.expressions, group, reader)
             aggregates, ids, order = asked
@@ -140,6 +143,7 @@ class FromReader:
         ids: dict[str, int] = {}
         order: list[str] = []
         for number, node in enumerate(nodes, 1):
+            # 1. all columns
             if isinstance(node, exp.Star):
                 for name, value in _all_columns(node, reader).items():
                     self._add(name, value, columns, node)
@@ -147,6 +151,7 @@ class FromReader:
                 for part in reader.scope.parts:
                     ids |= part.ids
                 continue
+            # 2. a name
             alias = node.args["alias"] if isinstance(node, exp.Alias) else None
             inner = node.this if isinstance(node, exp.Alias) else node
             if any(
@@ -158,6 +163,7 @@ class FromReader:
             if alias is not None or isinstance(inner, exp.Column):
                 name = reader.name(alias) if alias is not None else own_name(inner, reader)
             order.append(name)
+            # 3. an id of the unit, or a value
             place = id_place(inner, reader) if isinstance(inner, exp.Column) else None
             if place is not None:
                 ids[name] = place
@@ -190,6 +196,7 @@ class FromReader:
     # --- UNION ALL ---
 
     def _united(self, node: exp.Union) -> Scope:
+        # 1. the parts, from a tree that leans to the left
         nodes: list[exp.Expr] = []
         rest: exp.Expr = node
         while isinstance(rest, exp.Union):
@@ -197,6 +204,7 @@ class FromReader:
                 raise self.sql.refused(rest, "write UNION ALL, which keeps all rows")
             nodes.append(rest.expression)
             rest = rest.this
+        # 2. the same columns and ids in each, by their places
         scopes = [self._query(one) for one in (rest, *reversed(nodes))]
         names = list(scopes[0].parts[0].columns)
         parts = []

@@ -52,6 +52,7 @@ def own_name(column: exp.Expr, reader: TreeReader) -> str:
 
 
 def read_column(node: exp.Expr, reader: TreeReader) -> Scalar:
+    # 1. a name of SELECT, or a table that is there
     qualifier, parts = node.args.get("table"), reader.scope.parts
     if qualifier is None and (named := reader.names.get(reader.name(node.this))) is not None:
         others = matching_columns(node, reader)
@@ -63,9 +64,11 @@ def read_column(node: exp.Expr, reader: TreeReader) -> Scalar:
         is_one = len(parts) == 1
         why = f"here it is called {listed}" if is_one else f"here they are called {listed}"
         raise reader.refused(qualifier, f"{'the table' if is_one else 'tables'}: {why}")
+    # 2. one column
     values = matching_columns(node, reader)
     if len(values) == 1:
         return values[0]
+    # 3. none or several: say which
     matching = reader.matching(node)
     if len({part.name for part, _ in matching}) > 1:
         choices = ", ".join(f"{part.name}.{name}" for part, name in matching)

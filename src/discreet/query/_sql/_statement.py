@@ -107,6 +107,7 @@ def _stands_bare(name: str, text: str) -> bool:
 
 def _query(text: str, main: Declaration, catalog: Catalog) -> tuple[Query, NamedRows, Declaration]:
     """The query, what it names after FROM, and the declaration of that."""
+    # 1. parse; each part has a rule
     found = read(text)
     for node in found.select.walk():
         for part in unlisted(node):
@@ -114,6 +115,7 @@ def _query(text: str, main: Declaration, catalog: Catalog) -> tuple[Query, Named
         if isinstance(node, exp.Identifier) and not node.args.get("quoted"):  # a keyword
             raise found.refused(node, "a name that is a word of SQL stands in double quotes")
     found.check_nothing_is_lost()
+    # 2. FROM
     select = found.select
     scope = FromReader(found, catalog, RULES).scope()
     names = list(dict.fromkeys(tables_of(scope.relation)))
@@ -122,6 +124,7 @@ def _query(text: str, main: Declaration, catalog: Catalog) -> tuple[Query, Named
             raise QueryRefused(f"FROM {names[0]}: a public table is read, not asked")
         named = " and ".join(names)
         raise QueryRefused(f"FROM {named}: this is the table {main.name!r}; ask that one")
+    # 3. keys and aggregates
     reader = TreeReader(found, scope, RULES)
     where = select.args.get("where")
     items = [_item(node) for node in select.expressions]
@@ -131,10 +134,12 @@ def _query(text: str, main: Declaration, catalog: Catalog) -> tuple[Query, Named
     items = [_with_kind(item, values, reader) for item in items]
     keys = _keys(values, _own_names(grouping, items, reader), items, reader)
     aggregates = _aggregates(items, keys, reader)
+    # 4. WHERE
     condition = scope.where
     if where is not None:
         own = reader.condition(where.this)
         condition = own if condition is None else Both(condition, own)
+    # 5. the question
     every = tuple(chain.from_iterable(aggregates))
     query = Query(scope.declaration.name, every, keys, condition)
     if len(sets) > 1:
@@ -358,10 +363,12 @@ def _with_clauses(
     def asked(node: exp.Expr) -> Aggregate:
         return read_aggregate(node, reader).named("")
 
+    # 1. names that are in use
     inner = measuring(reader, asked)
     taken = {*query.key_names, *(n for one in query.aggregates for n in column_names(one.name))}
     named = (item.alias for item in items if item.is_computed and item.alias)
     taken.update(column for alias in named for column in column_names(reader.name(alias)))
+    # 2. the columns in their order
     outputs = []
     columns: list[tuple[str | None, Scalar]] = []  # those of keys have no name here
     for item, made in zip(items, aggregates, strict=True):
@@ -379,6 +386,7 @@ def _with_clauses(
             columns.append((name, value))
         else:
             columns.append((None, reader.scalar(item.node)))
+    # 3. the other clauses, which may name them
     known = replace(query, after=PostProcessing(tuple(outputs)))
     shown = tuple(name for name, _ in columns if name is not None)
     after = read_clauses(

@@ -202,6 +202,7 @@ def _joined(text: str, token: Token, found: list[Token]) -> Token:
 
 def _classify(text: str, token: Token, after: Token | None) -> None:
     """Refuse a token without a meaning; make words names, except calls and the DATE of a day."""
+    # 1. the kind of word, sign or number
     kind, written = token.token_type, token.text
     word = written.upper() if written.isascii() else written  # the upper case of the long s is S
     is_word = kind is TokenType.VAR or (kind in _WORDS.values() and word not in _WORDS)
@@ -210,6 +211,7 @@ def _classify(text: str, token: Token, after: Token | None) -> None:
     is_name = is_word or kind is TokenType.IDENTIFIER
     is_called = is_name and after is not None and after.token_type is TokenType.L_PAREN
     number = _NUMBER.match(text, token.start)
+    # 2. a reason to refuse it
     for applies, why in (
         (kind is TokenType.UNKNOWN, REFUSED_SIGNS.get(written, _NO_SIGN)),
         (is_called and is_word and word in REFUSED_CALLS, REFUSED_CALLS.get(word)),
@@ -223,6 +225,7 @@ def _classify(text: str, token: Token, after: Token | None) -> None:
         if applies:
             end = after.end if is_called and after is not None else token.end
             raise refused_at(text, token.start, end + 1, str(why))
+    # 3. its meaning for the parser
     if is_word and word == "DATE" and is_before_text:
         token.token_type = TokenType.DATE
     elif is_called and word in OPENERS:
@@ -239,6 +242,7 @@ def _no_function(word: str) -> str:
 
 def check_places(text: str, found: Sequence[Token]) -> None:
     """Refuse more than one SELECT, a compared NULL, and a NOT that negates nothing."""
+    # each token, with the two before it and the one after it
     kinds = [None, None, *(token.token_type for token in found), None]
     has_sets = False  # in which () is a total over all groups
     for token, earlier, before, kind, next_kind in zip(

@@ -48,6 +48,7 @@ class TableRows:
     ) -> Bounded[Rows]:
         """The values of these columns, compiled now and computed after a charge; on ``grids``
         instead of the usual ones, where they are given."""
+        # 1. check
         are_names = all(isinstance(name, str) for name in names)
         if not names or not are_names or len(set(names)) < len(names):
             raise InvalidArgument("columns: give at least one name, each once")
@@ -57,6 +58,7 @@ class TableRows:
                 "mechanism on rows takes all of them: choose a group by where(...), or ask "
                 "quantiles(...)"
             )
+        # 2. compile now, compute after the charge
         facts = self.plan.declaration
         self._check_source()
         columns = [

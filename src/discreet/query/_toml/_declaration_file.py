@@ -165,6 +165,7 @@ def _linked(
     made: TableFile, found: Mapping[str, TomlEntry], declared: Mapping[str, TableFile]
 ) -> TableFile:
     """The table with the way to its units through another one, if it names one."""
+    # 1. the way: another table, and the key
     given = found[made.declaration.name].inner()
     if "through" not in given:
         return made
@@ -176,6 +177,7 @@ def _linked(
     if name not in declared or "through" in found[name].inner():
         listed = [other for other in declared if "through" not in found[other].inner()]
         raise way["table"].mistake(f"give a table with ids: {', '.join(listed) or 'there is none'}")
+    # 2. do both tables fit together?
     links, facts = declared[name], made.declaration
     for cap in ("groups", "rows_per_group"):
         if cap in given:
@@ -187,6 +189,7 @@ def _linked(
         )
     if (made.ledger.identity, made.limit) != (links.ledger.identity, links.limit):
         raise given["ledger"].mistake(f"give the ledger of {name}, with the same limit")
+    # 3. the linked declaration
     on, rows = _pairs(way["on"]), facts.caps.rows
     linked = made_at(
         given["through"],

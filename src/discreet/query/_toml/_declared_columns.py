@@ -33,6 +33,7 @@ _VALUE_OF = {
 
 def column_of(entry: TomlEntry) -> Column:
     """The column that an entry declares; an error names the line."""
+    # 1. the type, and the settings that it allows
     every = tuple(dict.fromkeys(key for keys in COLUMN.values() for key in keys))
     given = entry.settings(*every)
     if "type" not in given:
@@ -42,6 +43,7 @@ def column_of(entry: TomlEntry) -> Column:
         if key not in COLUMN[kind]:
             allowed = ", ".join(COLUMN[kind])
             raise setting.mistake(f"a column of type {kind.value} has no {key}, only {allowed}")
+    # 2. the column, one setting after the other, so that an error names its line
     lower, upper = (_bound(given.get(name), kind) for name in ("lower", "upper"))
     both = (False, True) if kind is ColumnType.BOOLEAN else None
     at = given.get("lower", given.get("upper", entry))

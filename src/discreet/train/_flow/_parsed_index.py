@@ -25,12 +25,14 @@ class ParsedIndex:
     """
 
     def __init__(self, data: Tensor, index: Any) -> None:  # Any: as Python has it
+        # 1. one entry for each dimension
         parts = list(index) if isinstance(index, tuple) else [index]
         parts = [torch.tensor(one) if _is_list_of_numbers(one) else one for one in parts]
         parts = [torch.as_tensor(one) if isinstance(one, np.ndarray) else one for one in parts]
         taken = sum(dims_of(one) for one in parts)
         where = next((n for n, one in enumerate(parts) if one is Ellipsis), len(parts))
         parts[where : where + 1] = [slice(None)] * (data.dim() - taken)
+        # 2. the entries by kind
         self.numbers: dict[int, int | Tensor] = {}
         self.slices: dict[int, tuple[slice, int]] = {}
         self.tensors: dict[int, Tensor] = {}
@@ -55,6 +57,7 @@ class ParsedIndex:
                 dim, after = dim + width, after + width
             else:
                 self.is_odd = True
+        # 3. where the dimensions of tensors stand in the result
         shapes = [one.shape if one.dtype != torch.bool else (0,) for one in self.tensors.values()]
         self.rank = max((len(shape) for shape in shapes), default=0)
         is_together = among == [*range(among[0], among[-1] + 1)] if among else True
