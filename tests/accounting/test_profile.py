@@ -14,6 +14,7 @@ from scipy.special import ndtr, ndtri
 from discreet._exact import ball, fraction, precision
 from discreet.accounting import (
     Approximate,
+    BoundedRange,
     DiscreteLaplace,
     Gaussian,
     PoissonSampled,
@@ -25,7 +26,7 @@ from discreet.accounting import (
     Zcdp,
     _pairs,
 )
-from discreet.accounting._bounds import Unknown, is_attained, known
+from discreet.accounting._bounds import Unknown
 from discreet.accounting._profile import Profile, quick_deltas
 from discreet.accounting.pld import _distribution
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side
@@ -48,6 +49,12 @@ SOME = [
     Zcdp(0.1) + Approximate(0.1, 1e-6),
 ]
 
+# Losses whose pairs need not be exact, so that several theorems may give the best bound
+ONLY_BOUNDED = [
+    1 * Zcdp(0.1),
+    2 * BoundedRange(0.3) + Gaussian(4),
+    3 * Zcdp(0.05) + DiscreteLaplace(5),
+]
 
 _leaks = st.floats(-18, -1.5).map(math.exp)
 leaky_terms = st.one_of(
@@ -57,7 +64,7 @@ leaky_terms = st.one_of(
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class _Told(Term):
+class _AlmostNoPrivacy(Term):
     """Everything is revealed, except with this probability."""
 
     rest: float
@@ -163,7 +170,7 @@ class TestProfile:
     @pytest.mark.parametrize("rest", [0.0, 5e-324])
     def test_a_term_that_nearly_always_fails_has_delta_1(self, rest: float) -> None:
         """Hardly a finite loss is left to put on a grid, or none."""
-        known = (_Told(rest) + Pure(1)).profile()
+        known = (_AlmostNoPrivacy(rest) + Pure(1)).profile()
         assert set(known.deltas) == {1.0}
 
     @pytest.mark.parametrize("epsilon", [-1, math.nan, math.inf, "1", True])
@@ -269,18 +276,35 @@ class TestTradeOff:
             assert two <= fraction(errors.type_two(one))
 
 
-@pytest.mark.parametrize("loss", [loss for loss in SOME if is_attained(loss)], ids=repr)
-def test_deltas_by_laws_that_serve_all_epsilons_are_as_close(loss: PrivacyLoss) -> None:
-    quick, whole = known(quick_deltas(loss)), loss.epsilon(1e-15)
+@pytest.mark.parametrize("loss", [*SOME, *ONLY_BOUNDED], ids=repr)
+def test_deltas_that_serve_all_epsilons_are_as_close(loss: PrivacyLoss) -> None:
+    quick, whole = quick_deltas(loss), loss.epsilon(1e-15)
     end = whole if math.isfinite(whole) else loss.epsilon(0.01)
     parts = (0.0, 1e-9, 0.01, 0.3, 0.7, 1.0, 1.2)
     together = quick(np.array([part * end for part in parts])).tolist()
     assert together == [float(quick(np.array([part * end]))[0]) for part in parts]
     for part, found in zip(parts, together, strict=True):
         assert found == pytest.approx(loss.delta(part * end), rel=0.01, abs=1e-12)
-        for order in known(_pairs.pairs(loss, Side.LOWER)):
+        below = _pairs.pairs(loss, Side.LOWER)
+        for order in [] if isinstance(below, Unknown) else below:
             assert found >= _distribution.delta(order, part * end, 1e-3, Side.LOWER)
 
 
-def test_deltas_that_another_theorem_may_improve_are_not_taken_from_laws() -> None:
-    assert isinstance(quick_deltas(1 * Zcdp(0.1)), Unknown)
+@pytest.mark.parametrize("loss", ONLY_BOUNDED, ids=repr)
+def test_many_deltas_ask_for_few_divergences(
+    loss: PrivacyLoss, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A search over the orders for each epsilon took most of the time of tuned runs."""
+    quick_deltas.cache_clear()
+    quick = quick_deltas(loss)
+    orders: list[Fraction] = []
+    term = loss.terms[0][0]
+    plain = type(term).renyi
+
+    def counted(one: Term, order: Fraction) -> arb | Unknown:
+        orders.append(order)
+        return plain(one, order)
+
+    monkeypatch.setattr(type(term), "renyi", counted)
+    quick(np.linspace(0.0, 10.0, 240))
+    assert 1 < len(orders) < 240

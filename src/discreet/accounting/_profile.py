@@ -23,6 +23,7 @@ from discreet.accounting._bounds import Sum, Unknown
 from discreet.accounting.pld._distribution import ProfileLaw
 from discreet.accounting.pld._dominating_pairs import Side
 from discreet.accounting.pld._limits import UNDERFLOW_GUARD
+from discreet.accounting.pld._tilt import CountedPairs
 from discreet.errors import InvalidArgument
 
 _LEAST = 1e-12
@@ -134,16 +135,25 @@ def profile(loss: Sum, least: float = _LEAST) -> Profile:
 
 
 @lru_cache(maxsize=256)
-def quick_deltas(loss: Sum) -> Callable[[FloatArray], FloatArray] | Unknown:
+def quick_deltas(loss: Sum) -> Callable[[FloatArray], FloatArray]:
     """A bound on delta at each of any epsilons, for sums of which many deltas are needed.
 
     It is about as close as `PrivacyLoss.delta`, apart from deltas below 1e-12 next to the largest
-    loss of a pure sum. `Unknown` if another theorem could improve on distributions.
+    loss of a pure sum.
     """
-    if not _bounds.is_attained(loss):
-        return Unknown("its distributions need not be the best bound")
-    found = _Deltas.of(loss, _TINIEST, _end(loss, _TINIEST))
-    return found if isinstance(found, Unknown) else found.deltas
+    found = _Deltas.of(loss, _TINIEST, _end(loss, _TINIEST), _pairs.pairs)
+    if not isinstance(found, Unknown) and _bounds.is_attained(loss):
+        return found.deltas
+    other = _theorems.quick_delta(loss)  # which may improve on distributions here
+
+    def deltas(epsilons: FloatArray) -> FloatArray:
+        others = np.array([other(fraction(one)) for one in epsilons.tolist()])
+        return others if isinstance(found, Unknown) else np.minimum(found.deltas(epsilons), others)
+
+    return deltas
+
+
+_PairsOf = Callable[[Sum, Side], list[CountedPairs] | Unknown]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,9 +166,11 @@ class _Deltas:
     spent: float
 
     @staticmethod
-    def of(loss: Sum, least: float, end: float) -> "_Deltas | Unknown":
+    def of(
+        loss: Sum, least: float, end: float, pairs_of: "_PairsOf" = _pairs.own_pairs
+    ) -> "_Deltas | Unknown":
         """Precise from epsilon 0 to the end, where delta is about ``least``."""
-        directions = _pairs.own_pairs(loss, Side.UPPER)
+        directions = pairs_of(loss, Side.UPPER)
         if isinstance(directions, Unknown):
             return directions
         laws = tuple(ProfileLaw.of(each, _levels(least), end / _POINTS) for each in directions)

@@ -7,6 +7,7 @@ inside a `precision` block, unless they open their own.
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 from flint import arb
@@ -18,7 +19,8 @@ from discreet.accounting.pld._continuous import ROUND
 from discreet.accounting.pld._dominating_pairs import ATOM, Pair
 
 _BITS = 256
-_HIGHEST_LOG_ORDER = 60.0
+_LOWEST_LOG_ORDER, _HIGHEST_LOG_ORDER = -20, 60  # of an order less 1
+_LATTICE = 32  # orders of a lattice while the order less 1 grows e-fold
 _NO_ORDER = Unknown("no Renyi divergence is known at any order")
 
 Curve = Callable[[Fraction], arb]
@@ -56,9 +58,38 @@ def delta_from_curve(curve: Curve, epsilon: Fraction) -> Fraction:
         return upper_fraction(least.exp()) if least < 0 else Fraction(1)
 
 
+def quick_deltas_from_curve(curve: Curve) -> Callable[[Fraction], Fraction]:
+    """`delta_from_curve` for many epsilons: by orders of a lattice, each asked once, since a curve
+    takes long to compute."""
+
+    @cache
+    def line(place: int) -> tuple[arb, arb]:
+        """ln delta is the first number minus the second one times epsilon."""
+        order = _order(place / _LATTICE)
+        fall = ball(order - 1)
+        return log_conversion(order) + fall * curve(order), fall
+
+    def height(place: int, epsilon: float) -> float:
+        start, fall = line(place)
+        return float(start) - float(fall) * epsilon if start.is_finite() else math.inf
+
+    def delta(epsilon: Fraction) -> Fraction:
+        low, high = _LOWEST_LOG_ORDER * _LATTICE, _HIGHEST_LOG_ORDER * _LATTICE
+        with precision(_BITS):
+            while low < high:  # heights fall to the least one, then rise
+                middle = (low + high) // 2
+                is_falling = height(middle + 1, float(epsilon)) < height(middle, float(epsilon))
+                low, high = (middle + 1, high) if is_falling else (low, middle)
+            start, fall = line(low)
+            least = start - fall * ball(epsilon)
+            return upper_fraction(least.exp()) if least < 0 else Fraction(1)
+
+    return delta
+
+
 def _best_order(cost: Curve) -> Fraction:
     """An order near which the cost is least, by golden section. Any order gives a bound."""
-    low, high = -20.0, _HIGHEST_LOG_ORDER
+    low, high = float(_LOWEST_LOG_ORDER), float(_HIGHEST_LOG_ORDER)
     golden = (math.sqrt(5) - 1) / 2
 
     def at(log_order: float) -> arb:

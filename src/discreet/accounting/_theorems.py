@@ -20,7 +20,12 @@ from discreet._exact import ball, float_up, fraction, precision, upper_fraction
 from discreet.accounting import _bounds, _pairs
 from discreet.accounting._analytic import gaussian_attained, gaussian_deltas, gaussian_epsilon
 from discreet.accounting._bounds import Sum, Unknown
-from discreet.accounting._renyi import Curve, delta_from_curve, epsilon_from_curve
+from discreet.accounting._renyi import (
+    Curve,
+    delta_from_curve,
+    epsilon_from_curve,
+    quick_deltas_from_curve,
+)
 from discreet.accounting.pld import _distribution
 from discreet.accounting.pld._distribution import SHARE_OF_ONE_SIDE, float_below
 from discreet.accounting.pld._dominating_pairs import Side, highest
@@ -116,6 +121,22 @@ def delta(loss: Sum, epsilon: Fraction) -> float:
             return float_up(min(_numbers([closest, _basic_delta(loss, epsilon)])))
     found = _numbers(theorem(loss, epsilon) for theorem in _DELTAS)
     return float_up(min([*found, Fraction(1)]))
+
+
+def quick_delta(loss: Sum) -> Callable[[Fraction], float]:
+    """The smallest delta at each of many epsilons by theorems that need no distributions.
+
+    Advanced composition is left out: a Renyi curve of the same epsilons says more.
+    """
+    failure = _bounds.failure_probability(loss)
+    curves = [curve_of(loss) for curve_of in (_zcdp_curve, _bounds.renyi_curve)]
+    known = [quick_deltas_from_curve(one) for one in curves if not isinstance(one, Unknown)]
+
+    def delta(epsilon: Fraction) -> float:
+        found = [failure + by_curve(epsilon) for by_curve in known]
+        return float_up(min([*found, *_numbers([_basic_delta(loss, epsilon)]), Fraction(1)]))
+
+    return delta
 
 
 def explain(loss: Sum, delta: Fraction) -> Explanation:

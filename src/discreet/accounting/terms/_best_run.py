@@ -240,13 +240,10 @@ def _deltas(loss: Sum, epsilons: Sequence[Fraction]) -> list[arb]:
     term's pair, or by distributions that serve all epsilons."""
     if pairs := _atoms(loss):
         return [max(_hockey_stick(atoms, epsilon) for atoms in pairs) for epsilon in epsilons]
-    quick = quick_deltas(loss)
-    known = np.ones(len(epsilons))
-    if not isinstance(quick, Unknown):
-        known = quick(np.array([float_below(epsilon) for epsilon in epsilons]))
+    quick = quick_deltas(loss)(np.array([float_below(epsilon) for epsilon in epsilons]))
     return [
         arb(found) if found < 1 else ball(fraction(_theorems.delta(loss, epsilon)))
-        for epsilon, found in zip(epsilons, known.tolist(), strict=True)
+        for epsilon, found in zip(epsilons, quick.tolist(), strict=True)
     ]
 
 
