@@ -8,6 +8,7 @@ import lightning.pytorch as pl
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
+from lightning.pytorch import callbacks
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, TensorDataset, WeightedRandomSampler
 
@@ -163,6 +164,13 @@ def test_bfloat16_comes_close(tmp_path: Path, drawn: list[list[int]]) -> None:
     by_hand(other, items(), drawn, plan(), rate=1.0, alone=alone)
     close(moved(model, before), moved(other, before), within=0.05)
     assert not torch.equal(moved(model, before), moved(other, before))
+
+
+@pytest.mark.parametrize("precision", ["64-true", "bf16-true", "16-true"])
+def test_data_get_the_precision_of_the_weights(precision: str, tmp_path: Path) -> None:
+    strategy = private(plan=plan(steps=2))
+    trainer(tmp_path, strategy, precision=precision).fit(Logistic(), loader())
+    assert strategy.report().taken == 2
 
 
 def test_a_run_is_paid_before_a_step_and_reported(tmp_path: Path) -> None:
@@ -346,6 +354,16 @@ WRITES: dict[str, Callable[[Any, Tensor], object]] = {
     "max_epochs": lambda trainer, mean: setattr(trainer.fit_loop, "max_epochs", 10**6),
     "stop": lambda trainer, mean: setattr(trainer.fit_loop.epoch_loop, "stop", [mean]),
     "callbacks": lambda trainer, mean: trainer.callbacks.append(mean),
+    "of a strategy": lambda trainer, mean: setattr(trainer.strategy, "of a strategy", mean),
+    "precision": lambda trainer, mean: setattr(trainer.precision_plugin, "precision", mean),
+    "an optimizer's": lambda trainer, mean: setattr(
+        trainer.lightning_module.optimizers(), "an optimizer's", mean
+    ),
+    "a scheduler's": lambda trainer, mean: setattr(
+        trainer.lightning_module.lr_schedulers(), "a scheduler's", mean
+    ),
+    "a callback's": lambda trainer, mean: setattr(trainer.callbacks[0], "a callback's", mean),
+    "metrics": lambda trainer, mean: trainer.logger.experiment.metrics.append({"mean": mean}),
 }
 
 
@@ -359,7 +377,14 @@ def test_a_module_writes_no_attribute_of_the_trainer(tmp_path: Path, name: str) 
             return super().training_step(batch, place)
 
     payer = FakePayer()
-    found = trainer(tmp_path, private(payer))
+    logger = pl.loggers.CSVLogger(tmp_path)
+    found = trainer(
+        tmp_path,
+        private(payer),
+        logger=logger,
+        callbacks=[pl.Callback()],
+        log_every_n_steps=1,
+    )
     before = [*found.callbacks], found.fit_loop.max_epochs
     with pytest.raises(Refused, match=f"{name!r} was written into the"):
         found.fit(Writes(), loader())
@@ -415,6 +440,37 @@ def test_settings_that_can_not_be_obeyed_are_refused_by_name(
     payer = FakePayer()
     with pytest.raises(InvalidArgument, match=told):
         trainer(tmp_path, private(payer), **changes).fit(Logistic(), loader())
+    assert not payer.events
+
+
+class Plateau(Logistic):
+    def configure_optimizers(self) -> BadValue:
+        optimizer = torch.optim.SGD(self.parameters(), lr=self.rate)
+        scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": scheduler, "monitor": "loss"}}
+
+
+CALLBACKS: dict[str, Callable[[], BadValue]] = {
+    "GradientAccumulationScheduler": lambda: callbacks.GradientAccumulationScheduler({0: 2}),
+    "ThroughputMonitor": lambda: callbacks.ThroughputMonitor(batch_size_fn=len),
+    "EarlyStopping monitors 'loss'": lambda: callbacks.EarlyStopping("loss"),
+    "ModelCheckpoint monitors 'loss'": lambda: callbacks.ModelCheckpoint(monitor="loss"),
+}
+
+
+@pytest.mark.parametrize("told", CALLBACKS)
+def test_callbacks_that_can_not_be_obeyed_are_refused(told: str, tmp_path: Path) -> None:
+    payer, more = FakePayer(), [CALLBACKS[told]()]
+    found = trainer(tmp_path, private(payer), callbacks=more, enable_checkpointing=True)
+    with pytest.raises(InvalidArgument, match=told):
+        found.fit(Logistic(), loader())
+    assert not payer.events
+
+
+def test_schedules_by_metrics_need_public_data(tmp_path: Path) -> None:
+    payer = FakePayer()
+    with pytest.raises(InvalidArgument, match="ReduceLROnPlateau monitors 'loss'"):
+        trainer(tmp_path, private(payer)).fit(Plateau(), loader())
     assert not payer.events
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
+from lightning.pytorch.callbacks import GradientAccumulationScheduler, ThroughputMonitor
 from lightning.pytorch.strategies import SingleDeviceStrategy
 from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
@@ -101,6 +102,7 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
         """Pay, once model and optimizer are loaded."""
         assert self._source is not None
         if self._saved is None:
+            _check_monitored(self.lightning_module.trainer, self.lr_scheduler_configs)
             for config in self.lr_scheduler_configs:
                 if not config.reduce_on_plateau:
                     steps = _steps_of(config, self.plan)
@@ -148,9 +150,10 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
 
     def _losses(self, microbatch: Microbatch) -> Tensor:
         """The losses that the module's own training step returns."""
-        places = _places(self.lightning_module.trainer)
+        places = _places(self, self.lightning_module.trainer)
         with refuse_trainer_writes(places, "training_step"):
-            found = super().training_step(self.batch_to_device(microbatch), self._place)
+            batch = self.batch_to_device(self.precision_plugin.convert_input(microbatch))
+            found = super().training_step(batch, self._place)
         losses: Tensor = found["loss"] if isinstance(found, Mapping) else found
         return losses
 
@@ -212,12 +215,19 @@ class _StepTickets:
         """Do nothing, as above."""
 
 
-def _places(trainer: Trainer) -> Iterator[WatchedPlace]:
-    """Trainer's metrics, its attributes, and those of its loops."""
+def _places(strategy: PrivateStrategy, trainer: Trainer) -> Iterator[WatchedPlace]:
+    """Trainer's metrics, its attributes, and those of its loops and of what they hold."""
     for metrics in (trainer.callback_metrics, trainer.logged_metrics, trainer.progress_bar_metrics):
         yield "Trainer's metrics", metrics
-    for owner in (trainer, trainer.fit_loop, trainer.fit_loop.epoch_loop):
-        yield f"the {type(owner).__name__.strip('_')} of Lightning", vars(owner)
+    schedulers = (config.scheduler for config in strategy.lr_scheduler_configs)
+    experiments = (vars(logger).get("_experiment") for logger in trainer.loggers)
+    for owner in (
+        *(trainer, trainer.fit_loop, trainer.fit_loop.epoch_loop),
+        *(strategy, strategy.precision_plugin, *strategy._lightning_optimizers, *schedulers),  # noqa: SLF001  as Lightning does
+        *(*trainer.callbacks, *trainer.loggers, *experiments),
+    ):
+        if hasattr(owner, "__dict__"):
+            yield f"the {type(owner).__name__.strip('_')} of Lightning", vars(owner)
 
 
 @contextmanager
@@ -245,8 +255,28 @@ def _check(strategy: PrivateStrategy, trainer: Trainer) -> None:
         raise InvalidArgument("automatic_optimization = False: the plan says when to step")
     if getattr(trainer.precision_plugin, "scaler", None) is not None:
         raise InvalidArgument("precision: its scaling would be of noise too; use bf16-mixed")
+    for callback in trainer.callbacks:
+        if isinstance(callback, tuple(_REFUSED)):
+            kind, why = next(each for each in _REFUSED.items() if isinstance(callback, each[0]))
+            raise InvalidArgument(f"callbacks: {kind.__name__} {why}")
     if trainer.enable_validation:
         check_public("val_dataloaders", is_public=strategy.eval_is_public)
+
+
+def _check_monitored(trainer: Trainer, configs: list[Any]) -> None:  # Any: Lightning's
+    """Refuse to wait for a metric in a run that has none: `training_step` logs nothing."""
+    if trainer.enable_validation:
+        return
+    callbacks = ((type(one).__name__, getattr(one, "monitor", None)) for one in trainer.callbacks)
+    schedulers = (
+        (type(one.scheduler).__name__, one.monitor) for one in configs if one.reduce_on_plateau
+    )
+    for kind, monitor in (*callbacks, *schedulers):
+        if monitor is not None:
+            raise InvalidArgument(
+                f"{kind} monitors {monitor!r}, but no metric is logged in training; give "
+                "val_dataloaders of public data, or leave it out"
+            )
 
 
 def _check_loader(loader: Any) -> None:  # Any: whatever Trainer was given
@@ -269,6 +299,10 @@ def _check_loader(loader: Any) -> None:  # Any: whatever Trainer was given
         )
 
 
+_REFUSED = {  # callbacks that change settings during the run, or that read batches
+    GradientAccumulationScheduler: "would change accumulate_grad_batches; leave it out",
+    ThroughputMonitor: "would read private batches; leave it out",
+}
 _ONLY = (
     Only("accumulate_grad_batches", (1,), "the plan's batches are computed in parts; leave it 1"),
     Only("gradient_clip_val", (None, 0), "each example is clipped as the plan says; leave it out"),
