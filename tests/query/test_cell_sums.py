@@ -146,6 +146,8 @@ def test_random_questions_have_the_same_integers_in_both_forms() -> None:
 
 # --- without an engine ---
 
+ENDS = [(-(2**31) + 1, 2**31 - 1), (0, 1)]
+
 
 def batches_of(ids: Any, count: int, groups: int) -> list[Any]:  # Any: Arrow's
     chance = np.random.default_rng(5)
@@ -161,7 +163,7 @@ def batches_of(ids: Any, count: int, groups: int) -> list[Any]:  # Any: Arrow's
 def added_up(batches: list[Any], groups: int) -> dict[tuple[int, int], list[int]]:  # Any: Arrow's
     """The rows and sums of each cell, as `_cells` gives them, from Arrow's batches."""
     found: dict[tuple[int, int], list[int]] = {}
-    for cells in _cells.cells_of(lambda: nullcontext(batches), groups):
+    for cells in _cells.cells_of(lambda: nullcontext(batches), groups, ENDS):
         keys = zip(cells.ids[cells.owners].tolist(), cells.places.tolist(), strict=True)
         numbers = np.stack([cells.rows, *cells.sums], axis=1).tolist()
         made = dict(zip(keys, numbers, strict=True))
@@ -178,12 +180,13 @@ def added_up(batches: list[Any], groups: int) -> dict[tuple[int, int], list[int]
     "limits",
     [
         {},
-        {"_SIZE": 32},
-        {"_SIZE": 8, "_MOST_PARTS": 8, "_ROWS_OF_PART": 7},
+        {"_PART": 1, "_BLOCK": 1},
+        {"_PART": 7, "_BLOCK": 350},
         {"_MOST_ROWS": 90},
         {"_MOST_ROWS": 0},
-        {"_SPARSE": 0, "_SMALL_ARRAY": 0},
-        {"_EXACT_ROWS": 3},
+        {"_UNIT_BITS": 0},
+        {"_WORD_BITS": 44},  # an addend fits a word of its own
+        {"_WORD_BITS": 20, "_UNIT_BITS": 10},  # no addend fits a word
     ],
     ids=str,
 )
@@ -207,9 +210,9 @@ def test_more_rows_than_memory_holds_are_read_in_slices(monkeypatch: pytest.Monk
     held: list[int] = []
     plain = _cells._cells_of_blocks
 
-    def watched(blocks: Any, groups: int) -> Iterator[_cells.UnitCells]:  # Any: arrays
+    def watched(blocks: Any, *facts: Any) -> Iterator[_cells.UnitCells]:  # Any: arrays, facts
         held.append(sum(block[0].size for block in blocks))
-        yield from plain(blocks, groups)
+        yield from plain(blocks, *facts)
 
     monkeypatch.setattr(_cells, "_cells_of_blocks", watched)
     batches = batches_of(np.arange(500), 2_000, groups=5)

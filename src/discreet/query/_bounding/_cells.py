@@ -1,7 +1,8 @@
 """Adds up the rows of each cell, which is one unit in one group, in NumPy.
 
-A cell's number, unit times groups plus place, is an index into an array, so that no row is looked
-up or sorted. Units are computed a part at a time: these arrays stay in the processor's cache.
+A row becomes a word of 64 bits, or a few: the number of its unit, its place and its addends. NumPy
+sorts words faster than it looks up anything, and then the rows of a cell are next to each other.
+Sorted words are computed a part at a time, so that its arrays stay in the processor's cache.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,17 +19,15 @@ Batches = Callable[[], AbstractContextManager[Iterable[pa.RecordBatch]]]
 """Reads all rows once, a batch at a time: (id, place, addends...), all integers and none NULL."""
 
 EXACT_BITS = 53  # of a float
-ADDEND_BITS = 31  # so that 2^22 addends are summed exactly as floats, and 2^32 as integers
+ADDEND_BITS = 31  # so that 2^32 addends are summed exactly as integers
 _MOST_ROWS = 2**27  # in memory at once
 _SLICES = 2**10  # of all units by a hash of their ids
 _MIXER = np.uint64(0x9E3779B97F4A7C15)  # 2^64 over the golden ratio
 _TO_SLICE = np.uint64(54)
-_SIZE = 2**20  # of an array of cells
-_MOST_PARTS = 2**12
-_ROWS_OF_PART = 2**11  # on average, in the rows that are divided at once
-_SPARSE = 16  # cells in an array for each row
-_SMALL_ARRAY = 2**16  # cells, for which an array is made even for one row
-_EXACT_ROWS = 2 ** (EXACT_BITS - ADDEND_BITS)  # are summed as floats
+_WORD_BITS = 62  # so that no word is negative, nor one unit later
+_UNIT_BITS = 40  # of ids that are close together
+_PART = 2**16  # rows
+_BLOCK = 2**20  # rows
 
 _Block = list[npt.NDArray[np.integer]]  # ids or numbers of units, places, addends...
 
@@ -52,9 +51,10 @@ class UnitCells:
         )
 
 
-def cells_of(batches: Batches, groups: int) -> Iterator[UnitCells]:
-    """The cells of all units, some units at a time. If there are too many rows for memory, they are
-    read several times, each time those of a slice of all units."""
+def cells_of(batches: Batches, groups: int, ends: Sequence[tuple[int, int]]) -> Iterator[UnitCells]:
+    """The cells of all units, some units at a time. Each addend is between its ends. If there are
+    too many rows for memory, they are read several times, each time those of a slice of all
+    units."""
     start, width = 0, _SLICES
     while start < _SLICES:
         blocks = _read(batches, start, width)
@@ -62,13 +62,15 @@ def cells_of(batches: Batches, groups: int) -> Iterator[UnitCells]:
             width //= 2
             continue
         if blocks:
-            yield from _cells_of_blocks(blocks, groups)
+            yield from _cells_of_blocks(blocks, groups, ends)
         start += width
 
 
 def _read(batches: Batches, start: int, width: int) -> list[_Block] | None:
     """The rows of these slices of units; ``None`` if they are too many and can be fewer."""
-    blocks, count = [], 0
+    blocks: list[_Block] = []
+    several: list[_Block] = []
+    held = count = 0
     with batches() as found:
         for batch in found:
             rows = [column.to_numpy() for column in batch.columns]
@@ -76,29 +78,45 @@ def _read(batches: Batches, start: int, width: int) -> list[_Block] | None:
                 slices = (rows[0].view(np.uint64) * _MIXER) >> _TO_SLICE
                 inside = (slices >= start) & (slices < start + width)
                 rows = [column[inside] for column in rows]
-            if rows[0].size:
-                blocks.append(rows)
+            several.append(rows)
+            held += rows[0].size
             count += rows[0].size
             if count > _MOST_ROWS and width > 1:
                 return None
+            if held >= _BLOCK:
+                blocks.append(_joined(several))
+                held = 0
+    if held:
+        blocks.append(_joined(several))
     return blocks
 
 
-def _cells_of_blocks(blocks: list[_Block], groups: int) -> Iterator[UnitCells]:
+def _joined(several: list[_Block]) -> _Block:
+    """The rows of these blocks, which are removed from the list. The engine writes the next ones
+    where they were, so that the system has to find memory for few large arrays only."""
+    found = [np.concatenate(columns) for columns in zip(*several, strict=True)]
+    several.clear()
+    return found
+
+
+def _cells_of_blocks(
+    blocks: list[_Block], groups: int, ends: Sequence[tuple[int, int]]
+) -> Iterator[UnitCells]:
     """The cells of these rows, which are removed from the list meanwhile."""
     ids = _numbered(blocks)
-    units = 2 ** max(0, (_SIZE // groups).bit_length() - 1, (len(ids) // _MOST_PARTS).bit_length())
-    for part, pieces in enumerate(_divided(blocks, groups, units, -(-len(ids) // units))):
-        if not pieces:
-            continue
-        indices, *addends = map(np.concatenate, zip(*pieces, strict=True))
-        pieces.clear()
-        own = ids[part * units : (part + 1) * units]
-        indices -= part * units * groups
-        found = _summed(indices, addends, len(own) * groups)
-        owners = found.cells // groups
-        numbers = np.arange(len(own)) + own.start if isinstance(own, range) else own
-        yield UnitCells(numbers, owners, found.cells - owners * groups, found.rows, found.sums)
+    place_bits = (groups - 1).bit_length()
+    layout = _Layout.of(ends, _WORD_BITS - place_bits - (len(ids) - 1).bit_length())
+    least = ids.start if isinstance(ids, range) else 0
+    words = layout.words(blocks, least, place_bits)
+    for word in words:
+        word.sort()
+    to_unit, start = place_bits + layout.bits[0], 0
+    while start < words[0].size:
+        last = words[0][min(start + _PART, words[0].size) - 1] >> to_unit
+        end = int(np.searchsorted(words[0], (last + 1) << to_unit))
+        part = [word[start:end] for word in words]
+        yield _added_up(part, layout, ids, place_bits)
+        start = end
 
 
 def _numbered(blocks: list[_Block]) -> IndexArray | range:
@@ -106,9 +124,7 @@ def _numbered(blocks: list[_Block]) -> IndexArray | range:
     are close together are counted from the least; others are numbered as they appear."""
     least = min(int(block[0].min()) for block in blocks)
     most = max(int(block[0].max()) for block in blocks)
-    if most - least < _SPARSE * sum(block[0].size for block in blocks):
-        for block in blocks:
-            block[0] = block[0] - least
+    if most - least < 2**_UNIT_BITS:
         return range(least, most + 1)
     encoded = pa.chunked_array([block[0] for block in blocks]).dictionary_encode()
     encoded = encoded.unify_dictionaries()
@@ -118,60 +134,103 @@ def _numbered(blocks: list[_Block]) -> IndexArray | range:
     return found
 
 
-def _divided(blocks: list[_Block], groups: int, units: int, parts: int) -> list[list[_Block]]:
-    """The rows of each part, which has this many units: the numbers of their cells, and addends."""
-    kind, shift = np.uint8 if parts <= 2**8 else np.uint16, units.bit_length() - 1
-    found: list[list[_Block]] = [[] for _ in range(parts)]
-    while blocks:
-        taken = [blocks.pop()]
-        while blocks and sum(rows[0].size for rows in taken) < parts * _ROWS_OF_PART:
-            taken.append(blocks.pop())
-        numbers, places, *addends = map(np.concatenate, zip(*taken, strict=True))
-        indices = numbers * groups
-        indices += places
-        if parts == 1:
-            found[0].append([indices, *addends])
-            continue
-        part = (numbers >> shift).astype(kind)
-        order = np.argsort(part, kind="stable")  # by counting, since there are few parts
-        rows = [indices[order], *(addend[order] for addend in addends)]
-        ends = np.cumsum(np.bincount(part, minlength=parts)).tolist()
-        for own, start, end in zip(found, [0, *ends], ends, strict=False):
-            if start < end:
-                own.append([column[start:end] for column in rows])
-    return found
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Some bits of an addend, counted from its lower end: where they are in it, and in a word."""
+
+    addend: int
+    start: int
+    width: int
+    word: int
+    shift: int
+    is_cut: bool
+
+    def of_words(self, words: Sequence[IndexArray]) -> IndexArray:
+        """The piece of each row, at its place in the addend."""
+        found: IndexArray = (words[self.word] >> self.shift) & (2**self.width - 1)
+        return found << self.start if self.start else found
 
 
 @dataclass(frozen=True, slots=True)
-class _SummedCells:
-    """Cells with rows by their numbers, in order."""
+class _Layout:
+    """The words of a row: in each, below the number of the cell, pieces of this many bits."""
 
-    cells: IndexArray
-    rows: IndexArray
-    sums: tuple[IndexArray, ...]
+    lower: tuple[int, ...]
+    pieces: tuple[_Piece, ...]
+    bits: tuple[int, ...]
+
+    @staticmethod
+    def of(ends: Sequence[tuple[int, int]], room: int) -> "_Layout":
+        """The layout of addends between these ends, in words with room for this many bits. An
+        addend is cut only if no word has room for it."""
+        pieces: list[_Piece] = []
+        bits = [0]
+        for addend, (lower, upper) in enumerate(ends):
+            width = (upper - lower).bit_length()
+            for start in range(0, width, room):
+                taken = min(room, width - start)
+                if bits[-1] + taken > room:
+                    bits.append(0)
+                pieces.append(_Piece(addend, start, taken, len(bits) - 1, bits[-1], taken < width))
+                bits[-1] += taken
+        return _Layout(tuple(lower for lower, _ in ends), tuple(pieces), tuple(bits))
+
+    def words(self, blocks: list[_Block], least: int, place_bits: int) -> list[IndexArray]:
+        """The words of all rows of these blocks, which are removed from the list meanwhile."""
+        count = sum(block[0].size for block in blocks)
+        found = [np.empty(count, np.int64) for _ in self.bits]
+        while blocks:
+            numbers, places, *addends = blocks.pop()
+            rows = [word[count - numbers.size : count] for word in found]
+            count -= numbers.size
+            cells = numbers - least
+            cells <<= place_bits
+            cells |= places
+            for row, bits in zip(rows, self.bits, strict=True):
+                np.left_shift(cells, bits, out=row)
+            for piece in self.pieces:
+                own = addends[piece.addend].astype(np.int64)
+                own -= self.lower[piece.addend]
+                if piece.is_cut:
+                    own >>= piece.start
+                    own &= 2**piece.width - 1
+                own <<= piece.shift
+                rows[piece.word] |= own
+        return found
 
 
-def _summed(
-    indices: IndexArray, addends: Sequence[npt.NDArray[np.integer]], size: int
-) -> _SummedCells:
-    """The cells of these rows, each below this size."""
-    if size > max(_SMALL_ARRAY, _SPARSE * indices.size):
-        order = np.argsort(indices)
-        ordered = indices[order]
-        starts = np.flatnonzero(np.diff(ordered, prepend=-1))
-        sums = tuple(np.add.reduceat(each[order], starts, dtype=np.int64) for each in addends)
-        return _SummedCells(ordered[starts], np.diff(starts, append=ordered.size), sums)
-    counts = np.bincount(indices, minlength=size)
-    cells = np.flatnonzero(counts)
-    rows = counts[cells]
-    totals = []
-    for addend in addends:
-        if addend.dtype == np.int8 and addend.all():  # a count, and no value is missing
-            totals.append(rows)
-            continue
-        total = np.zeros(cells.size, np.int64)
-        for start in range(0, indices.size, _EXACT_ROWS):
-            some = slice(start, start + _EXACT_ROWS)
-            total += np.bincount(indices[some], addend[some], size)[cells].astype(np.int64)
-        totals.append(total)
-    return _SummedCells(cells, rows, tuple(totals))
+def _added_up(
+    words: Sequence[IndexArray], layout: _Layout, ids: IndexArray | range, place_bits: int
+) -> UnitCells:
+    """The cells of these sorted words, which are all rows of their units."""
+    numbers = words[0] >> layout.bits[0]
+    starts = _starts(numbers)
+    rows = _sizes(starts, numbers.size)
+    cells = numbers.take(starts)
+    units = cells >> place_bits
+    firsts = _starts(units)
+    owners = np.arange(firsts.size).repeat(_sizes(firsts, units.size))
+    ends = starts + (rows - 1)
+    sums = [lower * rows for lower in layout.lower]
+    for piece in layout.pieces:
+        own = piece.of_words(words)
+        if piece.width == 1 and own.all():  # a count, and no value is missing
+            sums[piece.addend] += rows << piece.start
+        else:
+            so_far = own.cumsum().take(ends)
+            sums[piece.addend] += np.diff(so_far, prepend=0)
+    numbered = units.take(firsts)
+    named = numbered + ids.start if isinstance(ids, range) else ids[numbered]
+    return UnitCells(named, owners, cells & (2**place_bits - 1), rows, tuple(sums))
+
+
+def _sizes(starts: IndexArray, size: int) -> IndexArray:
+    return np.diff(starts, append=size)
+
+
+def _starts(ordered: IndexArray) -> IndexArray:
+    """The indices at which another number begins."""
+    is_first = np.empty(ordered.size, np.bool_)
+    is_first[:1] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return np.flatnonzero(is_first)

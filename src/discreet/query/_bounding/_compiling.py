@@ -300,7 +300,9 @@ class Compiler:
             )
             steps = self._stages.keep(scaled)
         ends = grid.lower + grid.center, grid.upper + grid.center
-        moved = combined(lambda n: clamped(n, *ends) - grid.center, steps)
+        moved = combined(lambda n: clamped(n, *ends), steps)
+        if grid.center:
+            moved = combined(lambda n: n - grid.center, moved)
         self._known[argument, grid] = self._stages.keep(moved)
         return self._known[argument, grid]
 

@@ -38,10 +38,13 @@ def utf8(text: str) -> bytes:
 def placed(rows: ir.Table, columns: Sequence[str], keys: Sequence[Sequence[KeyValue]]) -> ir.Table:
     """The rows whose values in these columns are all among the keys, with the ``place`` of their
     group instead of them: groups are in the order of `itertools.product` over the keys."""
-    rows = rows.mutate(place=ibis.literal(0, "int64"))
+    if not columns:
+        return rows.mutate(place=ibis.literal(0, "int64"))
     for index, (column, values) in enumerate(zip(columns, keys, strict=True)):
         rows = with_numbers(rows, column, values, str(index))
-        rows = rows.mutate(place=rows.place * len(values) + rows[column]).drop(column)
+        number = rows[column]
+        rows = rows.mutate(place=rows.place * len(values) + number if index else number)
+        rows = rows.drop(column)
     return rows
 
 
@@ -51,6 +54,8 @@ def with_numbers(rows: ir.Table, column: str, keys: Sequence[KeyValue], label: s
     if rows[column].type().is_integer() and _are_in_a_row(keys):
         first, last = (ibis.literal(key, "int64") for key in (keys[0], keys[-1]))
         there = (rows[column] >= first) & (rows[column] <= last)
+        if keys[0] == 0:
+            return rows.filter(there)
         own = ibis.ifelse(there, rows[column] - first, ibis.null("int64"))
         rows = rows.mutate(**{column: own})
         return rows.filter(rows[column].notnull())
