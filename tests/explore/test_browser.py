@@ -162,6 +162,24 @@ def test_sliders_work_by_keyboard_and_say_their_values(visitor: Visitor, address
     )
 
 
+@pytest.mark.parametrize("name", pages.NAMES)
+def test_a_phone_shows_the_picture_while_a_control_is_dragged(
+    visitor: Visitor, address: str, name: str
+) -> None:
+    """Between the sentence, which stays at the top, and the lower edge."""
+    visitor.page.set_viewport_size(ViewportSize(width=360, height=740))
+    visitor.go(f"{address}{name}.html")
+    visitor.page.wait_for_function(FITS)
+    tops = visitor.page.evaluate(
+        """() => ["figure", "#controls", "#box"].map(
+          name => document.querySelector(name).getBoundingClientRect())"""
+    )
+    picture, controls, sentence = tops
+    assert picture["top"] < controls["top"]
+    first = 80  # pixels of the first control
+    assert sentence["height"] + (controls["top"] - picture["top"]) + first <= 740
+
+
 @pytest.mark.parametrize(("width", "height"), [(1280, 800), (360, 740)])
 @pytest.mark.parametrize("name", ["survey", "attacks", "budget"])
 def test_the_newest_outcome_is_seen_without_scrolling(

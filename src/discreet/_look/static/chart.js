@@ -83,8 +83,8 @@
     made += 1;
     var clip = element("clipPath", { id: "clip-" + made });
     clip.append(element("rect", {
-      x: side.left, y: side.top - 4, width: width - side.left - side.right,
-      height: height - side.top - side.bottom + 8
+      x: side.left - 6, y: side.top - 6, width: width - side.left - side.right + 12,
+      height: height - side.top - side.bottom + 12
     }));
     var rules = element("g", {}), series = element("g", { "clip-path": "url(#clip-" + made + ")" });
     svg.append(clip, rules, series);

@@ -25,7 +25,7 @@ from discreet.explore._page import (
     View,
     shown,
 )
-from discreet.explore.pages._texts import about, at_most, meaning, meaning_of_both, program
+from discreet.explore.pages._texts import about, at_most, meaning_of_both, program
 from discreet.plots import Axis, Chart, RuleLine, Series
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ _DELTA = 1e-6
 _MOST = 22  # questions on the axis
 _PRICES = (0.25, 0.5, 1, 2)
 _PERSON = Unit("person")
+_NOTHING_KNOWN = "Nothing is published yet, so nobody can learn anything about you from these data."
 _BASIC, _ADVANCED = "basic composition", "advanced composition"
 _LINES: tuple[tuple[str, str, int], ...] = (
     ("the ledger", "dots", 0),
@@ -92,7 +93,7 @@ def view(values: ControlValues) -> View:
     figures = {"spent": spent, "left": left, "basic": basic, "advanced": advanced, "tight": tight}
     return View(
         says=f"{_history(limit, asked)} {_offer(limit, asked, price)}",
-        meaning=meaning_of_both(spent, _DELTA) if asked else meaning(PrivacyLoss()),
+        meaning=meaning_of_both(spent, _DELTA) if asked else _NOTHING_KNOWN,
         charts=(_chart(limit),),
         heads=("question", "price ε", "by the ledger", "basic", "advanced", "tight"),
         rows=(("all together", "", *map(at_most, totals)),),

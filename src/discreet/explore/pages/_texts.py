@@ -27,13 +27,13 @@ def program(template: str, **values: object) -> str:
 
 
 def percent(share: float) -> str:
-    """The share in percent, to three digits."""
-    return f"{100 * share:.3g} %"
+    """The share in percent, to three digits. No line breaks before the sign."""
+    return f"{100 * share:.3g}\N{NO-BREAK SPACE}%"
 
 
 def at_most_percent(bound: float) -> str:
     """The upper bound of a share in percent, rounded up."""
-    return f"{up(100 * bound, 3)} %"
+    return f"{up(100 * bound, 3)}\N{NO-BREAK SPACE}%"
 
 
 def meaning(loss: PrivacyLoss, delta: float = 0, *, guess: str = WHETHER_IN) -> str:
@@ -46,7 +46,7 @@ def meaning(loss: PrivacyLoss, delta: float = 0, *, guess: str = WHETHER_IN) -> 
     return (
         f"ε = {at_most(epsilon)} means: your data change the probability of any outcome by at "
         f"most a factor of e^ε, about {_factor(epsilon)}{rare}. A guess {guess} is right at most "
-        f"{at_most_percent(min(right, 1))} of the time, instead of 50 %."
+        f"{at_most_percent(min(right, 1))} of the time, instead of {percent(0.5)}."
     )
 
 

@@ -368,7 +368,7 @@
   // Pictures fit the width of their place.
   new ResizeObserver(function () {
     Array.prototype.forEach.call(document.querySelectorAll("figure, .chart"), window.discreetChart.fit);
-  }).observe(document.getElementById("charts"));
+  }).observe(document.querySelector(".desk"));
 
   function sameFixed(before) {
     return facts.controls.every(function (control, n) {
