@@ -7,7 +7,8 @@ up or public, and every number comes from `discreet` itself. To read the files i
 1. `_page`: a page is a sentence, controls with a few values each, and a function from these values
    to a view: pictures, a table, a sentence, and the lines of Python that give the same numbers.
 2. `pages/`: the pages.
-3. `_rendering` (templates), `_server` (one answer for each view), `_export` (all views as files).
+3. `_rendering` (templates), `_server` (one answer for each view) with `_reserve` (slow outcomes,
+   drawn beforehand), `_export` (all views as files).
 
 The script in ``static/`` only draws: it computes no number of privacy. The pages need
 ``pip install 'discreet[explore]'``.

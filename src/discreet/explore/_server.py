@@ -14,6 +14,7 @@ from discreet.errors import InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import read, to_json
 from discreet.explore._rendering import POLICY, STATIC, index, needed, page_html
+from discreet.explore._reserve import Reserve
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -33,7 +34,7 @@ _HEADERS = {
 }
 
 
-def application(activity: "_Activity | None" = None) -> "Starlette":
+def application(activity: "_Activity | None" = None, reserve: Reserve | None = None) -> "Starlette":
     """The pages as an ASGI application."""
     try:
         from starlette.applications import Starlette
@@ -43,7 +44,7 @@ def application(activity: "_Activity | None" = None) -> "Starlette":
     except ModuleNotFoundError as missing:
         raise needed(missing.name) from None
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/", _index),
             Route("/index.html", _index),
@@ -59,6 +60,8 @@ def application(activity: "_Activity | None" = None) -> "Starlette":
         ],
         exception_handlers={InvalidArgument: _not_found},
     )
+    app.state.reserve = reserve or Reserve()
+    return app
 
 
 class _Activity:
@@ -109,7 +112,9 @@ def _index(_: "Request") -> "Response":
 def _page(request: "Request") -> "Response":
     from starlette.responses import HTMLResponse
 
-    return HTMLResponse(page_html(pages.page(request.path_params["page"]), is_export=False))
+    page = pages.page(request.path_params["page"])
+    request.app.state.reserve.open(page, page.start)
+    return HTMLResponse(page_html(page, is_export=False))
 
 
 def _view(request: "Request") -> "Response":
@@ -124,8 +129,10 @@ def _outcome(request: "Request") -> "Response":
 
     page = pages.page(request.path_params["page"])
     experiment = page.experiment(request.path_params["experiment"])
-    values = page.values(read(request.path_params["places"]))
-    return Response(to_json(experiment.run(values)), media_type="application/json")
+    places = read(request.path_params["places"])
+    page.values(places)  # raises if there are no such places
+    outcome = request.app.state.reserve.take(page, experiment, places)
+    return Response(to_json(outcome), media_type="application/json")
 
 
 def _not_found(_: "Request", __: Exception) -> "Response":
@@ -143,8 +150,8 @@ def serve(
     `InvalidArgument` if the port is taken. It listens on 127.0.0.1 only, and reads no data but its
     own.
     """
-    activity = _Activity()
-    app = application(activity)
+    activity, reserve = _Activity(), Reserve()
+    app = application(activity, reserve)
     try:
         import uvicorn
     except ModuleNotFoundError as missing:
@@ -160,7 +167,7 @@ def serve(
         address = f"http://{HOST}:{listening.getsockname()[1]}/"
         ready(address)
         # no daemon: Python would end it within PyTorch's code, and abort the process
-        preparing = threading.Thread(target=_prepare, args=(activity,))
+        preparing = threading.Thread(target=_prepare, args=(activity, reserve))
         preparing.start()
         try:
             if opens_browser:
@@ -179,14 +186,20 @@ def _port(port: int) -> int:
     return found
 
 
-def _prepare(activity: "_Activity") -> None:
-    """Compute all views while nobody asks, so that dragging never waits, until the server ends."""
-    for compute in _all_views():
+def _prepare(activity: "_Activity", reserve: Reserve) -> None:
+    """Compute views and slow outcomes while nobody asks, so that dragging never waits, until the
+    server ends."""
+    views = _all_views()
+    while True:
         while not (activity.ended.is_set() or activity.is_quiet()):
             activity.ended.wait(_QUIET)
         if activity.ended.is_set():
             return
-        compute()
+        compute = next(views, None)
+        if compute is not None:
+            compute()
+        if not reserve.fill() and compute is None:
+            activity.ended.wait(_QUIET)
 
 
 def _all_views() -> Iterator[Callable[[], object]]:

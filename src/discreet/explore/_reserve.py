@@ -1,0 +1,66 @@
+"""Outcomes drawn before they are asked for, so that a slow one is there at once.
+
+Each is given out once, so an outcome stays as fresh as one that is drawn when it is asked for.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+
+from discreet.explore._page import ControlPlaces, Experiment, ExperimentOutcome, Page
+
+_Key = tuple[str, str, ControlPlaces]
+_TOGETHER = 4  # a request for another one waits that long
+
+
+class Reserve:
+    """An outcome for each value of the controls, of the slow experiments of opened pages."""
+
+    def __init__(self) -> None:
+        self._outcomes: dict[_Key, ExperimentOutcome] = {}
+        self._last: dict[str, tuple[Page, ControlPlaces]] = {}  # the newest page comes last
+
+    def open(self, page: Page, places: ControlPlaces) -> None:
+        """Keep outcomes of this page from now on, those near these places first."""
+        self._last.pop(page.name, None)
+        self._last[page.name] = page, places
+
+    def take(self, page: Page, experiment: Experiment, places: ControlPlaces) -> ExperimentOutcome:
+        """An outcome that nobody else gets: one in reserve, or a new one."""
+        self.open(page, places)
+        kept = self._outcomes.pop(_key(page, experiment, places), None)
+        return experiment.run(page.values(places)) if kept is None else kept
+
+    def fill(self) -> bool:
+        """Draw a few outcomes that are missing; False if none is."""
+        for page, last in reversed(list(self._last.values())):
+            for experiment in page.experiments:
+                few = list(islice(self._missing(page, experiment, last), _TOGETHER))
+                drawn = experiment.outcomes([page.values(places) for places in few]) if few else ()
+                for places, outcome in zip(few, drawn, strict=True):
+                    self._outcomes[_key(page, experiment, places)] = outcome
+                if few:
+                    return True
+        return False
+
+    def _missing(
+        self, page: Page, experiment: Experiment, last: ControlPlaces
+    ) -> Iterator[ControlPlaces]:
+        """Places without an outcome, near ones first. A slow experiment tells of its wait."""
+
+        def steps_away(places: ControlPlaces) -> int:
+            return sum(abs(one - two) for one, two in zip(places, last, strict=True))
+
+        if experiment.busy:
+            for places in sorted(page.own_places(experiment), key=steps_away):
+                if _key(page, experiment, places) not in self._outcomes:
+                    yield places
+
+
+def _key(page: Page, experiment: Experiment, places: ControlPlaces) -> _Key:
+    """The places of the experiment's own controls; the others change nothing."""
+    own = (
+        place
+        for place, control in zip(places, page.controls, strict=False)
+        if control.name in experiment.controls
+    )
+    return page.name, experiment.name, (*own,)

@@ -1,0 +1,86 @@
+"""Outcomes in reserve: each is given out once, and is for the values that were asked for."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pytest
+from starlette.testclient import TestClient
+
+from discreet.explore import pages
+from discreet.explore._page import ControlValues, Experiment, ExperimentOutcome, Page
+from discreet.explore._reserve import Reserve
+from discreet.explore._server import application
+
+ODDS = pages.page("survey").controls[0].values
+
+
+class Drawn:
+    """Counts the outcomes that were drawn for each of the odds."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[object] = Counter()
+
+    def record(self, many: Sequence[ControlValues]) -> Iterator[ExperimentOutcome]:
+        for values in many:
+            self.counts[values["odds"]] += 1
+            yield ExperimentOutcome(f"odds {values['odds']}, number {self.counts[values['odds']]}")
+
+    def run(self, values: ControlValues) -> ExperimentOutcome:
+        return next(self.record([values]))
+
+
+def made(drawn: Drawn, busy: str = "Training…") -> Page:
+    """The survey with one experiment, which depends on the odds alone."""
+    slow = Experiment("try", "Try", "tries", ("odds",), drawn.run, busy=busy, record=drawn.record)
+    return replace(pages.page("survey"), experiments=(slow,))
+
+
+def fill(reserve: Reserve) -> None:
+    while reserve.fill():
+        pass
+
+
+def test_each_outcome_is_given_out_once() -> None:
+    drawn, reserve = Drawn(), Reserve()
+    page = made(drawn)
+    [experiment] = page.experiments
+    reserve.open(page, page.start)
+    fill(reserve)
+    assert drawn.counts == dict.fromkeys(ODDS, 1)
+    said = [reserve.take(page, experiment, (1, people, 0, 0)).says for people in (0, 3)]
+    assert said == [f"odds {ODDS[1]}, number 1", f"odds {ODDS[1]}, number 2"]
+    assert drawn.counts[ODDS[1]] == 2  # only the second one was drawn when it was asked for
+    fill(reserve)
+    assert drawn.counts == dict.fromkeys(ODDS, 1) | {ODDS[1]: 3}
+
+
+def test_near_values_of_the_newest_page_come_first() -> None:
+    first, second, reserve = Drawn(), Drawn(), Reserve()
+    reserve.open(made(first), (0, 0, 0, 0))
+    reserve.open(replace(made(second), name="other"), (len(ODDS) - 1, 0, 0, 0))
+    assert reserve.fill()
+    assert set(second.counts) == set(ODDS[-4:])
+    assert not first.counts
+
+
+def test_quick_experiments_have_no_reserve() -> None:
+    drawn, reserve = Drawn(), Reserve()
+    page = made(drawn, busy="")
+    reserve.open(page, page.start)
+    assert not reserve.fill()
+    assert not drawn.counts
+
+
+def test_the_server_answers_from_the_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn, reserve = Drawn(), Reserve()
+    page = made(drawn)
+    monkeypatch.setattr(pages, "page", lambda _: page)
+    client = TestClient(application(reserve=reserve))
+    assert not reserve.fill()
+    assert client.get("/survey.html").status_code == 200  # now the page is open
+    fill(reserve)
+    said = client.get("/outcomes/survey/try/2-0-0-0.json").json()["says"]
+    assert said == f"odds {ODDS[2]}, number 1"
+    assert drawn.counts == dict.fromkeys(ODDS, 1)
+    assert client.get("/outcomes/survey/try/99-0-0-0.json").status_code == 404
