@@ -33,6 +33,7 @@ def terms_of(
     """The terms that `plain_terms` wrote. ``kinds`` are the allowed kinds by name, and
     ``privacy_loss`` makes a sum that a term holds."""
 
+    # 1. a parameter: truth value, relation, sum, list or number
     def value(entry: object) -> object:
         match entry:
             case bool():
@@ -45,6 +46,7 @@ def terms_of(
                 return tuple(value(one) for one in entry)
         return _exact(entry)
 
+    # 2. a term: a known kind, its count, and no other members
     def term(entry: object) -> tuple[object, int]:
         entry = entry if isinstance(entry, dict) else {}
         name = entry.get("term")

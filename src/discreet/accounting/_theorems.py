@@ -351,7 +351,6 @@ class Interval:
         return self.width > self.tolerance * self.upper
 
     def __str__(self) -> str:
-        """One line in words."""
         if math.isinf(self.lower):
             return "proven: infinite"
         ends = f"proven: between {self.lower:.7g} and {self.upper:.7g}"

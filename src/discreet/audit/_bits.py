@@ -87,7 +87,6 @@ class RecordingBits(_BitsByWord):
     """The words of another source; ``seen`` lists those drawn so far."""
 
     def __init__(self, inner: Bits) -> None:
-        """Draw from this source."""
         self.width = inner.width
         self.seen: list[int] = []
         self._inner = inner

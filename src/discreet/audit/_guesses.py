@@ -47,7 +47,6 @@ class GuessRule:
         return first, (score <= self.low) & (self.low > -math.inf) & ~first
 
     def __str__(self) -> str:
-        """The thresholds in words."""
         sides = []
         if self.high < math.inf:
             sides.append(f"the first dataset where {self.score.words(self.high, is_above=True)}")

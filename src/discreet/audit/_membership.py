@@ -84,7 +84,6 @@ class MembershipResult:
         )
 
     def __repr__(self) -> str:
-        """The verdict in words."""
         best = max(self.counts, key=lambda one: one.epsilon(0.0, self.alarm))
         claimed, measured = self.claim.epsilon(), self.epsilon()
         lines = [

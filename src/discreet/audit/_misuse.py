@@ -61,7 +61,6 @@ class MisuseResult:
         return tuple(one for one in self.attempts if one.fault)
 
     def __repr__(self) -> str:
-        """One line for each mistake."""
         return "\n".join(f"{one.mistake}: {one.ending}" for one in self.attempts)
 
     def to_json(self) -> str:

@@ -58,7 +58,6 @@ class Outputs:
         return found
 
     def __len__(self) -> int:
-        """The number of outputs."""
         return len(self.labels)
 
 

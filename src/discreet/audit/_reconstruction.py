@@ -53,7 +53,6 @@ class Reconstruction:
         return json.dumps(found, indent=2)
 
     def __repr__(self) -> str:
-        """The shares in words."""
         noise = "without noise"
         if self.privacy_loss is not None:
             epsilon = self.privacy_loss.epsilon()

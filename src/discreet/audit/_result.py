@@ -128,7 +128,6 @@ class BlackBoxResult:
         return [(epsilon, max(one.delta(epsilon) for one in self.evidence)) for epsilon in epsilons]
 
     def __repr__(self) -> str:
-        """The verdict in words."""
         measured, claimed = self.epsilon(), self.claim.epsilon()
         lines = [
             f"{'REFUTED' if self.is_refuted else 'not refuted'}: claim {self.claim!s}",

@@ -143,6 +143,7 @@ def _show_price(
 ) -> None:
     explanation, ends = loss.explain(delta), loss.interval(delta)
     reached = None if epsilon is None else loss.delta(epsilon)
+    # 1. for programs
     if as_json:
         if reached is None:
             _check_bound(explanation.epsilon, delta)
@@ -161,6 +162,7 @@ def _show_price(
             shown_values["at_epsilon"] = {"epsilon": float(epsilon), "delta": reached}
         write_json(shown_values)
         return
+    # 2. for people
     if reached is None or delta or math.isfinite(explanation.epsilon):
         show(str(explanation))
         show(str(ends))
@@ -188,12 +190,14 @@ def _show_value(
 ) -> None:
     """Show the value that was found. For a count of equal charges, also show how many of them a
     ledger admits."""
+    # 1. the value and its cost
     value = shown(fraction(found.value))
     if not as_json:
         show(f"{name} = {value}")
     cost = _format.spent(fraction(found.epsilon), found.delta)
     which = "smallest" if found.is_least else "largest"
     say(f"the {which} value that fits: it costs {cost}, of at most ε = {epsilon:g}")
+    # 2. how many of equal charges a ledger admits
     count = None
     if one is not None:
         from discreet.accounting import Filter

@@ -191,6 +191,7 @@ def _rows(wanted: TableOptions, before: TableFile | None) -> ParquetFile | CsvFi
 def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Keys, Setting]:
     """The settings of a new table; missing ones get the strictest values."""
     # 1. the unit
+    # 1. the unit
     given = dict(wanted.table)
     unit, row = given.get(_UNIT), given.get(("row",))
     if (unit is None) == (row is None):

@@ -185,7 +185,6 @@ class ThreadInUse:
     """
 
     def __init__(self) -> None:
-        """Nobody's, so far."""
         self._thread: int | None = None
 
     def check(self, name: str) -> None:

@@ -26,7 +26,6 @@ class TotalsReader:
     """
 
     def __init__(self) -> None:
-        """Nothing is read so far."""
         self._position: _Position = None, ChainTotals()
 
     def at(self, rows: Transaction, head: Link) -> ChainTotals:

@@ -20,7 +20,6 @@ class ChainTotals:
         self._sum: PrivacyLoss | None = None  # computed when it is read
 
     def __len__(self) -> int:
-        """The number of different terms."""
         return len(self._counts)
 
     @property

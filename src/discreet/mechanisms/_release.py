@@ -99,7 +99,6 @@ class Release(Generic[W]):
         return _html.table(self.name, (), rows)
 
     def __repr__(self) -> str:
-        """The release's statement in words."""
         receipt = self.receipt
         insecure = "INSECURE (bits were not secret; for tests only) " if receipt.is_insecure else ""
         processing = f"  after {', '.join(self.processing)}\n" if self.processing else ""

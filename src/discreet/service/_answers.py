@@ -22,7 +22,6 @@ class AnswerStore:
     __slots__ = ("_busy", "_changed", "_engine", "_writes")
 
     def __init__(self, engine: Engine) -> None:
-        """Use this database."""
         self._engine = engine
         self._busy: set[tuple[str, str]] = set()
         self._changed = threading.Condition()

@@ -31,7 +31,6 @@ class GroupCommit:
     __slots__ = ("_engine", "_queue", "_queued", "_turn")
 
     def __init__(self, engine: Engine) -> None:
-        """Write to this database."""
         self._engine = engine
         self._queue: list[_Write[Any]] = []  # Any: results of different types
         self._queued, self._turn = threading.Lock(), threading.Lock()

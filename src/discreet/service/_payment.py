@@ -87,11 +87,13 @@ class Payment:
         self._is_stored = self._has_failed = True  # nothing is left to decide
 
     def _charge(self, facts: Mapping[str, Any]) -> dict[str, object]:  # Any: JSON
+        # 1. one charge, of the price that was ordered
         if self._receipt is not None:
             raise Refused("this question was charged already")
         loss = PrivacyLoss.from_json(facts["privacy_loss"])
         if not is_whole_price(loss, self._order.epsilon, self._order.delta):
             raise ValueError("a worker named a smaller price than was ordered")
+        # 2. charge
         assert self._order.request is not None  # a paid order has one
         receipt = self._payer.charge(
             loss,
@@ -102,6 +104,7 @@ class Payment:
             statement=facts["statement"],
         )
         self._receipt, self._is_stored = receipt, receipt.stored is not None
+        # 3. the receipt, as the worker reads it
         return {
             "number": receipt.number,
             "digest": receipt.digest,

@@ -35,7 +35,6 @@ class TimedProtocol(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
 
     def __init__(self, *args: Any, **named: Any) -> None:  # Any: as the server makes it
-        """Wait for the first request."""
         super().__init__(*args, **named)
         self._wait()
 

@@ -73,6 +73,7 @@ def serve(
     one is wanted, and ``on_ready`` the address before the first request. Raises `InvalidArgument`
     for an address that can't be used, and the errors of declarations and ledgers.
     """
+    # 1. refuse arguments that can't be used
     place.check()
     if not 1 <= _checks.count(workers=workers) <= 64:
         raise InvalidArgument(f"workers = {workers}: give 1 to 64")
@@ -89,6 +90,7 @@ def serve(
             f"the service needs {missing.name}: pip install 'discreet[service]'"
         ) from None
 
+    # 2. workers, tokens, barriers
     settings = DeskSettings(file, workers)
     with _ended_by_sigterm(), _bound(place) as listening, logged_to(settings.log):
         try:
@@ -100,6 +102,7 @@ def serve(
                 on_token(desk.tokens.issue("owner", Role.OWNER, days=_OWNER_DAYS))
             for barrier in desk.barriers:
                 written.info("barrier", name=barrier.name, up=barrier.is_up, note=barrier.note)
+            # 3. the server
             rate = RateLimit.each_second(desk.requests_per_second)
             config = uvicorn.Config(
                 Application(desk, rate, deadline).build(),

@@ -90,6 +90,7 @@ class TokenStore:
         Its text is shown once and can't be found again. ``name`` stands in ledgers as the one who
         asked, and is the name of an analyst's share.
         """
+        # 1. check
         given = _checks.text(name=name)
         is_plain = given.isprintable() and given == given.strip() and "/" not in given
         if len(given) > _LONGEST_NAME or not is_plain:
@@ -99,6 +100,7 @@ class TokenStore:
             )
         if not 1 <= _checks.count(days=days) <= _LONGEST_DAYS:
             raise InvalidArgument(f"days = {days}: give 1 to {_LONGEST_DAYS}")
+        # 2. a token, of which only the digest is stored
         id_ = secrets.token_hex(8)
         text = f"discreet_{id_}_{secrets.token_urlsafe(32)}"
         row = {
@@ -108,6 +110,7 @@ class TokenStore:
             "digest": _digest(text),
             "expires": int(self._clock()) + days * _SECONDS_A_DAY,
         }
+        # 3. a name has one role
         with self._lock, self._engine.connect() as connection:
             asked = select(TOKENS.c.role).where(TOKENS.c.name == name, TOKENS.c.role != role.value)
             if (other := connection.execute(asked).scalars().first()) is not None:

@@ -16,7 +16,6 @@ class WaitingRoom:
     __slots__ = ("_most", "_of_one", "_taken", "_threads")
 
     def __init__(self, most: int, of_one: int) -> None:
-        """Begin empty."""
         self._most, self._of_one = most, of_one
         self._taken = Counter[str]()
         self._threads: CapacityLimiter | None = None

@@ -113,11 +113,13 @@ class Capture(TorchFunctionMode):
         hides_shapes: bool = False,
     ) -> None:
         super().__init__()
+        # 1. the call whose rule runs
         self.examples, self.hides_shapes = examples, hides_shapes
         self.rows = examples  # of the data in the current rule
         self.dim = 0  # their dimension, counted from the end, for rules that broadcast
         self.layout: RowLayout | None = None  # of these rows, or None if row i is example i
         self.uses: list[Use] = []
+        # 2. what is the same for all data
         self._model, self._parameters = model, parameters
         self._shared = Shared(model, parameters)
         self.is_shared = self._shared.has  # whether a tensor is the same for all data
@@ -126,6 +128,7 @@ class Capture(TorchFunctionMode):
         self.replaying = False  # backward pass: checkpointed parts run again
         self.pauses = False  # some part ran without a graph, as reentrant checkpoints do
         self.rules = rules
+        # 3. whose rows are whose, and what the check of a model asks
         self.tags = Tags(examples, batch, self.is_shared, self._shared.release)
         self.calling: tuple[Any, Args] = (None, ())  # Any: the function that was intercepted last
         self.error: Refused | None = None  # of a call with data, which the losses may catch
@@ -286,6 +289,7 @@ class Capture(TorchFunctionMode):
 
     def refuse_mixed_losses(self, losses: Tensor) -> None:
         """Refuse losses unless row i is example i's by structure, or they depend on no data."""
+        # 1. random numbers
         if self.tags.draws.are_used_by_some:
             raise Refused(
                 "several examples, but not all, use the same random numbers; draw them for each "
@@ -303,6 +307,7 @@ class Capture(TorchFunctionMode):
             )
         self._backward.note([losses])
         self.tags.draws.share(losses)  # the same for all, if they have no rows
+        # 2. rows
         tag = self.tags.of(losses)
         if isinstance(tag, ExampleRows) and tag.layout.is_plain:
             return

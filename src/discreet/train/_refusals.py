@@ -71,6 +71,7 @@ def check_loss_function(losses: object) -> None:
 
 
 def _check_model(model: nn.Module) -> None:
+    # 1. the module
     if not isinstance(model, nn.Module):
         raise InvalidArgument(f"model is a {type(model).__name__}: give a torch.nn.Module")
     if any(isinstance(one, torch.jit.ScriptModule) for one in model.modules()):
@@ -80,6 +81,7 @@ def _check_model(model: nn.Module) -> None:
         )
     if not trainable(model):
         raise InvalidArgument("model: none of its parameters requires a gradient")
+    # 2. each parameter
     for name, parameter in model.named_parameters():
         if isinstance(parameter, nn.UninitializedParameter):
             raise InvalidArgument(
@@ -99,6 +101,7 @@ def _check_model(model: nn.Module) -> None:
                 f"model: {name!r} is complex, and half of its gradient would be lost; keep real "
                 "and imaginary parts as two real parameters"
             )
+    # 3. all of them together
     devices = sorted({str(parameter.device) for parameter in trainable(model)})
     if len(devices) > 1:
         raise InvalidArgument(
@@ -135,6 +138,7 @@ def _check_processes(model: nn.Module, optimizer: torch.optim.Optimizer) -> None
     Several processes would each draw batches and noise of their own, which no plan prices.
     Accelerate's optimizers are accepted, unless they accumulate or scale gradients.
     """
+    # 1. processes
     names = {kind.__name__ for module in model.modules() for kind in type(module).__mro__}
     for name in _SEVERAL:
         if name in names:
@@ -149,6 +153,7 @@ def _check_processes(model: nn.Module, optimizer: torch.optim.Optimizer) -> None
             raise InvalidArgument(
                 f"{number} processes train together: each would add noise of its own; start one"
             )
+    # 2. the optimizer
     scaler = getattr(optimizer, "scaler", None)
     if scaler is not None and scaler.is_enabled():
         raise InvalidArgument(

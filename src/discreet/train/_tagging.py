@@ -111,6 +111,7 @@ class Tagging:
 
     def _note_draws(self, call: _flow.Call, tensors: list[Tensor]) -> None:
         """Record random numbers, and what derives from them; reads in Python use them all."""
+        # 1. is there anything to record?
         draws = self._tags.draws
         is_new = _flow.draws(call.function, call.args, call.keywords)
         if not (draws or is_new):
@@ -120,6 +121,7 @@ class Tagging:
             draws.share(each)
         if is_read:
             return
+        # 2. results, and constants that no draw may have changed when the call is followed later
         changed = [call.args[0]] if _flow.sets_first(call.function) else []
         indices = self._tags.indices
         were_alike = [one for one in tensors if indices.is_alike(one)]
@@ -139,6 +141,7 @@ class Tagging:
             for each in results if is_changed else ():
                 self._tags.set(each, UntrackedRows("a constant that was changed"))
 
+        # 3. derived numbers, then new ones
         if not (is_new and results):
             draws.note(results, tensors, follow, parts=_flow.parts_of(call))
             return

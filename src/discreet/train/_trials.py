@@ -54,6 +54,7 @@ def try_schedulers(optimizer: torch.optim.Optimizer, schedulers: Sequence[Any], 
     """Refuse schedulers that fail within ``steps`` steps, or that are of another optimizer."""
     inner = unwrapped(optimizer)
     for given in schedulers:
+        # 1. what can be said without a step
         scheduler = getattr(given, "scheduler", given)  # Accelerate's holds another one
         name = type(scheduler).__name__
         its_own = unwrapped(getattr(scheduler, "optimizer", inner))
@@ -68,6 +69,7 @@ def try_schedulers(optimizer: torch.optim.Optimizer, schedulers: Sequence[Any], 
                 f"schedulers: {name}.step needs {needed!r}, and a private run calls step() after "
                 "each step of the optimizer; take one that depends on the step only"
             )
+        # 2. all steps, on a stand-in
         if not _is_torchs(scheduler):
             continue
         found = _stand_ins(inner, scheduler)

@@ -36,7 +36,6 @@ class Regression:
     confidence: float
 
     def __str__(self) -> str:
-        """A line for each coefficient."""
         lines = [f"  {name}: {interval}" for name, interval in self.coefficients.items()]
         heading = f"{self.outcome}, intervals at {self.confidence:.4g} for all together:"
         return "\n".join([heading, *lines])

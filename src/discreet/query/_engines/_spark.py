@@ -144,6 +144,7 @@ def _made_up(kind: Any) -> str:  # Any: a type of Ibis
 def _in_thread(compute: Callable[[], pa.Table], cancel: Callable[[], object]) -> pa.Table:
     """The result of a thread of its own: Ctrl-C in the middle of an answer from Java would leave
     its connection unusable."""
+    # 1. compute in a thread
     found: list[pa.Table] = []
     failed: list[BaseException] = []
     ended = threading.Event()  # a join that Ctrl-C ends takes the thread for ended
@@ -160,6 +161,7 @@ def _in_thread(compute: Callable[[], pa.Table], cancel: Callable[[], object]) ->
     thread.daemon = True
     thread.start()
     try:
+        # 2. wait; Ctrl-C cancels its jobs until it ends
         while not ended.wait(_WAIT):
             pass
     except KeyboardInterrupt:

@@ -183,6 +183,7 @@ class _Check:
             raise QueryRefused(f"the answer has the columns {', '.join(sorted(known))}, each once")
 
     def sets(self) -> None:
+        # 1. number and names of the sets
         sets = self.query.after.sets
         if not sets:
             return
@@ -200,6 +201,7 @@ class _Check:
             raise QueryRefused("GROUPING SETS: name each set once")
         if tuple(dict.fromkeys(chain.from_iterable(sets))) != self.query.key_names:
             raise QueryRefused("GROUPING SETS: the sets name the keys, in their order")
+        # 2. what the groups do not add up to
         for one in self.query.aggregates:
             needs = ESTIMATORS[one.function].needs
             if not needs or not _OF_OTHERS.isdisjoint(needs):

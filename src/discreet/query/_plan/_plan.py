@@ -174,12 +174,14 @@ def plan(query: Query, declaration: Declaration) -> Plan:
 
 
 def _plan(query: Query, declaration: Declaration) -> Plan:
+    # 1. groups
     groups, private = _groups(query, declaration)
     there = _UNBOUNDED if private else len(groups)
     sums: dict[str, SumOf] = {}
     rows: dict[str, RowsOf] = {}
     key_counts: dict[str, KeyCountsOf] = {}
     sources: list[tuple[str, ...]] = []
+    # 2. what each aggregate needs: counts of keys, rows for a quantile, or sums
     for aggregate in query.aggregates:
         _check_count(aggregate)
         level = _level(aggregate)
@@ -199,6 +201,7 @@ def _plan(query: Query, declaration: Declaration) -> Plan:
         made = sums_of(aggregate, declaration, there)
         sums |= {one.name: one for one in made}
         sources.append(tuple(one.name for one in made))
+    # 3. a count that decides which groups are shown
     if private and not sums.keys() & {OF_UNITS, OF_ROWS}:
         is_by_row = declaration.unit.column is None or declaration.through is not None
         made_first = sum_of(SumKind.ROWS if is_by_row else SumKind.UNITS, None, declaration, there)

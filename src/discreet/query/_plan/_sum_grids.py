@@ -46,11 +46,13 @@ def grid_for(
         raise QueryRefused(_TOO_LARGE)
     fact = infer(argument, declaration)
     assert fact.lower is not None and fact.upper is not None  # noqa: PT018  # ensured by `check`
+    # 1. exact decimals
     if is_decimal and fact.decimals is not None:
         scale = 10**fact.decimals
         ends = int(-(-fact.lower * scale // 1)), int(fact.upper * scale // 1)
         if max(map(abs, ends)) <= 2**room and ends[0] <= ends[1]:
             return SumGrid(0, 0, *ends, fact.decimals)
+    # 2. integers, or binary fractions
     magnitude = _bits(max(abs(fact.lower), abs(fact.upper)))
     exponent = (
         0
@@ -62,6 +64,7 @@ def grid_for(
             f"{scalar_text(argument)}: its bounds are too close to 0; declare it in smaller units"
         )
     grid = _between(fact, exponent)
+    # 3. few points between the bounds would make intervals wrong
     is_exact = fact.type is ColumnType.INTEGER and exponent == 0
     is_far = 2 * (fact.upper - fact.lower) < max(abs(fact.lower), abs(fact.upper))
     if is_far and not is_exact and grid.upper - grid.lower < _LEAST_STEPS:

@@ -53,7 +53,6 @@ class Clusters:
         return float((boundary.sides(self.points) == self.labels).mean())
 
     def __repr__(self) -> str:
-        """In words."""
         return (
             f"{len(self.points)} points in two clusters, {self.report.plan.steps} steps\n"
             f"private: {self.right(self.private):.1%} right, at "

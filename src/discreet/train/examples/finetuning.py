@@ -34,7 +34,6 @@ class FineTuning:
     plan: TrainingPlan
 
     def __repr__(self) -> str:
-        """In words."""
         price = f"epsilon = {self.plan.epsilon:.3g}, delta = {float(self.plan.delta):g}"
         return (
             f"right answers at {price}\n"

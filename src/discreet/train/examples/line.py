@@ -39,7 +39,6 @@ class Step:
         return sum(self.clipped)
 
     def __repr__(self) -> str:
-        """Line by line."""
         return (
             f"weight    {self.weight:+.3f}\n"
             f"gradients {_shown(self.gradients)}\n"
@@ -59,7 +58,6 @@ class Line:
     steps: tuple[Step, ...]
 
     def __repr__(self) -> str:
-        """Step by step."""
         steps = (f"step {number}\n{step!r}\n" for number, step in enumerate(self.steps, 1))
         scale = float(self.plan.scale(self.plan.phases[0]))
         return "\n".join(
