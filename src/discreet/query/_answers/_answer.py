@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from discreet._budget import Receipt
-from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Release
 from discreet.query._answers._answer_in_words import in_words
 from discreet.query._answers._answer_rows import cells_of, csv_of, write_parquet
 from discreet.query._answers._assembly import columns
 from discreet.query._answers._forecast import limits_in_words
+from discreet.query._answers._paid_result import PaidResult
 from discreet.query._expressions._aggregates import ESTIMATORS
 from discreet.query._expressions._query import columns_used
 from discreet.query._outputs._post_processing import after_in_words
@@ -34,7 +33,7 @@ _MOST_SHOWN = 60  # rows of an answer, in a notebook or in Python
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answer:
+class Answer(PaidResult):
     """A released table: the keys, and for each aggregate its value, interval and error.
 
     An aggregate ``pay`` has the columns ``pay``, ``pay_low`` and ``pay_high`` (the interval at
@@ -50,16 +49,6 @@ class Answer:
     confidence: Fraction
     plan: Plan
     release: Release[Any]  # Any: a mapping from each sum to its noisy integers
-
-    @property
-    def privacy_loss(self) -> PrivacyLoss:
-        """The privacy loss of the answer, for its unit."""
-        return self.release.privacy_loss
-
-    @property
-    def receipt(self) -> Receipt:
-        """The ledger's proof that the charge was recorded first."""
-        return self.release.receipt
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from typing import Any, cast
 import numpy as np
 
 from discreet import _checks
-from discreet._budget import Receipt
 from discreet._exact import Number, shown
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, QueryRefused
@@ -30,6 +29,7 @@ from discreet.mechanisms import (
     release_through,
 )
 from discreet.mechanisms._bounded import tables_of
+from discreet.query._answers._paid_result import PaidResult
 from discreet.query._bounding._bounding import CUT_BINS, KEPT, PLACE, TIMES
 from discreet.query._bounding._compiled_plan import (
     CompiledPlan,
@@ -68,7 +68,7 @@ class CutShare:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Diagnosis:
+class Diagnosis(PaidResult):
     """The share of units of which caps leave rows out, an estimate of the share of rows, and the
     share of values beyond each bound of each column.
 
@@ -81,16 +81,6 @@ class Diagnosis:
     rows_left_out: float | None
     confidence: Fraction
     release: Release[Any]  # Any: a mapping of noisy counts
-
-    @property
-    def privacy_loss(self) -> PrivacyLoss:
-        """The privacy loss of the diagnosis, for its unit."""
-        return self.release.privacy_loss
-
-    @property
-    def receipt(self) -> Receipt:
-        """The ledger's proof that the charge was recorded first."""
-        return self.release.receipt
 
     def __repr__(self) -> str:
         lines = [str(cut) for cut in self.cuts]

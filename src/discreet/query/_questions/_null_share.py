@@ -18,10 +18,8 @@ from typing import Any
 import numpy as np
 
 from discreet import _checks
-from discreet._budget import Receipt
 from discreet._exact import Number
 from discreet._unit import Change
-from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import (
     Bounded,
     DiscreteLaplace,
@@ -32,6 +30,7 @@ from discreet.mechanisms import (
     rehearse,
     release_through,
 )
+from discreet.query._answers._paid_result import PaidResult
 from discreet.query._bounding import _compiled_plan
 from discreet.query._engines import _engine
 from discreet.query._estimates._intervals import ShareLaw
@@ -60,7 +59,7 @@ class NullCheck:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class NullShare:
+class NullShare(PaidResult):
     """The released share of a column's values that its declared type can't hold.
 
     ``share`` is ``None`` where the noisy counts add up to less than 1. The interval from ``low`` to
@@ -75,16 +74,6 @@ class NullShare:
     high: float
     confidence: Fraction
     release: Release[Any]  # Any: the two noisy counts
-
-    @property
-    def privacy_loss(self) -> PrivacyLoss:
-        """The privacy loss of the share, for its unit."""
-        return self.release.privacy_loss
-
-    @property
-    def receipt(self) -> Receipt:
-        """The ledger's proof that the charge was recorded first."""
-        return self.release.receipt
 
     def __str__(self) -> str:
         level = f"at {float(self.confidence):.4g} confidence, for the noise alone"

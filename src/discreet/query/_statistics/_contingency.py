@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet import _checks
-from discreet._budget import Receipt
 from discreet._exact import Number
-from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import (
     Bounded,
@@ -23,6 +21,7 @@ from discreet.mechanisms import (
 from discreet.mechanisms.statistics import ChiSquare, chi_square
 from discreet.noise._sums import sum_half_width
 from discreet.query._answers._forecast import limits_in_words
+from discreet.query._answers._paid_result import PaidResult
 from discreet.query._facts._columns import KeyValue
 from discreet.query._plan._plan import Plan
 from discreet.query._plan._price import check_scale
@@ -40,7 +39,7 @@ _AT_ONCE = 64  # noises of which the sum's law is known
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Contingency:
+class Contingency(PaidResult):
     """A released table of two columns: ``counts[i, j]`` rows have the i-th key of the first one and
     the j-th key of the second one, with noise.
 
@@ -94,16 +93,6 @@ class Contingency:
                 "declare rows=1 to test units"
             )
         return chi_square(self.release)
-
-    @property
-    def privacy_loss(self) -> PrivacyLoss:
-        """The privacy loss of the table, for its unit."""
-        return self.release.privacy_loss
-
-    @property
-    def receipt(self) -> Receipt:
-        """The ledger's proof that the charge was recorded first."""
-        return self.release.receipt
 
     def rows(self) -> list[dict[str, object]]:
         """The cells as dictionaries."""

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from discreet._budget import Receipt
 from discreet._exact import Number
-from discreet.accounting import PrivacyLoss
 from discreet.errors import QueryRefused
 from discreet.mechanisms import (
     Release,
@@ -17,6 +15,7 @@ from discreet.mechanisms import (
 )
 from discreet.mechanisms.selection import TopK
 from discreet.query._answers._forecast import limits_in_words
+from discreet.query._answers._paid_result import PaidResult
 from discreet.query._facts._columns import KeyValue
 from discreet.query._plan._key_counts import moves_of_counts
 from discreet.query._plan._plan import Plan
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class TopGroups:
+class TopGroups(PaidResult):
     """The groups with the most rows, the largest first, without their counts.
 
     ``error`` is in rows: with probability ``confidence``, each group here has at most this many
@@ -43,16 +42,6 @@ class TopGroups:
     error: int
     confidence: Fraction
     release: Release[Any]  # Any: the places of the groups
-
-    @property
-    def privacy_loss(self) -> PrivacyLoss:
-        """The privacy loss of the answer, for its unit."""
-        return self.release.privacy_loss
-
-    @property
-    def receipt(self) -> Receipt:
-        """The ledger's proof that the charge was recorded first."""
-        return self.release.receipt
 
     def rows(self) -> list[dict[str, object]]:
         """The groups as dictionaries, with their rank from 1."""
@@ -108,7 +97,7 @@ def _choice_of_top(table: TableRows, k: int, epsilon: Number) -> tuple[Counts, T
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Modes:
+class Modes(PaidResult):
     """For each group the key of a column that most rows have, or nearly so.
 
     ``error`` is in rows: with probability ``confidence``, in a group by itself, the key here has at
@@ -120,16 +109,6 @@ class Modes:
     error: int
     confidence: Fraction
     release: Release[Any]  # Any: a place for each group
-
-    @property
-    def privacy_loss(self) -> PrivacyLoss:
-        """The privacy loss of the answer, for its unit."""
-        return self.release.privacy_loss
-
-    @property
-    def receipt(self) -> Receipt:
-        """The ledger's proof that the charge was recorded first."""
-        return self.release.receipt
 
     def rows(self) -> list[dict[str, object]]:
         """The groups and their modes as dictionaries."""
