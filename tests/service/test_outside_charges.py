@@ -13,13 +13,13 @@ import pytest
 from discreet import Limit, Request, Unit
 from discreet.accounting import Gaussian, PrivacyLoss, Pure
 from discreet.errors import BudgetExceeded, DiscreetError, InvalidArgument, RequestReused
-from discreet.ledger import Ledger, Share
+from discreet.ledger import Ledger
 from discreet.ledger._sqlite_store import SqliteStore
 from discreet.service import _desk
 from discreet.service._answers import AnswerStore
 from discreet.service._desk import Desk, DeskSettings
 from discreet.service._group_commit import GroupCommit
-from discreet.service._outside_charges import OutsideCharges, own
+from discreet.service._outside_charges import OutsideCharge, OutsideCharges, own
 from discreet.service._problems import NO_SHARE, Problem
 from discreet.service._storage import open_storage
 from discreet.service._tokens import Role, TokenFacts
@@ -36,16 +36,27 @@ class Office:
     ledger: Ledger
 
     def charge(self, **facts: Any) -> dict[str, Any]:
-        body = {
+        (found,) = self.charge_each(facts)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def charge_each(self, *wanted: dict[str, Any]) -> list[dict[str, Any] | Exception]:
+        charges = [OutsideCharge("ana", "ana", self.body(**facts)) for facts in wanted]
+        return [
+            json.loads(one)["receipt"] if isinstance(one, bytes) else one
+            for one in self.charges.charge_each(self.ledger, charges)
+        ]
+
+    @staticmethod
+    def body(**facts: Any) -> dict[str, Any]:
+        return {
             "table": "wages",
             "privacy_loss": PrivacyLoss.of(Pure(0.25)).to_json(),
             "purpose": "training",
             "request": "1",
             **facts,
         }
-        found = self.charges.charge("ana", self.ledger, Share(self.ledger, "ana"), body)
-        receipt: dict[str, Any] = json.loads(found)["receipt"]
-        return receipt
 
     @property
     def count(self) -> int:
@@ -94,6 +105,50 @@ def test_a_charge_that_a_crash_cut_off_is_found_again(
     assert office.count == 1
     with pytest.raises(RequestReused):
         office.charge(purpose="another")
+
+
+def test_charges_together_are_as_one_after_another(office: Office) -> None:
+    """Repetitions, reused ids, bodies that are refused and the end of the share among them."""
+    third = {"privacy_loss": PrivacyLoss.of(Pure(0.375)).to_json()}
+    wanted: list[dict[str, Any]] = [
+        {"request": "1"},
+        {"request": "1"},
+        {"request": "1", "purpose": "another"},
+        {"request": "2", "statement": "{"},
+        {"request": "2", "statement": "[1]"},
+        {"request": "3", **third},
+        {"request": "4", **third},
+        {"request": "4"},
+        {"request": "2", "statement": "[1]"},
+    ]
+    found = office.charge_each(*wanted)
+    kinds = [type(one) for one in found]
+    assert kinds == [
+        *(dict, dict, RequestReused, InvalidArgument, dict, dict),
+        *(BudgetExceeded, BudgetExceeded, dict),
+    ]
+    assert found[0] == found[1]
+    assert found[4] == found[8]
+    assert office.count == 3
+    office.ledger.verify()
+
+
+def test_charges_together_wait_for_the_disk_once(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, begin = list[int](), SqliteStore.writing
+
+    def writing(store: SqliteStore) -> Any:  # Any: a transaction
+        begun.append(1)
+        return begin(store)
+
+    monkeypatch.setattr(SqliteStore, "writing", writing)
+    small = PrivacyLoss.of(Pure(0.01)).to_json()
+    found = office.charge_each(
+        *({"request": str(number), "privacy_loss": small} for number in range(20))
+    )
+    assert {type(one) for one in found} == {dict}
+    assert (len(begun), office.count) == (1, 20)
 
 
 def test_an_id_of_another_charge_gives_no_receipt(office: Office) -> None:
@@ -189,7 +244,11 @@ def test_a_caller_without_a_share_is_told_so(
     desk.grant(ana, "wages", "ana", {"epsilon": 1})
     with pytest.raises(InvalidArgument, match="statement"):
         desk.charge(ana, "wages", {**body, "statement": "{"})
+    assert not desk.is_priced(ana, "wages", body)
     assert desk.charge(ana, "wages", body)
+    assert desk.is_priced(ana, "wages", body)
+    assert not desk.is_priced(ana, "fewer", body)
+    assert not desk.is_priced(ana, "wages", {**body, "statement": "{}"})
     desk.revoke_share(ana, "wages", "ana")
     with pytest.raises(Problem):
         desk.charge(ana, "wages", {**body, "request": "2"})

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from discreet import _checks, _html
 from discreet._exact import Number, float_up, precision
@@ -24,6 +24,7 @@ from discreet.errors import InvalidArgument, NoBound, WrongUnit
 
 MOST_NESTED = 3  # terms around another one: each multiplies the time that a price takes
 _KINDS = "discreet.accounting.terms."  # where the terms are that JSON may name
+_LONGEST_REMEMBERED = 2_000  # characters of JSON
 
 
 class Term(Bounds):
@@ -222,9 +223,8 @@ class PrivacyLoss:
     def from_json(text: str) -> "PrivacyLoss":
         """The loss that `to_json` wrote; anything else raises `InvalidArgument`."""
         try:
-            read = _json.only(json.loads(text), {"terms", "unit"})
-            terms = _json.terms_of(read["terms"], _kinds(), PrivacyLoss)
-            return PrivacyLoss(terms, _json.unit_of(read["unit"]))
+            is_short = type(text) is str and len(text) <= _LONGEST_REMEMBERED
+            return (_remembered if is_short else _read)(text)
         except (ValueError, TypeError, RecursionError) as mistake:
             raise InvalidArgument(f"not the JSON of a privacy loss: {mistake}") from mistake
 
@@ -327,6 +327,15 @@ def group_loss(loss: PrivacyLoss, size: int) -> PrivacyLoss | Unknown:
 def change_of(loss: PrivacyLoss) -> Change | None:
     """The relation between neighbours that the privacy loss holds for; None if for any."""
     return next((term.change for term, _ in loss.terms if term.change is not None), None)
+
+
+def _read(text: str) -> PrivacyLoss:
+    read = _json.only(json.loads(text), {"terms", "unit"})
+    terms = _json.terms_of(read["terms"], _kinds(), PrivacyLoss)
+    return PrivacyLoss(terms, _json.unit_of(read["unit"]))
+
+
+_remembered = lru_cache(maxsize=256)(_read)  # many charges have the same few losses
 
 
 @cache

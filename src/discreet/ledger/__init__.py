@@ -20,6 +20,7 @@ chain of entries, so that no crash, race or restart takes it over its limit. Rea
 An entry is a `Row` in the store, a `Link` inside, and an `Entry` in public.
 """
 
+from discreet.ledger._decisions import ChargeOrder
 from discreet.ledger._export import ExportCheck, check_export
 from discreet.ledger._facts import Kind
 from discreet.ledger._ledger import Ledger
@@ -29,6 +30,7 @@ from discreet.ledger._views import Balance, Entry
 
 __all__ = [
     "Balance",
+    "ChargeOrder",
     "Entry",
     "ExportCheck",
     "Kind",

@@ -16,6 +16,7 @@ from discreet.errors import (
 from discreet.ledger import _chain
 from discreet.ledger._decisions import (
     CountedCharge,
+    PricedCharge,
     Track,
     charge_of,
     check_open,
@@ -50,17 +51,17 @@ def pay(
     rows: Transaction,
     head: Link,
     fact: Charge,
-    costs: Sequence[CountedCharge],
+    prices: Sequence[PricedCharge],
     *,
     to: tuple[str, Mapping[str, ShareState]] | None,
     statement: str | None,
     may_wait: bool,
 ) -> Receipt | CountedCharge | None:
-    """The receipt of this charge, or of the first charge under its request; or the cost that a
+    """The receipt of this charge, or of the first charge under its request; or the count that a
     filter does not admit; or None, if a cost must be computed for another filter or unit, and
     ``may_wait`` allows to do so outside the transaction.
 
-    ``costs`` are those of `tracks`, as they were before the transaction. ``to`` names a share, and
+    ``prices`` are those of `tracks`, as they were before the transaction. ``to`` names a share, and
     has those that are open."""
     # 1. a repeated request gets its first receipt
     opening = rows.opening(head)
@@ -73,19 +74,19 @@ def pay(
     check_open(rows, head, fact.purpose)
     share = None if to is None else open_share(to[1], to[0])
     now = tracks(opening, head.state, share)
-    if len(costs) < len(now):
+    if len(prices) < len(now):
         return None  # it was opened meanwhile
     # 3. the sums of each with this charge
     found: list[Track] = []
-    for before, track in zip(costs, now, strict=True):
-        cost = before.at(track)
-        if cost is None:
+    for price, track in zip(prices, now, strict=True):
+        counted = price.at(track)
+        if counted is None:
             if may_wait:
                 return None
-            cost = CountedCharge.of(track, fact.loss)
-        if cost.sums is None:
-            return cost
-        found.append(replace(track, spent=cost.sums))
+            counted = CountedCharge.of(track, fact.loss)
+        if (sums := counted.sums) is None:
+            return counted
+        found.append(replace(track, spent=sums))
     # 4. the entry
     charged = None if share is None else _share_charge(now[0], found[0], found[1], share)
     recorded = replace(fact, loss=fact.loss.for_unit(opening.unit), share=charged)

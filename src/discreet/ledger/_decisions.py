@@ -1,7 +1,7 @@
 """The decisions of a ledger: whether a charge is well formed, admitted, refused or repeated."""
 
 import secrets
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from discreet import _checks
 from discreet._bisection import smallest_whole
@@ -22,7 +22,7 @@ from discreet.errors import (
 )
 from discreet.ledger._anchor import AnchorMark
 from discreet.ledger._canonical import text_digest
-from discreet.ledger._entries import answer_key, steps_key
+from discreet.ledger._entries import answer_key, request_key, steps_key
 from discreet.ledger._facts import (
     Backup,
     Charge,
@@ -98,6 +98,37 @@ def charge_for(
     exact, why, who = storable(whole), _checks.text(purpose=purpose), _checks.text(by=by)
     digest = None if statement is None else text_digest(statement)
     return Charge(exact, why, who, asked, bool(is_insecure), digest, secrets.token_hex(16))
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeOrder:
+    """A charge that is well formed, with the text of its statement and the share that pays it."""
+
+    fact: Charge
+    statement: str | None = None
+    share: str | None = None
+
+    @staticmethod
+    def of(
+        loss: PrivacyLoss | Term,
+        *,
+        purpose: str,
+        by: str,
+        request: Request | None = None,
+        is_insecure: bool = False,
+        statement: str | None = None,
+        share: str | None = None,
+    ) -> "ChargeOrder":
+        """The order of this charge, by the arguments of `Ledger.charge`."""
+        text = None if statement is None else str.__str__(statement)
+        fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure, statement=text)
+        return ChargeOrder(fact, text, share)
+
+    @property
+    def key(self) -> str | None:
+        """The key of its request, under which there may be an entry; None without a request."""
+        fact = self.fact
+        return None if fact.request is None else request_key(fact.by, fact.request)
 
 
 def loss_of(loss: PrivacyLoss | Term) -> PrivacyLoss:
@@ -179,52 +210,61 @@ class Track:
 
 
 @dataclass(frozen=True, slots=True)
+class PricedCharge:
+    """A charge with its cost by the filter of one opening, or the error that there is instead."""
+
+    opening: Opening
+    loss: PrivacyLoss
+    cost: FilterCost | DiscreetError
+
+    @staticmethod
+    def of(opening: Opening, loss: PrivacyLoss) -> "PricedCharge":
+        """Compute the cost. This may take long, so it belongs before the transaction."""
+        try:
+            loss = loss.for_unit(opening.unit)
+            cost: FilterCost | DiscreetError = opening.filter.cost(loss)
+        except DiscreetError as mistake:
+            cost = mistake
+        except (ArithmeticError, ValueError, RuntimeWarning):
+            cost = NoBound("the numbers of this privacy loss are too extreme for a cost")
+        return PricedCharge(opening, loss, cost)
+
+    def at(self, track: Track) -> "CountedCharge | None":
+        """The charge after the sums of this track, which takes no time, since the cost is known;
+        None if the unit or the filter is another one. Raises the error, if there is one."""
+        if self.opening != track.opening:
+            return None
+        if isinstance(self.cost, DiscreetError):
+            raise self.cost
+        after = track.opening.filter.charged(track.spent, self.cost, track.reserved)
+        return CountedCharge(track, self.loss, after)
+
+
+@dataclass(frozen=True, slots=True)
 class CountedCharge:
-    """A charge with its cost on one track, and the sums after it, or an error."""
+    """A charge on one track, with the sums after it."""
 
     track: Track
     loss: PrivacyLoss
-    cost: FilterCost | None
-    after: Spent | DiscreetError
+    after: Spent
 
     @staticmethod
     def of(track: Track, loss: PrivacyLoss) -> "CountedCharge":
-        """Compute the cost. This may take long, so it belongs before the transaction."""
-        chosen, cost = track.opening.filter, None
-        try:
-            loss = loss.for_unit(track.opening.unit)
-            cost = chosen.cost(loss)
-            after: Spent | DiscreetError = chosen.charged(track.spent, cost, track.reserved)
-        except DiscreetError as mistake:
-            after = mistake
-        except (ArithmeticError, ValueError, RuntimeWarning):
-            after = NoBound("the numbers of this privacy loss are too extreme for a cost")
-        return CountedCharge(track, loss, cost, after)
-
-    def at(self, track: Track) -> "CountedCharge | None":
-        """The same charge after other sums, which takes no time, since the cost is known; None if
-        the unit or the filter is another one."""
-        if self.track.opening != track.opening:
-            return None
-        if self.cost is None:  # an error does not depend on the sums
-            return self
-        after = track.opening.filter.charged(track.spent, self.cost, track.reserved)
-        return replace(self, track=track, after=after)
+        """Compute the cost, which may take long; raises the error, if there is one."""
+        counted = PricedCharge.of(track.opening, loss).at(track)
+        assert counted is not None  # it is the same opening
+        return counted
 
     @property
     def sums(self) -> Spent | None:
-        """The sums after the charge; ``None`` if the filter does not admit them. Raises the error,
-        if there is one."""
-        if isinstance(self.after, DiscreetError):
-            raise self.after
+        """The sums after the charge; ``None`` if the filter does not admit them."""
         total = self.after.beside(self.track.reserved)
         return self.after if self.track.opening.filter.admits(total) else None
 
     @property
     def refusal(self) -> BudgetExceeded:
         """The error that says why the filter does not admit the sums."""
-        assert not isinstance(self.after, DiscreetError)
-        loss, track = self.loss.for_unit(self.track.opening.unit), self.track
+        loss, track = self.loss, self.track
         named = "" if track.share is None else f"share {track.share!r}: "
         before, after = (sums.beside(track.reserved) for sums in (track.spent, self.after))
         why = refusal(track.opening.filter, before, after, loss)

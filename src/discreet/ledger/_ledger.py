@@ -8,17 +8,15 @@ from discreet import _checks
 from discreet._budget import AnyLimit, Receipt, Request
 from discreet._unit import Unit
 from discreet.accounting import Filter, PrivacyLoss, Spent, Term
-from discreet.errors import (
-    InvalidArgument,
-    LedgerError,
-)
+from discreet.errors import DiscreetError, InvalidArgument, LedgerError
 from discreet.ledger import _appending
 from discreet.ledger._addresses import is_taken, make_store, named, open_anchored, refuse_lost
 from discreet.ledger._anchor import Anchor
 from discreet.ledger._decisions import (
+    ChargeOrder,
     CountedCharge,
+    PricedCharge,
     Track,
-    charge_for,
     check_receipt_type,
     loss_of,
     opening_for,
@@ -27,7 +25,6 @@ from discreet.ledger._decisions import (
 from discreet.ledger._entries import request_key
 from discreet.ledger._export import write_export
 from discreet.ledger._facts import (
-    Charge,
     Grant,
     LedgerState,
     Link,
@@ -84,7 +81,7 @@ the owner
     (ε = 0.8 if all charges had been fixed beforehand)
     """
 
-    __slots__ = ("_last", "_reader", "_store", "_writer")
+    __slots__ = ("_last", "_prices", "_reader", "_store", "_writer")
 
     def __init__(self, store: Store, anchor: Anchor | None = None) -> None:
         """Use this store; `create`, `open` and `in_memory` make ledgers."""
@@ -92,6 +89,7 @@ the owner
         self._writer = Writer(store, anchor)
         self._reader = LedgerReader(store, anchor, self._writer.totals)
         self._last: dict[str | None, tuple[Opening, LedgerState, ShareState | None]] = {}
+        self._prices: dict[str | None, tuple[PrivacyLoss, PricedCharge]] = {}  # by share
 
     @staticmethod
     def create(
@@ -226,29 +224,49 @@ the owner
         `RequestReused`. Raises a `LedgerError` if the file or its anchor fails; the charge is then
         recorded whole, or not at all.
         """
-        statement = None if statement is None else str.__str__(statement)
-        fact = charge_for(loss, purpose, by, request, is_insecure=is_insecure, statement=statement)
+        order = ChargeOrder.of(
+            loss,
+            purpose=purpose,
+            by=by,
+            request=request,
+            is_insecure=is_insecure,
+            statement=statement,
+            share=share,
+        )
+        (outcome,) = self.charge_each([order])
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def charge_each(self, orders: Sequence[ChargeOrder]) -> list[Receipt | Exception]:
+        """For each order its receipt or its error, as `charge` gives them. They share
+        transactions, so that many wait for the disk once."""
+        outcomes: list[Receipt | Exception | None] = [None] * len(orders)
         for tries in reversed(range(_TRIES)):
-            # outside the transaction, since pricing may take long
-            costs = [CountedCharge.of(track, fact.loss) for track in self._tracks(share)]
-            outcome = self._writer.write(
-                self._payment(fact, costs, share, statement=statement, may_wait=bool(tries))
+            decisions = dict[int, Decision[Receipt | CountedCharge | None]]()
+            for number, order in enumerate(orders):
+                if outcomes[number] is None:
+                    try:  # outside the transaction, since pricing may take long
+                        decisions[number] = self._payment(order, may_wait=bool(tries))
+                    except DiscreetError as failure:
+                        outcomes[number] = failure
+            found = self._writer.write_each(
+                list(decisions.values()), [orders[number].key for number in decisions]
             )
-            if isinstance(outcome, Receipt):
-                return outcome
-            if outcome is not None:
-                raise outcome.refusal
-        raise AssertionError("the last try decides")
+            for number, one in zip(decisions, found, strict=True):
+                outcomes[number] = one.refusal if isinstance(one, CountedCharge) else one
+            if None not in outcomes:
+                break
+        decided = [one for one in outcomes if one is not None]
+        assert len(decided) == len(orders), "the last try decides"
+        return decided
 
     def _payment(
-        self,
-        fact: Charge,
-        costs: Sequence[CountedCharge],
-        share: str | None,
-        *,
-        statement: str | None,
-        may_wait: bool,
+        self, order: ChargeOrder, *, may_wait: bool
     ) -> Decision[Receipt | CountedCharge | None]:
+        share, fact = order.share, order.fact
+        prices = [self._priced(track, fact.loss) for track in self._tracks(share)]
+
         def decide(rows: Transaction, head: Link) -> Receipt | CountedCharge | None:
             opened = {} if share is None else self._reader.shares_at(rows, head)
             to = None if share is None else (share, opened)
@@ -256,10 +274,18 @@ the owner
                 own = None if share is None else opened[share]
                 self._last[share] = rows.opening(head), head.state, own
             return _appending.pay(
-                rows, head, fact, costs, to=to, statement=statement, may_wait=may_wait
+                rows, head, fact, prices, to=to, statement=order.statement, may_wait=may_wait
             )
 
         return decide
+
+    def _priced(self, track: Track, loss: PrivacyLoss) -> PricedCharge:
+        """The price on this track; the last one of each track is remembered."""
+        asked, price = self._prices.get(track.share, (None, None))
+        if price is None or asked is not loss or price.opening != track.opening:
+            price = PricedCharge.of(track.opening, loss)
+            self._prices[track.share] = loss, price
+        return price
 
     def _tracks(self, share: str | None) -> tuple[Track, ...]:
         """The tracks of a charge to the share, as they were at the last one; it is decided on those

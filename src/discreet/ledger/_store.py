@@ -6,7 +6,7 @@ one table, each read with its digest checked against the row before.
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -60,6 +60,9 @@ _FROM = (
 )
 _CHUNK = 1000  # rows that are held in memory
 _NUMBER_OF_KEY = select(_table.c.number).where(_table.c.key == bindparam("key"))
+_NUMBERS_OF_KEYS = select(_table.c.key, _table.c.number).where(
+    _table.c.key.in_(bindparam("keys", expanding=True))
+)
 _INSERT = insert(_table).returning(_table.c.number)
 _LONGEST_REMEMBERED = 10_000  # characters of a body
 
@@ -78,6 +81,14 @@ class Transaction:
         self._opening: tuple[tuple[int, str], Opening] | None = None
         self._unflushed: dict[int, Row] = {}
         self._unflushed_keys: dict[str, int] = {}
+        self._found: dict[str, int | None] = {}  # numbers by keys that were looked up together
+
+    def look_up(self, keys: Collection[str]) -> None:
+        """Look for these keys in one statement, so that each needs none of its own. Call it in a
+        transaction that writes, where no other one can append."""
+        found = self.connection.execute(_NUMBERS_OF_KEYS, {"keys": list(keys)})
+        self._found = dict.fromkeys(keys)
+        self._found.update((key, number) for key, number in found)
 
     def head(self) -> Link:
         """The last link, verified."""
@@ -158,6 +169,7 @@ class Transaction:
             self.insert(list(self._unflushed.values()))
         self._unflushed.clear()
         self._unflushed_keys.clear()
+        self._found.clear()
 
     def _append(self, row: Row) -> None:
         self._unflushed[row.number] = row
@@ -166,6 +178,8 @@ class Transaction:
     def _number_of(self, key: str) -> int | None:
         if key in self._unflushed_keys:
             return self._unflushed_keys[key]
+        if key in self._found:
+            return self._found[key]
         return self.connection.execute(_NUMBER_OF_KEY, {"key": key}).scalar()
 
     def _read(

@@ -12,7 +12,7 @@ before they decide again.
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
@@ -51,25 +51,43 @@ class Writer:
 
         ``decide`` appends at most one entry. Its errors are raised here, and record nothing.
         """
+        job = _Job(decide)
+        self._finish_all([job])
+        return job.result()
+
+    def write_each(
+        self, decisions: Sequence[Decision[R]], keys: Sequence[str | None]
+    ) -> list[R | Exception]:
+        """For each decision its outcome or its error, as `write`; they share transactions.
+        ``keys`` has the key that a decision looks for, if there is one."""
+        jobs = [
+            _Job(decide, key=key, is_alone=len(decisions) == 1)
+            for decide, key in zip(decisions, keys, strict=True)
+        ]
+        self._finish_all(jobs)
+        return [job.outcome for job in jobs]
+
+    def _finish_all(self, jobs: "Sequence[_Job[Any]]") -> None:
+        """Return once these jobs are done."""
         if self._process != process():
             self._begin()  # the threads that wait in its parent are not here
         self._store.use.check(self._store.name)
-        job = _Job(decide)
         try:
-            self._waiting.append(job)
-            while not job.is_done:
-                if self._leader.setdefault(_LEADER, job) is job:
-                    self._lead(job)
-                else:
-                    self._wait(job)
+            self._waiting.extend(jobs)
+            for job in jobs:
+                while not job.is_done:
+                    if self._leader.setdefault(_LEADER, job) is job:
+                        self._lead(job)
+                    else:
+                        self._wait(job)
         finally:  # interrupted or not
-            job.is_done = True  # if it is left in the queue, nobody decides it
-            self._resign(job)
-            with suppress(ValueError):
-                self._waiting.remove(job)
+            for job in jobs:
+                job.is_done = True  # if it is left in the queue, nobody decides it
+                self._resign(job)
+                with suppress(ValueError):
+                    self._waiting.remove(job)
             if not self._leader:
                 self._wake_next()
-        return job.result()
 
     def _begin(self) -> None:
         self._waiting: deque[_Job[Any]] = deque()
@@ -98,7 +116,8 @@ class Writer:
                 return
             if job not in self._waiting:  # its leader was interrupted, twice
                 self._waiting.append(job)
-            self._gather()
+            if job.is_alone:  # others come with all that they have
+                self._gather()
             self._groups += 1
             jobs = self._next_jobs()
             try:
@@ -139,6 +158,8 @@ class Writer:
             mark = None if self._anchor is None else self._anchor.read()
             with self._store.writing() as rows:
                 head = verified_head(rows, mark)
+                if len(keys := {job.key for job in jobs if job.key is not None}) > 1:
+                    rows.look_up(keys)
                 for job in jobs:
                     job.decide(rows, head)
                     head = self._followed(rows, head)
@@ -193,10 +214,13 @@ class Writer:
 class _Job(Generic[R]):
     """A decision in the queue, and later its outcome or its error."""
 
-    def __init__(self, decision: Decision[R]) -> None:
-        self._decision = decision
+    def __init__(
+        self, decision: Decision[R], *, key: str | None = None, is_alone: bool = True
+    ) -> None:
+        self._decision, self.key = decision, key
+        self.is_alone = is_alone  # whether its thread has no other decision
         self._outcome: list[R] = []
-        self._error: BaseException | None = None
+        self._error: Exception | None = None
         self.link: Link | None = None  # what it appended, whether that was committed or not
         self.woken, self.is_done, self.thread = threading.Event(), False, threading.get_ident()
 
@@ -225,9 +249,14 @@ class _Job(Generic[R]):
         shown = (outcome.number for outcome in self._outcome if isinstance(outcome, Receipt))
         return next(shown, None)
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: Exception) -> None:
         """Let the decision end in this error."""
         self._error, self.is_done = error, True
+
+    @property
+    def outcome(self) -> R | Exception:
+        """The outcome, or the error."""
+        return self._outcome[0] if self._error is None else self._error
 
     def result(self) -> R:
         """The outcome; raises the error."""

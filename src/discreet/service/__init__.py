@@ -12,7 +12,7 @@ To read the files in order:
 4. `_outside_charges`: charges for computations elsewhere; `_desk`: every request as a method,
    without HTTP
 5. `_problems`: the closed list of problems; `_body`: strict JSON; `_pace`: deadlines and rates;
-   `_waiting`: places
+   `_waiting`: places; `_queue`: requests that are answered together
 6. `_routes`: all requests; `_protocol`: limits of HTTP itself; `_app`: the application;
    `_observing`: logs; `_serving`: listens
 7. `_transport`: one request of a client; `_remote_ledger`: a payer behind a service; `_client`:

@@ -37,6 +37,7 @@ from discreet.service._problems import (
     problem_of,
 )
 from discreet.service._protocol import OneLength
+from discreet.service._queue import RequestQueue
 from discreet.service._routes import ALL, OWNERS, ROUTES, Route
 from discreet.service._tokens import TokenFacts
 from discreet.service._waiting import WaitingRoom
@@ -51,6 +52,8 @@ _BODY_SECONDS = 10.0
 _MOST_WAITING, _MOST_OF_ONE = 64, 24  # requests that wait for a worker: in all, and of one token
 _MOST_AT_ONCE = 16  # of requests that need no worker
 
+_Queue = RequestQueue[tuple[TokenFacts, Any], bytes]  # Any: the body, which is JSON
+
 
 class Application:
     """The routes over a desk, with limits, metrics and logs."""
@@ -64,6 +67,7 @@ class Application:
         # questions can't shut out the owner, who needs no worker to revoke a token
         self._questions = WaitingRoom(_MOST_WAITING, _MOST_OF_ONE)
         self._others = WaitingRoom(_MOST_AT_ONCE, _MOST_AT_ONCE)
+        self._queues: dict[str, _Queue] = {}  # by table
         self.registry = CollectorRegistry()
         self._count = Counter(
             "discreet_requests",
@@ -179,7 +183,20 @@ class Application:
         is_asked = bool(route.members) and route.roles != OWNERS
         room = self._questions if is_asked else self._others
         with room.place_for(caller.id) as threads:  # apart from the threads that check tokens
+            if (queue := self._queue(route, caller, places, body)) is not None:
+                return await queue.answer((caller, body))
             return await to_thread.run_sync(run, limiter=threads)
+
+    def _queue(
+        self, route: Route, caller: TokenFacts, places: Mapping[str, str], body: Any
+    ) -> _Queue | None:
+        """The requests that this one is answered with; None if it has a thread of its own."""
+        each = route.answer_each
+        if each is None or not self._desk.is_priced(caller, table := places["table"], body):
+            return None
+        if table not in self._queues:
+            self._queues[table] = RequestQueue(lambda wanted: each(self._desk, table, wanted))
+        return self._queues[table]
 
     def _metrics(self, _: TokenFacts) -> bytes:
         return generate_latest(self.registry)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
@@ -20,7 +20,13 @@ from discreet.query import Declaration, Noise
 from discreet.query._toml._declaration_file import read, read_text, requests_per_second
 from discreet.service._answers import AnswerStore
 from discreet.service._confinement import Barrier
-from discreet.service._outside_charges import Body, OutsideCharges, loss_in, own
+from discreet.service._outside_charges import (
+    Body,
+    OutsideCharge,
+    OutsideCharges,
+    loss_in,
+    own,
+)
 from discreet.service._pace import padded
 from discreet.service._payment import Payment
 from discreet.service._problems import NO_SHARE, NOT_FOUND, Problem
@@ -32,6 +38,7 @@ from discreet.service._workers import WorkerPool, WorkerSettings, sources_of
 
 _WAIT = 20.0  # seconds for a free worker
 _LAST_ENTRIES = 1000
+_MOST_PRICED, _LONGEST_PRICED = 500, 2000  # losses whose prices are known, and their characters
 _CONFIDENCE = Decimal("0.95")
 
 
@@ -76,6 +83,7 @@ class Desk:
             self.sessions = SessionStore(engine, self.tokens)
             self._answers = AnswerStore(engine)
             self._charges = OutsideCharges(self._answers)
+            self._priced = set[tuple[str, str, str]]()  # table, caller's name, loss
             sources = sources_of(declared)
             self._pool = WorkerPool(
                 WorkerSettings(file, text, sources, settings.log, settings.seconds),
@@ -183,13 +191,47 @@ class Desk:
     def charge(self, caller: TokenFacts, table: str, body: Body) -> bytes:
         """Charge a privacy loss for a computation elsewhere, such as a training run; the receipt.
         A repetition of the request is free."""
+        (found,) = self.charge_each(table, [(caller, body)])
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def charge_each(
+        self, table: str, wanted: Sequence[tuple[TokenFacts, Body]]
+    ) -> list[bytes | Exception]:
+        """The receipts, or the errors, of charges to one table; they share transactions."""
         ledger = self._ledger(table)
-        payer = ledger if caller.role is Role.OWNER else Share(ledger, caller.name)
-        try:
-            return self._charges.charge(caller.name, ledger, payer, {**body, "table": table})
-        except InvalidArgument:
-            self._payer(caller, table)  # raises if there is no share
-            raise
+        charges = [
+            OutsideCharge(
+                caller.name,
+                None if caller.role is Role.OWNER else caller.name,
+                {**body, "table": table},
+            )
+            for caller, body in wanted
+        ]
+        found = self._charges.charge_each(ledger, charges)
+        for number, (caller, body) in enumerate(wanted):
+            if isinstance(found[number], bytes):
+                self._note_priced(caller, table, body)
+            elif isinstance(found[number], InvalidArgument):
+                try:
+                    self._payer(caller, table)
+                except Problem as no_share:
+                    found[number] = no_share
+        return found
+
+    def is_priced(self, caller: TokenFacts, table: str, body: Body) -> bool:
+        """Whether the caller charged this loss to the table before, so that it takes no time to
+        price it again, and nothing is stored beside the ledger: others may wait for it."""
+        return (
+            "statement" not in body and (table, caller.name, body["privacy_loss"]) in self._priced
+        )
+
+    def _note_priced(self, caller: TokenFacts, table: str, body: Body) -> None:
+        if len(self._priced) >= _MOST_PRICED:
+            self._priced.clear()
+        if len(body["privacy_loss"]) <= _LONGEST_PRICED:
+            self._priced.add((table, caller.name, body["privacy_loss"]))
 
     def reserve(self, caller: TokenFacts, table: str, body: Body) -> object:
         """Reserve the next steps of a plan that the caller's own charge paid; none runs twice."""

@@ -7,21 +7,53 @@ digest, is stored beside it.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from discreet._budget import Receipt, Request
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, ReceiptDiffers, RequestReused
-from discreet.ledger import Ledger, Share
+from discreet.ledger import ChargeOrder, Ledger
 from discreet.service._answers import AnswerStore
 from discreet.service._pace import padded
 from discreet.service._problems import NOT_FOUND, Problem
 
+T = TypeVar("T")
 Body = Mapping[str, Any]  # Any: JSON
 _ELSEWHERE = "elsewhere"  # begins the digests of these charges, and of no questions
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideCharge:
+    """A request for a charge: who asks, the share that pays (None: the whole ledger), and the body,
+    which names the table, too."""
+
+    by: str
+    share: str | None
+    body: Body
+
+    @property
+    def digest(self) -> str:
+        """The digest of the body; no question has an equal one."""
+        whole = json.dumps(self.body, sort_keys=True).encode()
+        return f"{_ELSEWHERE} {hashlib.sha256(whole).hexdigest()}"
+
+    def order(self) -> ChargeOrder:
+        """The order for the ledger; raises `InvalidArgument`."""
+        statement = self.body.get("statement")
+        _check_statement(statement)
+        return ChargeOrder.of(
+            loss_in(self.body),
+            purpose=self.body["purpose"],
+            by=self.by,
+            request=Request(self.body["request"], self.digest),
+            is_insecure=self.body.get("is_insecure", False),
+            statement=statement,
+            share=self.share,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +63,31 @@ class OutsideCharges:
 
     answers: AnswerStore
 
-    def charge(self, by: str, ledger: Ledger, payer: Ledger | Share, body: Body) -> bytes:
-        """The bytes of this charge's receipt. It is recorded once for each request id of a ledger,
-        also if the service ended in between. The body names the table, too."""
-        loss, statement, id_ = loss_in(body), body.get("statement"), body["request"]
-        _check_statement(statement)
-        whole = json.dumps(body, sort_keys=True).encode()
-        digest = f"{_ELSEWHERE} {hashlib.sha256(whole).hexdigest()}"
-        try:
-            receipt = payer.charge(
-                loss,
-                purpose=body["purpose"],
-                by=by,
-                request=Request(id_, digest),
-                is_insecure=body.get("is_insecure", False),
-                statement=statement,
-            )
-        except RequestReused:
-            first = ledger.requested(id_, by)
-            if first is None or first.body != digest:
-                raise
-            receipt = ledger.receipt(first.number, statement)
-        answer = padded(f'{{"receipt": {receipt.to_json()}}}'.encode())
+    def charge_each(
+        self, ledger: Ledger, wanted: Sequence[OutsideCharge]
+    ) -> list[bytes | Exception]:
+        """For each charge the bytes of its receipt, or its error. It is recorded once for each
+        request id of a ledger, also if the service ended in between."""
+        orders = [_tried(one.order) for one in wanted]
+        outcomes = iter(ledger.charge_each([one for one in orders if isinstance(one, ChargeOrder)]))
+        paid = [next(outcomes) if isinstance(one, ChargeOrder) else one for one in orders]
+        return [
+            _tried(partial(self._answer, ledger, one, outcome))
+            for one, outcome in zip(wanted, paid, strict=True)
+        ]
+
+    def _answer(self, ledger: Ledger, one: OutsideCharge, outcome: Receipt | Exception) -> bytes:
+        statement, request = one.body.get("statement"), one.body["request"]
+        if isinstance(outcome, RequestReused):
+            first = ledger.requested(request, one.by)
+            if first is None or first.body != one.digest:
+                raise outcome
+            outcome = ledger.receipt(first.number, statement)
+        if isinstance(outcome, Exception):
+            raise outcome
+        answer = padded(f'{{"receipt": {outcome.to_json()}}}'.encode())
         if statement is not None:
-            self.answers.put(by, id_, digest, answer)
+            self.answers.put(one.by, request, one.digest, answer)
         return answer
 
     def receipt(self, by: str, request: str, ledgers: Iterable[Ledger]) -> object:
@@ -77,6 +110,13 @@ def own(by: str, ledger: Ledger, body: Body) -> Receipt:
     if found is None or not is_own or not (found.body or "").startswith(_ELSEWHERE):
         raise Problem(NOT_FOUND)
     return Receipt(found.number, found.digest, found.at, found.purpose or "", by)
+
+
+def _tried(step: Callable[[], T]) -> T | Exception:
+    try:
+        return step()
+    except Exception as error:  # noqa: BLE001  # its own request raises it, and no other
+        return error
 
 
 def loss_in(body: Body) -> PrivacyLoss:

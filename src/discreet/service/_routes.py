@@ -55,6 +55,7 @@ class Route:
     answer: Callable[..., Any]  # Any: JSON, or its bytes
     members: Mapping[str, Member] = field(default_factory=dict)
     is_paid: bool = False
+    answer_each: Callable[..., Any] | None = None
 
     @property
     def summary(self) -> str:
@@ -85,6 +86,7 @@ ROUTES = (
             "is_insecure": Member(MemberType.FACT),
             **_REQUEST,
         },
+        answer_each=Desk.charge_each,
     ),
     Route(
         "POST",
