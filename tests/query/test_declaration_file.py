@@ -19,7 +19,12 @@ from discreet.query._facts._columns import Caps, Column, ColumnType
 from discreet.query._rows._source import CsvFile, ParquetFile
 from discreet.query._toml import _declaration_file, _declared_columns, _located_toml
 from discreet.query._toml._declaration_edit import Setting, added, save
-from discreet.query._toml._declaration_file import read_text, requests_per_second
+from discreet.query._toml._declaration_file import (
+    SERVICE,
+    ServiceFacts,
+    read_text,
+    service_facts,
+)
 from discreet.query._toml._declared_files import FileFormat
 
 ROOT = Path(__file__).parents[2]
@@ -229,18 +234,26 @@ def test_a_mistake_of_the_whole_file(text: str, told: str) -> None:
         read_text(text, PLACE)
 
 
-@pytest.mark.parametrize(("written", "rate"), [("", None), ("requests_per_second = 7", 7)])
-def test_an_owner_sets_the_rate_of_a_service(written: str, rate: int | None) -> None:
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ("", ServiceFacts()),
+        ("requests_per_second = 7", ServiceFacts(requests_per_second=7)),
+        ("worker_memory = 512", ServiceFacts(worker_memory=512)),
+    ],
+)
+def test_an_owner_sets_up_a_service(written: str, found: ServiceFacts) -> None:
     text = f"{GOOD}\n[service]\n{written}\n"
     assert read_text(text, PLACE)
-    assert requests_per_second(text, PLACE) == rate
-    assert requests_per_second(GOOD, PLACE) is None
+    assert service_facts(text, PLACE) == found
+    assert service_facts(GOOD, PLACE) == ServiceFacts()
 
 
 @pytest.mark.parametrize("value", ["0", "-1", "1.5", '"7"', "true", "[7]", "inf"])
-def test_a_rate_is_a_whole_number(value: str) -> None:
-    text = f"[service]\nrequests_per_second = {value}\n{GOOD}"
-    for read in (read_text, requests_per_second):
+@pytest.mark.parametrize("name", SERVICE)
+def test_settings_of_a_service_are_whole_numbers(name: str, value: str) -> None:
+    text = f"[service]\n{name} = {value}\n{GOOD}"
+    for read in (read_text, service_facts):
         with pytest.raises(DeclarationError, match=r"line 2: .*give a whole number, 1 or above"):
             read(text, PLACE)
 

@@ -42,6 +42,7 @@ BY_YEAR = "SELECT year, COUNT(*) AS n, AVG(wage) AS pay FROM wages GROUP BY year
 MANY = "SELECT AVG(wage) AS a, SUM(wage) AS b, COUNT(*) AS c, MEDIAN(wage) AS d FROM wages"
 
 RATE = "\n[service]\nrequests_per_second = 10000\n"
+MEMORY = 1 << 34  # bytes, more than any worker of a test needs
 DEADLINE = 0.25  # seconds: the first one, in place of 2
 
 
@@ -84,7 +85,7 @@ def worker(channel: object) -> Worker:
     made._process = subprocess.Popen(["sleep", "60"], start_new_session=True)
     made._channel, made._is_ended = channel, False  # type: ignore[assignment]
     made._folder = tempfile.mkdtemp()
-    made._settings = WorkerSettings(Path("x"), "", [], Path("x"), 30)
+    made._settings = WorkerSettings(Path("x"), "", [], Path("x"), 30, MEMORY)
     made._marks = ()
     return made
 
@@ -92,7 +93,7 @@ def worker(channel: object) -> Worker:
 class NoWorkers:
     """In place of a `WorkerPool`, for a desk that is asked nothing."""
 
-    barriers = ()
+    barriers = memory = ()
 
     def __init__(self, *_: object) -> None:
         """Start nothing."""
@@ -102,11 +103,14 @@ class NoWorkers:
 
 
 @contextmanager
-def pool(file: Path, *, count: int = 1, seconds: float = 30) -> Iterator[WorkerPool]:
+def pool(
+    file: Path, *, count: int = 1, seconds: float = 30, memory: int = MEMORY
+) -> Iterator[WorkerPool]:
     """Workers of a declaration."""
     sources = sources_of(read(file))
     log = file.with_name("owner.log")
-    opened = WorkerPool(WorkerSettings(file, file.read_text(), sources, log, seconds), count)
+    settings = WorkerSettings(file, file.read_text(), sources, log, seconds, memory)
+    opened = WorkerPool(settings, count)
     try:
         yield opened
     finally:

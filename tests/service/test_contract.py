@@ -44,7 +44,7 @@ STATUSES = {
 class MadeUpPool:
     """Answers every SELECT at the ordered price, and refuses everything else."""
 
-    barriers = ()
+    barriers = memory = ()
 
     def __init__(self, *_: object) -> None:
         pass

@@ -12,6 +12,7 @@ import resource
 import stat
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,11 +37,11 @@ class Barrier:
     note: str
 
 
-def confine(readable: Sequence[Path], writable: Path) -> tuple[Barrier, ...]:
+def confine(readable: Sequence[Path], writable: Path, memory: int) -> tuple[Barrier, ...]:
     """Raise all barriers that the host allows, for good, and return what became of each.
 
     The process may read Python, the system's libraries and ``readable``, and may write below
-    ``writable`` only.
+    ``writable`` only. ``memory`` is the number of bytes above which its parent ends it.
     """
     files = [*readable, *_python(), *map(Path, _SYSTEM)]
     present = [path for path in dict.fromkeys(path.resolve() for path in files) if path.exists()]
@@ -48,7 +49,7 @@ def confine(readable: Sequence[Path], writable: Path) -> tuple[Barrier, ...]:
         _raised("threads", _check_one_thread),
         _raised("network", _linux.leave_network),
         _raised("user", lambda: _leave_root(present, writable)),
-        _raised("limits", _limit),
+        _raised("limits", lambda: _limit(memory)),
         _raised("new rights", _linux.forbid_new_rights),
         _raised("files", lambda: f"Landlock {_linux.restrict_files(present, writable)}"),
         _raised("system calls", _linux.refuse_calls),
@@ -98,9 +99,13 @@ def _is_open_to_all(path: Path) -> bool:
     )
 
 
-def _limit() -> None:
-    """No core files, which would hold rows, and few open files."""
+def _limit(memory: int) -> None:
+    """No core files, which would hold rows, few open files, and the limit of memory, which DuckDB
+    reads. If the host has no memory left, the kernel ends this process before others."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = _OPEN_FILES if most == resource.RLIM_INFINITY else min(_OPEN_FILES, most)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed))
+    for kind, wanted in ((resource.RLIMIT_NOFILE, _OPEN_FILES), (resource.RLIMIT_RSS, memory)):
+        _, most = resource.getrlimit(kind)
+        allowed = wanted if most == resource.RLIM_INFINITY else min(wanted, most)
+        resource.setrlimit(kind, (allowed, allowed))
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")

@@ -17,9 +17,10 @@ from discreet.errors import DiscreetError, InvalidArgument, ReceiptDiffers
 from discreet.ledger import Entry, Ledger, Share, check_receipt
 from discreet.mechanisms import stated_loss
 from discreet.query import Declaration, Noise
-from discreet.query._toml._declaration_file import read, read_text, requests_per_second
+from discreet.query._toml._declaration_file import read, read_text, service_facts
 from discreet.service._answers import AnswerStore
 from discreet.service._confinement import Barrier
+from discreet.service._memory import usual_limit
 from discreet.service._outside_charges import (
     Body,
     OutsideCharge,
@@ -39,6 +40,7 @@ from discreet.service._workers import WorkerPool, WorkerSettings, sources_of
 _WAIT = 20.0  # seconds for a free worker
 _LAST_ENTRIES = 1000
 _MOST_PRICED, _LONGEST_PRICED = 500, 2000  # losses whose prices are known, and their characters
+_MIB = 1 << 20
 _CONFIDENCE = Decimal("0.95")
 
 
@@ -70,7 +72,11 @@ class Desk:
         read(file)  # refuses a file without tables
         text = file.read_text(encoding="utf-8")
         declared = read_text(text, file)
-        self.requests_per_second = requests_per_second(text, file)
+        facts = service_facts(text, file)
+        self.requests_per_second = facts.requests_per_second
+        self._most_memory = usual_limit(settings.workers)
+        if facts.worker_memory is not None:
+            self._most_memory = facts.worker_memory * _MIB
         self._declared: Mapping[str, Declaration] = MappingProxyType(
             {name: one.declaration for name, one in declared.items()}
         )
@@ -86,7 +92,9 @@ class Desk:
             self._priced = set[tuple[str, str, str]]()  # table, caller's name, loss
             sources = sources_of(declared)
             self._pool = WorkerPool(
-                WorkerSettings(file, text, sources, settings.log, settings.seconds),
+                WorkerSettings(
+                    file, text, sources, settings.log, settings.seconds, self._most_memory
+                ),
                 settings.workers,
             )
         except BaseException:
@@ -326,11 +334,14 @@ class Desk:
         return {"entries": [_entry(entry) for entry in entries]}
 
     def status(self, _: TokenFacts) -> object:
-        """The barriers around the workers, and which tables are locked."""
+        """The barriers around the workers, the memory in MiB that they have and may have, and which
+        tables are locked."""
         return {
             "barriers": [
                 {"name": one.name, "is_up": one.is_up, "note": one.note} for one in self.barriers
             ],
+            "memory": [one // _MIB for one in self._pool.memory],
+            "most_memory": self._most_memory // _MIB,
             "locked": [name for name, ledger in self._ledgers.items() if ledger.is_locked],
         }
 

@@ -170,10 +170,11 @@ def rehearse(folder: Path) -> None:
 def main() -> None:
     """Confine this process, report its barriers, and work."""
     file, descriptor, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+    memory = int(sys.argv[4])
     logging.getLogger("discreet.owner").addHandler(logging.StreamHandler(sys.stderr))
     channel = Connection(descriptor)
     declared = read_text(channel.recv_bytes(_LARGEST_REPLY).decode(), file)
-    barriers = confine(sources_of(declared), folder)
+    barriers = confine(sources_of(declared), folder, memory)
     rehearse(folder)
     ready = [[one.name, one.is_up, one.note] for one in barriers]
     with contextlib.suppress(EOFError, ConnectionError):  # the service has stopped

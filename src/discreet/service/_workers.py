@@ -1,6 +1,7 @@
 """The workers of a service: started, given jobs, limited in time, and replaced when they fail."""
 
 import json
+import logging
 import os
 import queue
 import shutil
@@ -20,9 +21,11 @@ from typing import Any, BinaryIO
 from discreet import errors
 from discreet.query._toml._declared_files import TableFile
 from discreet.service._confinement import Barrier
+from discreet.service._memory import MemoryWatch, memory_of
 from discreet.service._payment import Payment
 from discreet.service._work_order import WorkOrder
 
+owners_log = logging.getLogger("discreet.owner")
 _LARGEST_FRAME = 1 << 28  # bytes
 _READY_SECONDS = 120.0
 _ROOT = Path(__file__).parents[2]  # the folder of this very package
@@ -51,13 +54,14 @@ class Busy(Exception):
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """All that workers need: the declaration's file and text, the files of rows, the owner's log,
-    and the seconds that a job may take."""
+    the seconds that a job may take, and the bytes of memory that each worker may have."""
 
     file: Path
     text: str
     sources: Sequence[Path]
     log: Path
     seconds: float
+    memory: int
 
 
 def sources_of(declared: Mapping[str, TableFile]) -> list[Path]:
@@ -86,7 +90,7 @@ class Worker:
         self._folder = tempfile.mkdtemp(prefix="discreet-worker-")
         self._channel, theirs = Pipe()
         with theirs, _opened_log(settings.log) as log:
-            self._process = _start(settings.file, theirs, self._folder, log.fileno())
+            self._process = _start(settings, theirs, self._folder, log.fileno())
         try:
             self._send(settings.text.encode())
             ready = self._limited(_READY_SECONDS, self._receive)
@@ -94,6 +98,15 @@ class Worker:
             self.end()
             raise WorkerLost("a worker did not start: the owner's log says why") from None
         self.barriers = tuple(Barrier(*one) for one in ready["ready"])
+
+    @property
+    def memory(self) -> int:
+        """The bytes of memory that the process has."""
+        return memory_of(self._process.pid)
+
+    def kill(self) -> None:
+        """End the process, as if it failed."""
+        self._process.kill()
 
     @property
     def is_usable(self) -> bool:
@@ -142,7 +155,7 @@ class Worker:
 
     def _limited(self, seconds: float, step: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The step's result; a process that takes longer is killed, which ends the step."""
-        timer = threading.Timer(seconds, self._process.kill)
+        timer = threading.Timer(seconds, self.kill)
         timer.daemon = True
         timer.start()
         try:
@@ -166,7 +179,9 @@ class WorkerPool:
     ``barriers`` are those around the last worker that started.
     """
 
-    __slots__ = ("_all", "_idle", "_is_closed", "_lock", "_places", "_settings", "barriers")
+    __slots__ = (
+        *("_all", "_idle", "_is_closed", "_lock", "_places", "_settings", "_watch", "barriers"),
+    )
 
     def __init__(self, settings: WorkerSettings, count: int) -> None:
         """Start ``count`` workers and a spare, and wait for the first."""
@@ -176,9 +191,23 @@ class WorkerPool:
         self._all: set[Worker] = set()
         self._lock, self._is_closed = threading.Lock(), False
         self.barriers: tuple[Barrier, ...] = ()
+        self._watch = MemoryWatch(self._every, settings.memory, self._note_killed)
         self._start()
         for _ in range(count):
             self._start_soon()
+
+    @property
+    def memory(self) -> tuple[int, ...]:
+        """The bytes of memory that each worker has."""
+        return tuple(worker.memory for worker in self._every())
+
+    def _every(self) -> tuple[Worker, ...]:
+        with self._lock:
+            return tuple(self._all)
+
+    def _note_killed(self, memory: int) -> None:
+        most = self._settings.memory
+        owners_log.error("a worker had %d bytes of memory and was ended: %d allowed", memory, most)
 
     def result(self, job: WorkOrder, payment: Payment | None, *, wait: float) -> dict[str, Any]:
         """The result of a job, as `Worker.result` gives it; `Busy` if no worker is free in time."""
@@ -242,6 +271,7 @@ class WorkerPool:
 
     def close(self) -> None:
         """End all workers. Questions in progress stay paid, and no ledger is locked by it."""
+        self._watch.end()
         with self._lock:
             self._is_closed, ended = True, tuple(self._all)
         for worker in ended:
@@ -249,13 +279,13 @@ class WorkerPool:
 
 
 def _start(
-    file: Path, theirs: "Connection[Any, Any]", folder: str, log: int
+    settings: WorkerSettings, theirs: "Connection[Any, Any]", folder: str, log: int
 ) -> "subprocess.Popen[bytes]":
     passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
     return subprocess.Popen(  # noqa: S603  # this Python, with paths of the service's own
         [
             *(sys.executable, "-P", "-m", "discreet.service._worker"),
-            *(str(file), str(theirs.fileno()), folder),
+            *(str(settings.file), str(theirs.fileno()), folder, str(settings.memory)),
         ],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

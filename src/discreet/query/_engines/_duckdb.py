@@ -6,6 +6,7 @@ one instance of the process compiles all questions, over tables without rows.
 """
 
 import os
+import resource
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -184,7 +185,9 @@ def define_functions(connection: Any, macro: str = "TEMPORARY MACRO") -> None:  
 def opened() -> Iterator[DuckdbEngine]:
     """A new engine, which installs and loads no extension and opens no file."""
     with _temporary_folder() as folder:
-        connection = duckdb.connect(config={"temp_directory": folder, **_SETTINGS})
+        connection = duckdb.connect(
+            config={"temp_directory": folder, **_memory_limit(), **_SETTINGS}
+        )
         try:
             define_functions(connection)
             _lock(connection)
@@ -203,6 +206,13 @@ def compiling() -> Iterator[DuckdbEngine]:
         yield DuckdbEngine(connection, takes_rows=False)
     finally:
         connection.close()
+
+
+def _memory_limit() -> dict[str, str]:
+    """Half of the memory that this process may have, if there is a limit (`ulimit -m`): then DuckDB
+    writes what needs more to its folder, and the rest is for everything else."""
+    most, _ = resource.getrlimit(resource.RLIMIT_RSS)
+    return {} if most == resource.RLIM_INFINITY else {"memory_limit": f"{most // 2}B"}
 
 
 def _temporary_folder() -> tempfile.TemporaryDirectory[str]:

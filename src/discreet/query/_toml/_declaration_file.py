@@ -5,7 +5,7 @@ number means exactly the decimal that is written.
 """
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
@@ -49,7 +49,7 @@ TABLE = (
 )
 PUBLIC = ("source", "format", "delimiter", "columns")
 THROUGH = ("table", "on")
-SERVICE = ("requests_per_second",)
+SERVICE = ("requests_per_second", "worker_memory")
 LEDGER = ("path", "anchor", "epsilon", "delta", "rho", "mu")
 _ABOVE_ZERO = "a finite number above 0"
 _BELOW_ONE = "a number from 0 up to, but not including, 1"
@@ -124,24 +124,32 @@ def read_text(text: str, path: str | Path) -> Mapping[str, TableFile]:
     return _tables(parse(text, Path(path)))
 
 
-def requests_per_second(text: str, path: str | Path) -> int | None:
-    """The number of requests that one token may send to a service of these tables in a second; None
-    if the text does not say."""
-    return _requests_per_second(_top(parse(text, Path(path))))
+@dataclass(frozen=True, slots=True)
+class ServiceFacts:
+    """The settings of a service of these tables; None where the text does not say: the number of
+    requests that one token may send in a second, and the MiB of memory that a worker may have."""
+
+    requests_per_second: int | None = None
+    worker_memory: int | None = None
+
+
+def service_facts(text: str, path: str | Path) -> ServiceFacts:
+    """The settings of a service in a declaration's text."""
+    return _service_facts(_top(parse(text, Path(path))))
 
 
 def _top(top: TomlEntry) -> dict[str, TomlEntry]:
     return top.settings("tables", "public", "service", of="the file")
 
 
-def _requests_per_second(given: Mapping[str, TomlEntry]) -> int | None:
+def _service_facts(given: Mapping[str, TomlEntry]) -> ServiceFacts:
     inner = given["service"].settings(*SERVICE) if "service" in given else {}
-    return inner["requests_per_second"].whole() if inner else None
+    return ServiceFacts(**{name: entry.whole() for name, entry in inner.items()})
 
 
 def _tables(top: TomlEntry) -> Mapping[str, TableFile]:
     given = _top(top)
-    _requests_per_second(given)
+    _service_facts(given)
     found = given["tables"].inner() if "tables" in given else {}
     public = given["public"].inner() if "public" in given else {}
     declared = {name: _table(name, table) for name, table in found.items()}
