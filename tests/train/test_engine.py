@@ -1,7 +1,7 @@
 """One pass, nothing left behind, and no contribution above its bound."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 
@@ -15,6 +15,7 @@ from torch.overrides import _get_current_function_mode_stack
 
 from discreet.errors import InvalidArgument
 from discreet.train import L1, Automatic, Clipping, Flat, PerGroup, PerLayer, clipped_sum
+from discreet.train._rules._gradients import gram_norms, squared_of_outer
 from tests.train.kit import Case, double, same
 
 
@@ -98,6 +99,27 @@ def test_numbers_too_small_to_be_squared_count_beside_large_ones(time: int, widt
         data = torch.full((1, time, width), 2e-23)
         found = clipped_sum(model, partial(steep, model, data, 1e17), 1, Flat(1e-4))
         assert float(found.sums[0].double().norm()) <= 1e-4
+
+
+@pytest.fixture
+def flushing() -> Iterator[None]:
+    """A processor that takes numbers below the normal ones for 0, as some devices always do."""
+    assert torch.set_flush_denormal(True)
+    yield
+    torch.set_flush_denormal(False)
+
+
+@pytest.mark.usefixtures("flushing")
+@pytest.mark.parametrize("time", [1, 2, 200])
+@pytest.mark.parametrize("is_swapped", [True, False])
+def test_squares_that_a_processor_flushes_count_too(time: int, *, is_swapped: bool) -> None:
+    """The square of 1e-19 is below the normal numbers: nothing is left of it."""
+    small, large = torch.full((1, time, 3), 1e-19), torch.full((1, time, 2), 1e17)
+    inputs, outputs = (large, small) if is_swapped else (small, large)
+    exact = (outputs.double().mT @ inputs.double()).square().sum()
+    assert float(gram_norms(inputs, outputs)) >= float(exact)
+    if time == 1:
+        assert float(squared_of_outer(inputs, outputs)) >= float(exact)
 
 
 def test_a_clip_norm_below_what_squares_keep_holds() -> None:

@@ -65,6 +65,7 @@ ADAPTED: dict[str, Make] = {
     "LoRA with a bias": lambda: lora(gpt(), "c_proj", bias="lora_only"),
     "rank-stabilized": lambda: lora(llama(), "q_proj", use_rslora=True),
     "DoRA": lambda: lora(llama(), "q_proj", "v_proj", use_dora=True),
+    "DoRA on GPT-2": lambda: lora(gpt(), "c_attn", "c_fc", use_dora=True),
     "IA3": lambda: get_peft_model(
         llama(),
         IA3Config(target_modules=["k_proj", "down_proj"], feedforward_modules=["down_proj"]),

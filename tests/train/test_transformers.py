@@ -86,7 +86,7 @@ def trainer(folder: Path, model: nn.Module, **changes: BadValue) -> PrivateTrain
         "data_collator": default_data_collator,
     }
     known = {"eval_dataset", "callbacks", "losses", "eval_is_public", "processing_class", "by"}
-    known |= {"compute_loss_func", "like", "name", "optimizers", *own}
+    known |= {"compute_loss_func", "compute_metrics", "like", "name", "optimizers", *own}
     told = {key: value for key, value in changes.items() if key in known}
     rest = {key: value for key, value in changes.items() if key not in known}
     return PrivateTrainer(model=model, args=arguments(folder, **rest), **{**own, **told})
@@ -351,6 +351,16 @@ def test_public_data_are_evaluated_and_decide(tmp_path: Path) -> None:
     assert found.train().global_step == 3  # nothing gets better
     assert notes.events.count("evaluate") == 3
     assert found.evaluate()["eval_loss"] > 0
+
+
+def test_metrics_that_no_evaluation_computes_are_refused_before_the_charge(tmp_path: Path) -> None:
+    payer = FakePayer()
+    facts = {"eval_dataset": [{**Texts()[0]}], "eval_is_public": True, "eval_strategy": "steps"}
+    with pytest.raises(InvalidArgument, match="metric_for_best_model = 'accuracy'"):
+        trainer(tmp_path, gpt(), payer=payer, metric_for_best_model="accuracy", **facts).train()
+    assert not payer.events
+    own = {"compute_metrics": lambda _: {"accuracy": 1.0}, "eval_steps": 2}
+    trainer(tmp_path, gpt(), metric_for_best_model="accuracy", **facts, **own).train()
 
 
 def test_private_data_are_not_evaluated(tmp_path: Path) -> None:

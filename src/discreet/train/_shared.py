@@ -89,7 +89,7 @@ class Shared:
             return []
         if func in _flow.LIKE_OTHERS and self.has(args[0]):
             return []
-        data = [each for each in tensors if not self.has(each)]
+        data = [each for each in tensors if not (self.has(each) or self._is_copy(each))]
         is_new = func in _NEW or (func is Tensor.new and is_of_sizes(args[1:]))
         data = [each for each in data if each is not args[0]] if is_new else data
         self._has_given_numbers |= bool(data) and func in _GIVES_NUMBERS
@@ -101,6 +101,13 @@ class Shared:
             is_one = isinstance(result, Tensor) and not result.dim()
             return is_one or not self._has_given_numbers
         return bool(tensors) or func in _MAKERS or func in _NEW
+
+    def _is_copy(self, tensor: Tensor) -> bool:
+        """Whether a new parameter has the memory of a constant, as PEFT transposes a weight."""
+        found = isinstance(tensor, nn.Parameter) and bool(self.views_of(tensor))
+        if found:
+            self.add_constants([tensor])
+        return found
 
     def release(self, tensor: Tensor) -> None:
         """Stop taking a tensor for a constant; weights with random numbers stay weights."""

@@ -16,7 +16,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.utils.data import IterableDataset
 from transformers import DataCollatorWithFlattening, Trainer
 from transformers.optimization import GreedyLR
-from transformers.trainer_utils import TrainOutput
+from transformers.trainer_utils import IntervalStrategy, TrainOutput
 
 from discreet._budget import Payer
 from discreet._ownership import Owned
@@ -289,6 +289,7 @@ def _check(trainer: PrivateTrainer) -> None:
             "compute_loss_func: it is of a whole batch; give losses, a function of model and "
             "inputs that returns one loss for each example"
         )
+    _check_best_metric(trainer)
     if isinstance(trainer.data_collator, DataCollatorWithFlattening):
         raise InvalidArgument(
             "data_collator: DataCollatorWithFlattening packs examples together; give one that pads"
@@ -296,6 +297,21 @@ def _check(trainer: PrivateTrainer) -> None:
     if trainer.train_dataset is None or isinstance(trainer.train_dataset, IterableDataset):
         raise InvalidArgument(
             "train_dataset: give one that has len() and items by number, so that it can be sampled"
+        )
+
+
+def _check_best_metric(trainer: PrivateTrainer) -> None:
+    """Refuse to choose a model by a metric that no evaluation computes."""
+    name, data = trainer.args.metric_for_best_model, trainer.eval_dataset
+    if name is None or trainer.args.eval_strategy == IntervalStrategy.NO:
+        return
+    sets = [f"{each}_" for each in data] if isinstance(data, dict) else [""]
+    known = {f"{each}{metric}" for each in sets for metric in _METRICS}
+    is_plain = trainer.compute_metrics is None and type(trainer).evaluate is PrivateTrainer.evaluate
+    if is_plain and name.removeprefix("eval_") not in known:
+        raise InvalidArgument(
+            f"metric_for_best_model = {name!r}: no evaluation computes it; give compute_metrics, "
+            "or take 'loss'"
         )
 
 
@@ -308,6 +324,7 @@ def _check_arguments(args: Any) -> None:  # Any: Trainer's arguments
         )
 
 
+_METRICS = ("loss", "runtime", "samples_per_second", "steps_per_second", "model_preparation_time")
 _ONE = "one process, on one device, draws the batches and the noise"
 _NO: tuple[Any, ...] = (None, False, "", [], {}, 0)
 _ONLY = (
