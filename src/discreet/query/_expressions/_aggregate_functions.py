@@ -9,10 +9,10 @@ from discreet.query._expressions._frame import (
     ColumnExpression,
     ConditionExpression,
     UnnamedAggregate,
-    described,
     expression_of,
     with_keys,
 )
+from discreet.query._expressions._python_values import described
 
 
 def count(value: ColumnExpression | str | None = None) -> UnnamedAggregate:

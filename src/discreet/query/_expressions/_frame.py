@@ -5,13 +5,12 @@
 (wage * 12)
 """
 
-import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import reduce
 
-from discreet._exact import Number, fraction, is_number, shown
+from discreet._exact import Number, shown
 from discreet.errors import InvalidArgument
 from discreet.query._expressions._aggregates import AggregateFunction
 from discreet.query._expressions._expression_text import condition_text, scalar_text
@@ -28,7 +27,6 @@ from discreet.query._expressions._expressions import (
     FunctionCall,
     Holds,
     IsNull,
-    Literal,
     Measure,
     Membership,
     Negation,
@@ -36,18 +34,18 @@ from discreet.query._expressions._expressions import (
     Relation,
     Scalar,
     Truth,
-    is_decimal,
+)
+from discreet.query._expressions._python_values import (
+    PythonConstant,
+    QuestionPart,
+    described,
+    literal_of,
+    scalar_of,
 )
 from discreet.query._expressions._query import GroupKey
 from discreet.query._facts._columns import ColumnType
 from discreet.query._functions._functions import FUNCTIONS
 from discreet.query._functions._scalar_rules import ScalarFunction
-
-_NO_TRUTH = (
-    "a question in Python is neither true nor false: combine conditions with &, | and ~, each in "
-    "parentheses, not with and, or, not, if"
-)
-PythonConstant = Number | str | datetime.date
 
 _CASTS = {
     ColumnType.BOOLEAN: ScalarFunction.TO_BOOLEAN,
@@ -59,10 +57,14 @@ _CASTS = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ConditionExpression:
+class ConditionExpression(QuestionPart):
     """A condition on rows; combine conditions with ``&``, ``|`` and ``~``."""
 
     condition: Condition
+
+    def as_scalar(self) -> Scalar:
+        """The condition as a truth value."""
+        return self.condition.value if isinstance(self.condition, Holds) else Truth(self.condition)
 
     def __and__(self, other: "ConditionExpression | ColumnExpression") -> "ConditionExpression":
         return ConditionExpression(Both(self.condition, condition_of(other)))
@@ -76,17 +78,14 @@ class ConditionExpression:
     def then(self, value: "Operand", otherwise: "Operand | None" = None) -> "ColumnExpression":
         """This value where the condition is known to hold, and the other one, or NULL, elsewhere:
         CASE WHEN."""
-        other = None if otherwise is None else _scalar(otherwise)
-        return ColumnExpression(Case((Branch(self.condition, _scalar(value)),), other))
-
-    def __bool__(self) -> bool:
-        raise InvalidArgument(_NO_TRUTH)
+        other = None if otherwise is None else scalar_of(otherwise)
+        return ColumnExpression(Case((Branch(self.condition, scalar_of(value)),), other))
 
     def __repr__(self) -> str:
         return condition_text(self.condition)
 
 
-class ValueExpression:
+class ValueExpression(QuestionPart):
     """The operators and functions that columns and aggregates share.
 
     They mean what they mean in SQL, and are NULL where they have no value.
@@ -194,7 +193,10 @@ class ValueExpression:
     def nullif(self, other: "Operand") -> "ColumnExpression":
         """The value, but NULL where it equals the other one."""
         return ColumnExpression(
-            Case((Branch(_comparison(Relation.EQUAL, self, other).condition, None),), _scalar(self))
+            Case(
+                (Branch(_comparison(Relation.EQUAL, self, other).condition, None),),
+                self.as_scalar(),
+            )
         )
 
     def cast(self, kind: ColumnType | str) -> "ColumnExpression":
@@ -209,13 +211,10 @@ class ValueExpression:
     def _call(self, function: ScalarFunction, *others: object) -> "ColumnExpression":
         rule = FUNCTIONS[function]
         given = (
-            _literal(other) if rule.argument(place).is_constant else _scalar(other)
+            literal_of(other) if rule.argument(place).is_constant else scalar_of(other)
             for place, other in enumerate(others, start=1)
         )
-        return ColumnExpression(FunctionCall(function, (_scalar(self), *given)))
-
-    def __bool__(self) -> bool:
-        raise InvalidArgument(_NO_TRUTH)
+        return ColumnExpression(FunctionCall(function, (self.as_scalar(), *given)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,6 +228,10 @@ class ColumnExpression(ValueExpression):
     """
 
     scalar: Scalar
+
+    def as_scalar(self) -> Scalar:
+        """The value of each row."""
+        return self.scalar
 
     def __mod__(self, size: Number) -> "ColumnExpression":
         return self._call(ScalarFunction.MOD, size)
@@ -248,7 +251,7 @@ class ColumnExpression(ValueExpression):
     def isin(self, options: Iterable[PythonConstant]) -> ConditionExpression:
         """The rows in which it is one of the options."""
         return ConditionExpression(
-            Membership(self.scalar, tuple(_literal(option) for option in options))
+            Membership(self.scalar, tuple(literal_of(option) for option in options))
         )
 
     def is_null(self) -> ConditionExpression:
@@ -318,7 +321,7 @@ class ColumnExpression(ValueExpression):
     def truncate(self, unit: str) -> "ColumnExpression":
         """The first day of a date's year, quarter, month or week."""
         return ColumnExpression(
-            FunctionCall(ScalarFunction.DATE_TRUNC, (_literal(unit), self.scalar))
+            FunctionCall(ScalarFunction.DATE_TRUNC, (literal_of(unit), self.scalar))
         )
 
     def __invert__(self) -> ConditionExpression:
@@ -343,6 +346,10 @@ class UnnamedAggregate(ValueExpression):
     argument: Scalar | None
     level: Fraction | None = None
     second: Scalar | None = None
+
+    def as_scalar(self) -> Scalar:
+        """The noisy number."""
+        return Measure(self.named(""))
 
     def named(self, name: str) -> Aggregate:
         """The aggregate under a name."""
@@ -394,12 +401,8 @@ def key_of(name: str, given: object) -> str | GroupKey:
 def with_keys(given: "ColumnExpression | ConditionExpression | str") -> Scalar:
     """A value that may have keys: an expression, or a condition as a truth value."""
     if isinstance(given, ConditionExpression):
-        return _truth(given.condition)
+        return given.as_scalar()
     return expression_of(given).scalar
-
-
-def _truth(condition: Condition) -> Scalar:
-    return condition.value if isinstance(condition, Holds) else Truth(condition)
 
 
 def all_of(filters: Iterable[ConditionExpression | ColumnExpression]) -> Condition | None:
@@ -423,50 +426,9 @@ def expression_of(given: ColumnExpression | str) -> ColumnExpression:
     )
 
 
-def _scalar(given: object) -> Scalar:
-    if isinstance(given, ConditionExpression):
-        return _truth(given.condition)
-    if isinstance(given, ColumnExpression):
-        return given.scalar
-    if isinstance(given, UnnamedAggregate):
-        return Measure(given.named(""))
-    literal = _literal(given)
-    if isinstance(literal.value, Fraction) and not is_decimal(literal.value):
-        return _fraction(literal.value)
-    return literal
-
-
-def _fraction(value: Fraction) -> Scalar:
-    """A division of whole numbers, as SQL writes a number that is no decimal."""
-    numerator, denominator = (Fraction(part) for part in value.as_integer_ratio())
-    return Arithmetic(Operator.DIVIDE, Literal(numerator), Literal(denominator))
-
-
-def _literal(given: object) -> Literal:
-    if isinstance(given, bool | str):
-        return Literal(given)
-    if isinstance(given, datetime.date) and not isinstance(given, datetime.datetime):
-        return Literal(given)
-    if is_number(given):
-        return Literal(fraction(given))  # type: ignore[arg-type]  # checked by is_number
-    hint = "; NULL is asked for by .is_null()" if given is None else ""
-    raise InvalidArgument(
-        f"{described(given)} is no value for a question: give a finite number, text, truth value "
-        f"or date{hint}"
-    )
-
-
 def _arithmetic(operator: Operator, left: object, right: object) -> ColumnExpression:
-    return ColumnExpression(Arithmetic(operator, _scalar(left), _scalar(right)))
+    return ColumnExpression(Arithmetic(operator, scalar_of(left), scalar_of(right)))
 
 
 def _comparison(relation: Relation, left: object, right: object) -> ConditionExpression:
-    return ConditionExpression(Comparison(relation, _scalar(left), _scalar(right)))
-
-
-def described(given: object) -> str:
-    """The value for an error text; only its type where it could be a column of private rows."""
-    is_plain = isinstance(
-        given, ColumnExpression | UnnamedAggregate | bool | int | float | str | None
-    )
-    return repr(given) if is_plain else f"a {type(given).__name__}"
+    return ConditionExpression(Comparison(relation, scalar_of(left), scalar_of(right)))

@@ -1,0 +1,72 @@
+"""Python values as parts of a question: an expression, or a constant."""
+
+import datetime
+from abc import abstractmethod
+from fractions import Fraction
+
+from discreet._exact import Number, fraction, is_number
+from discreet.errors import InvalidArgument
+from discreet.query._expressions._expressions import (
+    Arithmetic,
+    Literal,
+    Operator,
+    Scalar,
+    is_decimal,
+)
+
+PythonConstant = Number | str | datetime.date
+
+_NO_TRUTH = (
+    "a question in Python is neither true nor false: combine conditions with &, | and ~, each in "
+    "parentheses, not with and, or, not, if"
+)
+
+
+class QuestionPart:
+    """An expression in a question, such as a column, a condition or an aggregate."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def as_scalar(self) -> Scalar:
+        """The value that the expression stands for."""
+
+    def __bool__(self) -> bool:
+        raise InvalidArgument(_NO_TRUTH)
+
+
+def scalar_of(given: object) -> Scalar:
+    """The value of an expression or a constant."""
+    if isinstance(given, QuestionPart):
+        return given.as_scalar()
+    literal = literal_of(given)
+    if isinstance(literal.value, Fraction) and not is_decimal(literal.value):
+        return _fraction(literal.value)
+    return literal
+
+
+def _fraction(value: Fraction) -> Scalar:
+    """A division of whole numbers, as SQL writes a number that is no decimal."""
+    numerator, denominator = (Fraction(part) for part in value.as_integer_ratio())
+    return Arithmetic(Operator.DIVIDE, Literal(numerator), Literal(denominator))
+
+
+def literal_of(given: object) -> Literal:
+    """The constant; refused if it is none."""
+    if isinstance(given, bool | str):
+        return Literal(given)
+    if isinstance(given, datetime.date) and not isinstance(given, datetime.datetime):
+        return Literal(given)
+    if is_number(given):
+        return Literal(fraction(given))  # type: ignore[arg-type]  # checked by is_number
+    hint = "; NULL is asked for by .is_null()" if given is None else ""
+    raise InvalidArgument(
+        f"{described(given)} is no value for a question: give a finite number, text, truth value "
+        f"or date{hint}"
+    )
+
+
+def described(given: object) -> str:
+    """The value for an error text; only its type where it could be a column of private rows."""
+    is_plain = isinstance(given, QuestionPart | bool | int | float | str | None)
+    return repr(given) if is_plain else f"a {type(given).__name__}"
