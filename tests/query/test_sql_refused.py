@@ -256,7 +256,8 @@ w wage // 2 = 1  | which divides exactly
 w wage  | wage is no condition
 w 1  | `1` (line 1, column 34): this is no condition
 w TRUE  | `TRUE` (line 1, column 34): this is no condition
-w 1 < wage < 2  | (1 < wage) is boolean, 2 is integer: they don't compare
+w 1 < wage < 2  | engines read a chain of comparisons in different ways; write x > 1 AND x < 2
+w wage > 1 = in_union  | engines read a chain of comparisons
 w (wage, year) IN ((1, 2))  | one value stands in parentheses
 w wage IN (year)  | IN takes literals
 w wage IN ()  | IN takes literals: IN (1, 2, 3)

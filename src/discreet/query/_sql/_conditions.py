@@ -28,9 +28,14 @@ from discreet.query._sql._leaves import read_day
 from discreet.query._sql._tokens import MAX_TOKENS
 from discreet.query._sql._tree_reader import SIDES, NodeRule, TreeReader
 
+_COMPARISONS = exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE
+_CHAINED = "engines read a chain of comparisons in different ways; write x > 1 AND x < 2"
+
 
 def comparison(relation: Relation) -> NodeRule:
     def condition(node: exp.Expr, reader: TreeReader) -> Comparison:
+        if isinstance(node.this, _COMPARISONS) or isinstance(node.expression, _COMPARISONS):
+            raise reader.refused(node, _CHAINED)
         left, right = alike([node.this, node.expression], node, reader)
         if isinstance(left, Literal) and isinstance(right, Literal):
             _check_is_no_column(node, left, right, reader)
