@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from discreet.errors import QueryRefused
 from discreet.query._expressions._aggregates import LISTED
-from discreet.query._expressions._expression_text import scalar_text
+from discreet.query._expressions._expression_text import quoted, scalar_text
 from discreet.query._expressions._expressions import (
     Aggregate,
     Both,
@@ -83,7 +83,7 @@ def read_question(text: str, declaration: Declaration, catalog: Catalog) -> tupl
         found = plan(query, facts)
         check_size(str(found.query))  # its own text is within the limits too
     except QueryRefused as refusal:
-        raise QueryRefused(f"{refusal}{_quoting(text, declaration)}") from None
+        raise QueryRefused(f"{_quoting(text, declaration)}{refusal}") from None
     except RecursionError:  # called from deep in another program
         raise QueryRefused(
             "the query nests too deeply for this program; write it flatter"
@@ -92,13 +92,11 @@ def read_question(text: str, declaration: Declaration, catalog: Catalog) -> tupl
 
 
 def _quoting(text: str, declaration: Declaration) -> str:
-    """Advice for declared names that are words of SQL and are written without quotes."""
+    """Advice for declared names that are words of SQL, or no words, and stand without quotes."""
     names = sorted({declaration.name, *declaration.columns})
-    meant = [name for name in names if name.upper() in RESERVED and _stands_bare(name, text)]
-    return "".join(
-        f'; {name} is a word of SQL: if the name is meant, write "{name}" in double quotes'
-        for name in meant
-    )
+    needing = [name for name in names if name.upper() in RESERVED or not name.isidentifier()]
+    meant = [quoted(name) for name in needing if _stands_bare(name, text)]
+    return f"write {', '.join(meant)} in double quotes, if the name is meant; else " * bool(meant)
 
 
 def _stands_bare(name: str, text: str) -> bool:
