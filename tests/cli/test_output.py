@@ -21,6 +21,7 @@ from rich.console import RenderableType
 from typer.main import get_command
 
 from discreet.cli import app
+from discreet.cli._answers import answer_table
 from discreet.cli._output import show, table
 from tests.cli.kit import BY_UNION, COUNT, DECLARE, Run, process, program
 
@@ -123,6 +124,24 @@ def test_a_table_that_fits_is_one() -> None:
     ]
     lines = ["key: a", "  long", "  name", "standard", "  deviation:", "  1 .. 2", ""]
     assert shown_at(9, True, made).split("\n")[:7] == lines
+
+
+def test_an_answer_on_a_narrow_terminal_has_a_line_for_each_number() -> None:
+    """Keys are written once for each row; where not even this fits, each value has a line."""
+    cells = [
+        ["k", "number_1", "interval", "number_2", "interval"],
+        ["a", "1", "0 .. 2", "7", "6 .. 8"],
+    ]
+    cells += [["b", "3", "2 .. 4", "9", "8 .. 10"]]
+    wide, narrow, blocks = (shown_at(at, True, answer_table(cells, 1)) for at in (60, 36, 20))
+    assert wide.split("\n")[1].split() == cells[0]
+    assert [line.split() for line in narrow.split("\n")][1:7] == [
+        ["k", "number", "value", "interval"],
+        ["─" * 31],
+        *(["a", "number_1", "1", "0", "..", "2"], ["number_2", "7", "6", "..", "8"]),
+        *(["b", "number_1", "3", "2", "..", "4"], ["number_2", "9", "8", "..", "10"]),
+    ]
+    assert blocks.split("\n")[:4] == ["k: a", "number: number_1", "value: 1", "interval: 0 .. 2"]
 
 
 def shown_at(columns: int, is_terminal: bool, data: RenderableType) -> str:

@@ -1,7 +1,7 @@
 """Answers and forecasts of `discreet ask`: as tables for people, as JSON for programs."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from decimal import Decimal
 from pathlib import Path
@@ -13,7 +13,7 @@ from discreet._budget import Receipt
 from discreet._exact import fraction
 from discreet.cli import _format
 from discreet.cli._failures import FAILED
-from discreet.cli._output import say, show, table, write, write_json
+from discreet.cli._output import FittedTable, say, show, table, write, write_json
 
 if TYPE_CHECKING:
     from discreet.accounting import PrivacyLoss
@@ -62,8 +62,16 @@ def show_answer(answer: "Answer", *, as_csv: bool, parquet: Path | None) -> None
     elif parquet is not None:
         write_file(parquet, lambda: answer.to_parquet(parquet))
     else:
-        head, *rows = answer.cells()
-        show(table(head, rows, left=len(answer.plan.query.keys)))
+        show(answer_table(answer.cells(), len(answer.plan.query.keys)))
+
+
+def answer_table(cells: Sequence[Sequence[str]], keys: int) -> FittedTable:
+    """The table of an answer; a narrow terminal shows each number on a line of its own."""
+    from discreet.query._answers._answer_rows import cells_by_number
+
+    head, *rows = cells
+    narrow, *lines = cells_by_number(cells, keys)
+    return table(head, rows, left=keys, narrow=table(narrow, lines, left=keys + 1))
 
 
 def answer_json(answer: "Answer", delta: Decimal) -> dict[str, object]:

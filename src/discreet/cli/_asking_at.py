@@ -14,7 +14,7 @@ from rich.text import Text
 
 from discreet._exact import fraction
 from discreet.cli import _format
-from discreet.cli._answers import show_forecast, write_file
+from discreet.cli._answers import answer_table, show_forecast, write_file
 from discreet.cli._before_paying import warn
 from discreet.cli._diagnosing import diagnosis_request
 from discreet.cli._failures import UsageError
@@ -119,8 +119,7 @@ def _show_answer(answer: "RemoteAnswer", output: AnswerOutput) -> None:
     elif (path := output.parquet) is not None:
         write_file(path, lambda: answer.to_parquet(path))
     else:
-        head, *rows = answer.cells()
-        show(table(head, rows, left=len(answer.keys)))
+        show(answer_table(answer.cells(), len(answer.keys)))
 
 
 def explain_at(question: "RemoteQuestion", price: RemotePrice, *, as_json: bool) -> None:

@@ -116,20 +116,28 @@ def write(text: str) -> None:
         sys.stdout.write(text)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> "FittedTable":
-    """A table whose first ``left`` columns are aligned to the left; no number is cut or broken."""
+def table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    left: int = 1,
+    narrow: "FittedTable | None" = None,
+) -> "FittedTable":
+    """A table whose first ``left`` columns are aligned to the left; no number is cut or broken.
+    ``narrow`` is another form of it, for terminals on which its columns don't fit."""
     cells = tuple(tuple(map(_visible, row)) for row in rows)
-    return FittedTable(tuple(map(_visible, head)), cells, left)
+    return FittedTable(tuple(map(_visible, head)), cells, left, narrow)
 
 
 @dataclass(frozen=True, slots=True)
 class FittedTable:
     """A table that adapts to the width: texts are broken between words; if the columns still don't
-    fit, each row becomes a block of lines ``name: value``."""
+    fit, its narrow form is shown, or each row becomes a block of lines ``name: value``."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     left: int
+    narrow: "FittedTable | None" = None
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table, or one block for each row."""
@@ -139,7 +147,9 @@ class FittedTable:
         natural = [best for _, best in needs]
         frame = Measurement.get(console, unlimited, self._table(style, natural)).maximum
         widths = _widths(needs, options.max_width - frame + sum(natural))
-        if widths is None:
+        if widths is None and self.narrow is not None:
+            yield self.narrow
+        elif widths is None:
             for line in self._blocks(options.max_width):
                 yield Text(line, no_wrap=True, overflow="ignore")
         else:

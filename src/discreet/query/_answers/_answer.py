@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from discreet.mechanisms import Release
 from discreet.query._answers._answer_in_words import in_words
-from discreet.query._answers._answer_rows import cells_of, csv_of, write_parquet
+from discreet.query._answers._answer_rows import cells_by_number, cells_of, csv_of, write_parquet
 from discreet.query._answers._assembly import columns
 from discreet.query._answers._forecast import limits_in_words
 from discreet.query._answers._paid_result import PaidResult
@@ -172,17 +172,10 @@ class Answer(PaidResult):
     @property
     def _shown(self) -> list[list[str]]:
         """The cells on a page: with many numbers, each number of a group on a line of its own."""
-        head, *body = self.cells(_MOST_SHOWN)
-        keys, names = len(self.plan.query.key_names), self.plan.query.columns
-        if len(names) <= _MOST_BESIDE:
-            return [head, *body]
-        lines = [
-            [*(row[:keys] if number == 0 else [""] * keys), name, *row[place : place + 2]]
-            for row in body
-            for number, name in enumerate(names)
-            for place in (keys + 2 * number,)
-        ]
-        return [[*head[:keys], "number", "value", "interval"], *lines]
+        query, cells = self.plan.query, self.cells(_MOST_SHOWN)
+        if len(query.columns) <= _MOST_BESIDE:
+            return cells
+        return cells_by_number(cells, len(query.key_names))
 
     @property
     def _left_out(self) -> list[str]:

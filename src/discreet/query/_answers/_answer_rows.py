@@ -52,6 +52,17 @@ def cells_of(
     return [head, *body]
 
 
+def cells_by_number(cells: Sequence[Sequence[str]], keys: int) -> list[list[str]]:
+    """The cells of `cells_of` with each number of a row on a line of its own, below the keys."""
+    head, *rows = cells
+    lines = [
+        [*(row[:keys] if place == keys else [""] * keys), head[place], *row[place : place + 2]]
+        for row in rows
+        for place in range(keys, len(head), 2)
+    ]
+    return [[*head[:keys], "number", "value", "interval"], *lines]
+
+
 def _number(row: Mapping[str, Any], name: str) -> tuple[str, str]:
     value, low, high, error = (row[column] for column in column_names(name))
     if low is None and high is None:
