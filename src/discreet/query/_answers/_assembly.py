@@ -13,16 +13,14 @@ import pyarrow as pa
 from discreet._arrays import FloatArray
 from discreet.query._answers._empty_groups import can_be_null
 from discreet.query._answers._forecast import law, level_noise, linear_sources
-from discreet.query._answers._totals import GroupingLevel, TotalKey, grouping_levels, groups_of_keys
+from discreet.query._answers._totals import GroupingLevel, TotalKey, grouping_levels
 from discreet.query._estimates._enclosed import Enclosed, enclosed, points
 from discreet.query._estimates._estimates import Estimates, Numbers
 from discreet.query._expressions._aggregates import ESTIMATORS
 from discreet.query._expressions._expressions import Aggregate, Measure, Scalar
 from discreet.query._expressions._inference import infer
-from discreet.query._expressions._keys import keys_of
 from discreet.query._expressions._query import column_names
 from discreet.query._facts._columns import ColumnType, KeyValue
-from discreet.query._facts._declaration import Declaration
 from discreet.query._outputs._chosen_rows import AnswerRows, chosen_places
 from discreet.query._outputs._evaluation import evaluate
 from discreet.query._outputs._output_types import OutputTypes
@@ -35,6 +33,7 @@ from discreet.query._outputs._outputs import (
 )
 from discreet.query._outputs._post_processing import is_positive, measure, measures_in
 from discreet.query._outputs._quantile_order import in_order, level_of, of_one_value
+from discreet.query._plan._plan import Plan
 from discreet.query._plan._price import PricedPlan
 
 _ARROW = {
@@ -79,7 +78,7 @@ def columns(
             one = aggregates[name]
             found = _joined([level.estimates(one, confidence) for level in levels])
             is_key = ESTIMATORS[one.function].is_key
-            made = _of_mode(one, declaration, found) if is_key else _of_numbers(found)
+            made = _of_mode(one, priced.plan, found) if is_key else _of_numbers(found)
         elif (kind := types.of(outputs[name])) is not ColumnType.NUMBER:
             made = _without_interval(pa.array(every.values(outputs[name]), _ARROW[kind]))
         else:
@@ -184,9 +183,9 @@ class _NumbersOfLevel:
                 np.where(low <= -_INT64, -np.inf, low),
                 np.where(high >= _INT64, np.inf, high),
             )
-        if is_positive(value.aggregate, self.priced.plan.declaration):
+        if is_positive(value.aggregate, self.priced.plan.facts):
             low, high = np.maximum(low, 0.0), np.maximum(high, 0.0)
-        nulls = can_be_null(value.aggregate, low, high, self.priced.plan.declaration)
+        nulls = can_be_null(value.aggregate, low, high, self.priced.plan.facts)
         values = _real(found.values)
         return enclosed(values, low, high, nulls | np.isnan(values))
 
@@ -196,7 +195,7 @@ class _NumbersOfLevel:
         (source,) = self._sources[Measure(value.aggregate)]
         (noise,) = level_noise(self.priced, [source], 1).values()
         plan, half = self.priced.plan, 1 - (1 - confidence) / 2
-        others = groups_of_keys(plan) - 1
+        others = len(plan.groups) - 1
         steps = [int(step) for step in self.level.noisy[source]]
         whole = sum(steps)
         own, rest = _real(steps), _real([whole - step for step in steps])
@@ -269,10 +268,11 @@ def _of_numbers(found: Estimates) -> tuple[pa.Array, ...]:
     return tuple(_arrow(one) for one in (found.values, found.low, found.high, found.errors))
 
 
-def _of_mode(aggregate: Aggregate, facts: Declaration, found: Estimates) -> tuple[pa.Array, ...]:
+def _of_mode(aggregate: Aggregate, plan: Plan, found: Estimates) -> tuple[pa.Array, ...]:
     """The key, no interval, and the error in rows."""
     (argument,) = aggregate.arguments
-    kind, keys = infer(argument, facts).type, keys_of(argument, facts)
+    (keys,) = (one.keys for one in plan.key_counts if one.argument == argument)
+    kind = infer(argument, plan.declaration).type
     chosen = pa.array([keys[int(number or 0)] for number in found.values], _ARROW[kind])
     return *_without_interval(chosen)[:3], pa.array(found.errors, pa.int64())
 

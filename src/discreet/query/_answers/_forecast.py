@@ -207,7 +207,7 @@ def _of_outputs(priced: PricedPlan, groups: int, level: Fraction) -> Iterator[Fo
 def _judged(line: ForecastLine, aggregate: Aggregate, plan: Plan, largest: int) -> ForecastLine:
     """The line with its use; a count is judged by the largest size that is forecast."""
     size = largest if line.group_size is None else line.group_size
-    known = answer_range(aggregate, plan.declaration, size)
+    known = answer_range(aggregate, plan.facts, size)
     is_wide = is_useless(line.half_width, known)
     return replace(line, is_useless=is_wide, judged_size=size)
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from discreet.query._expressions._keys import keys_of
 from discreet.query._expressions._query import Query
 from discreet.query._facts._columns import KeyValue
 from discreet.query._plan._plan import Plan
@@ -43,16 +42,11 @@ def groups_in_each(plan: Plan) -> list[int]:
     """The number of groups that a row of each grouping set adds up."""
     if not plan.query.after.sets:
         return [1]
-    sizes = {key.name: len(keys_of(key.value, plan.declaration)) for key in plan.query.named_keys}
+    sizes = {name: len(keys) for name, keys in plan.listed_keys.items()}
     return [
         prod(size for name, size in sizes.items() if name not in one)
         for one in plan.query.after.sets
     ]
-
-
-def groups_of_keys(plan: Plan) -> int:
-    """The number of groups of all keys."""
-    return prod(len(keys_of(key.value, plan.declaration)) for key in plan.query.named_keys)
 
 
 def sets_in_words(query: Query) -> list[str]:

@@ -24,7 +24,6 @@ from discreet.query._bounding._numbering import comparable, in_memory, placed, w
 from discreet.query._bounding._stages import StagedValue, combined
 from discreet.query._engines._conversion import clamped, id_of
 from discreet.query._engines._engine import as_bytes, quotient
-from discreet.query._expressions._keys import keys_of
 from discreet.query._facts._columns import KeyValue
 from discreet.query._plan._plan import Plan
 from discreet.query._plan._private_keys import most_of_one_unit, with_private_keys
@@ -171,10 +170,9 @@ def rows_that_count(
         selected = selected.filter(selected[_UNIT].notnull())
     if not plan.private:
         columns_of_keys = [_key(index) for index in range(len(plan.query.keys))]
-        return placed(selected, columns_of_keys, list(keys_by_name(plan).values()))
+        return placed(selected, columns_of_keys, list(plan.listed_keys.values()))
     listed = [index for index in range(len(plan.query.keys)) if index not in plan.private]
-    keys = [keys_of(plan.query.named_keys[n].value, plan.declaration) for n in listed]
-    selected = placed(selected, [_key(index) for index in listed], keys)
+    selected = placed(selected, [_key(index) for index in listed], list(plan.listed_keys.values()))
     return with_private_keys(selected, [_key(index) for index in plan.private])
 
 
@@ -210,7 +208,7 @@ def _first_groups(plan: Plan, totals: ir.Table) -> ir.Table:
         return first_groups(totals, None, plan.groups_per_unit)
     if plan.groups_per_unit == len(plan.groups):
         return totals
-    words = in_memory("words", word_table(keys_by_name(plan)))
+    words = in_memory("words", word_table(plan.listed_keys))
     return first_groups(totals, words, plan.groups_per_unit)
 
 
@@ -276,11 +274,6 @@ def _per_group(plan: Plan, totals: ir.Table) -> ir.Table:
     """One row for each group: (place, sums...), each sum an exact decimal of 38 digits."""
     sums = {name: totals[name].sum().cast("decimal(38, 0)") for name in _sum_names(plan)}
     return totals.group_by(PLACE).aggregate(**sums)
-
-
-def keys_by_name(plan: Plan) -> dict[str, Sequence[KeyValue]]:
-    """The keys of each expression that the query groups by, under its name."""
-    return {key.name: keys_of(key.value, plan.declaration) for key in plan.query.named_keys}
 
 
 def _sum_names(plan: Plan) -> list[str]:

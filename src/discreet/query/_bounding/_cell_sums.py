@@ -19,7 +19,6 @@ from discreet.query._bounding._bounding import (
     PLACE,
     SALT_OF_ROWS,
     SALT_OF_TOTALS,
-    keys_by_name,
     rows_that_count,
     sum_name,
 )
@@ -80,7 +79,7 @@ class CellSums:
 
     def totals(self, batches: Batches) -> pa.Table:
         """One row for each group of the plan: (place, sums...), each sum an exact decimal."""
-        groups, table = len(self.plan.groups), word_table(keys_by_name(self.plan))
+        groups, table = len(self.plan.groups), word_table(self.plan.listed_keys)
         words = np.stack([table[f"word{n}"].to_numpy() for n in range(4)])
         totals = [[0] * groups for _ in self.plan.sums_of_rows]
         ends = [(0, 1) if one.grid is None else one.ends for one in self.carriers]

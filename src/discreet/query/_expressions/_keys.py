@@ -30,6 +30,11 @@ from discreet.query._functions._scalar_rules import ScalarFacts, ScalarFunction
 
 MOST_KEYS = 1_000_000
 _GROUP_BY = "GROUP BY"
+_EXAMPLES = {
+    ColumnType.DATE: "'2024-01-01', '2024-01-02'",
+    ColumnType.INTEGER: "1, 2",
+    ColumnType.TEXT: "'a', 'b'",
+}
 
 
 def keys_of(scalar: Scalar, declaration: Declaration) -> Sequence[KeyValue]:
@@ -150,8 +155,9 @@ def _advice(scalar: Scalar, fact: ScalarFacts) -> str:
         return f"it has more than {MOST_KEYS:,} groups; make them larger, as in FLOOR(x / 1000)"
     if isinstance(scalar, ColumnRef) and fact.type is not ColumnType.NUMBER:
         return (
-            "its keys are not declared, and can't be taken from the data; its owner can declare "
-            f"them (discreet declare ... --key {scalar.name}=...)"
+            "its keys are not declared, and can't be taken from the data; name them, as in WHERE "
+            f"{scalar.name} IN ({_EXAMPLES[fact.type]}), or its owner can declare them "
+            f"(discreet declare ... --key {scalar.name}=...)"
         )
     if fact.type is ColumnType.NUMBER:
         return (

@@ -14,8 +14,9 @@ from discreet.mechanisms import Sensitivity
 from discreet.mechanisms._bounded import tables_of
 from discreet.mechanisms.selection import Moves
 from discreet.query._expressions._expression_text import scalar_text
-from discreet.query._expressions._expressions import Scalar
+from discreet.query._expressions._expressions import Condition, Scalar
 from discreet.query._expressions._keys import MOST_KEYS, public_keys, without_keys
+from discreet.query._expressions._where import keys_where
 from discreet.query._facts._columns import KeyValue
 from discreet.query._facts._declaration import Declaration
 from discreet.query._plan._sums import NO_ARGUMENT
@@ -35,14 +36,18 @@ class KeyCountsOf:
         return (len(self.keys),) if groups == 1 else (groups, len(self.keys))
 
 
-def key_counts_of(argument: Scalar | None, declaration: Declaration, groups: int) -> KeyCountsOf:
-    """The counts for the mode of this argument; `QueryRefused` unless it has at least two keys."""
+def key_counts_of(
+    argument: Scalar | None, where: Condition | None, declaration: Declaration, groups: int
+) -> KeyCountsOf:
+    """The counts for the mode of this argument; `QueryRefused` unless it has at least two keys with
+    which a row can meet the condition."""
     if argument is None:
         raise QueryRefused(NO_ARGUMENT)
     text = scalar_text(argument)
     keys = public_keys(argument, declaration, use=_USE)
     if keys is None:
         raise QueryRefused(without_keys(argument, declaration, use=_USE))
+    keys = keys_where(where, argument, keys)
     if len(keys) < 2:
         raise QueryRefused(f"{_USE} {text} chooses among keys, and there is one only")
     if groups * len(keys) > MOST_KEYS:

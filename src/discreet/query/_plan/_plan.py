@@ -6,7 +6,7 @@ once.
 """
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import prod
@@ -23,7 +23,8 @@ from discreet.query._expressions._expression_text import scalar_text
 from discreet.query._expressions._expressions import Aggregate, Scalar
 from discreet.query._expressions._inference import check, infer
 from discreet.query._expressions._keys import MOST_KEYS, public_keys, without_keys
-from discreet.query._expressions._query import Query, columns_used
+from discreet.query._expressions._query import GroupKey, Query, columns_used
+from discreet.query._expressions._where import facts_where, keys_where
 from discreet.query._facts._columns import ColumnType, KeyValue
 from discreet.query._facts._declaration import Declaration
 from discreet.query._facts._public_facts import facts_text
@@ -67,8 +68,10 @@ class Plan:
     ``rows`` and ``key_counts`` for each of them. ``sources`` names, for each aggregate, the parts
     that it is made from.
 
-    Keys at the places ``private`` come from the rows. Then the groups are unknown, and there are
-    none here, until a release finds those whose count passes a threshold (`_private_keys`).
+    ``keys`` has the values of each key that can occur, or ``None`` for a private key, whose values
+    come from the rows. If there is one, the groups are unknown, and there are none here, until a
+    release finds those whose count passes a threshold (`_private_keys`). ``facts`` is the
+    declaration as it is in rows that meet the condition: by it, values are summed and inferred.
     """
 
     declaration: Declaration
@@ -76,9 +79,21 @@ class Plan:
     groups: tuple[tuple[KeyValue, ...], ...]
     sums: tuple[SumOf, ...]
     sources: tuple[tuple[str, ...], ...]
+    facts: Declaration
     rows: tuple[RowsOf, ...] = ()
-    private: tuple[int, ...] = ()
+    keys: tuple[Sequence[KeyValue] | None, ...] = ()
     key_counts: tuple[KeyCountsOf, ...] = ()
+
+    @property
+    def private(self) -> tuple[int, ...]:
+        """The places of the private keys."""
+        return tuple(place for place, values in enumerate(self.keys) if values is None)
+
+    @property
+    def listed_keys(self) -> dict[str, Sequence[KeyValue]]:
+        """The values of the keys that are not private, by their names."""
+        pairs = zip(self.query.key_names, self.keys, strict=True)
+        return {name: values for name, values in pairs if values is not None}
 
     @property
     def most_groups(self) -> int:
@@ -167,15 +182,18 @@ def plan(query: Query, declaration: Declaration) -> Plan:
     """The plan of a query; `QueryRefused` if any part of it has no rule. Reads no data."""
     try:
         check(query, declaration)
-        check_post_processing(query, declaration)
-        return _plan(query, declaration)
+        facts = facts_where(query.where, declaration)
+        check_post_processing(query, facts)
+        return _plan(query, declaration, facts)
     except RecursionError:
         raise QueryRefused(TOO_DEEP) from None
 
 
-def _plan(query: Query, declaration: Declaration) -> Plan:
+def _plan(query: Query, declaration: Declaration, facts: Declaration) -> Plan:
     # 1. groups
-    groups, private = _groups(query, declaration)
+    keys = tuple(_keys_of(key, query, facts) for key in query.named_keys)
+    groups = _groups(query, keys)
+    private = tuple(place for place, values in enumerate(keys) if values is None)
     there = _UNBOUNDED if private else len(groups)
     sums: dict[str, SumOf] = {}
     rows: dict[str, RowsOf] = {}
@@ -187,18 +205,18 @@ def _plan(query: Query, declaration: Declaration) -> Plan:
         level = _level(aggregate)
         if ESTIMATORS[aggregate.function].is_key:
             if private:
-                why = without_keys(query.named_keys[private[0]].value, declaration)
+                why = without_keys(query.named_keys[private[0]].value, facts)
                 raise QueryRefused(f"MODE needs groups with declared keys. {why}")
-            counted = key_counts_of(aggregate.argument, declaration, there)
+            counted = key_counts_of(aggregate.argument, query.where, facts, there)
             key_counts[counted.name] = counted
             sources.append((counted.name,))
             continue
         if level is not None:
-            wanted = _rows_of(aggregate.argument, level, declaration)
+            wanted = _rows_of(aggregate.argument, level, facts)
             rows[wanted.name] = wanted
             sources.append((wanted.name,))
             continue
-        made = sums_of(aggregate, declaration, there)
+        made = sums_of(aggregate, facts, there)
         sums |= {one.name: one for one in made}
         sources.append(tuple(one.name for one in made))
     # 3. a count that decides which groups are shown
@@ -208,7 +226,7 @@ def _plan(query: Query, declaration: Declaration) -> Plan:
         sums[made_first.name] = made_first
     plain, listed = tuple(sums.values()), tuple(rows.values())
     counts = tuple(key_counts.values())
-    return Plan(declaration, query, groups, plain, tuple(sources), listed, private, counts)
+    return Plan(declaration, query, groups, plain, tuple(sources), facts, listed, keys, counts)
 
 
 def _check_count(aggregate: Aggregate) -> None:
@@ -247,16 +265,25 @@ def _rows_of(argument: Scalar | None, level: Fraction, declaration: Declaration)
     return RowsOf(name, argument, grid, level, is_whole, ends)
 
 
+def _keys_of(key: GroupKey, query: Query, facts: Declaration) -> Sequence[KeyValue] | None:
+    """The values of a key with which a row can meet the condition; ``None`` if they are private."""
+    keys = public_keys(key.value, facts)
+    if keys is None:
+        return None
+    left = keys_where(query.where, key.value, keys)
+    if not left:
+        raise QueryRefused(f"WHERE excludes all values of {key.name}, so no group can have rows")
+    return left
+
+
 def _groups(
-    query: Query, declaration: Declaration
-) -> tuple[tuple[tuple[KeyValue, ...], ...], tuple[int, ...]]:
-    """All groups of declared keys, and the places of the private ones; with these, no groups."""
-    found = [public_keys(key.value, declaration) for key in query.named_keys]
-    keys = [values for values in found if values is not None]
-    if prod(len(values) for values in keys) > MOST_KEYS:
+    query: Query, keys: Sequence[Sequence[KeyValue] | None]
+) -> tuple[tuple[KeyValue, ...], ...]:
+    """All groups of declared keys; none if there are private keys, too."""
+    listed = [values for values in keys if values is not None]
+    if prod(len(values) for values in listed) > MOST_KEYS:
         raise QueryRefused(
             f"GROUP BY {', '.join(query.key_names)} has more than {MOST_KEYS:,} groups; "
             "group by fewer columns"
         )
-    private = tuple(place for place, values in enumerate(found) if values is None)
-    return () if private else tuple(itertools.product(*keys)), private
+    return tuple(itertools.product(*listed)) if len(listed) == len(keys) else ()

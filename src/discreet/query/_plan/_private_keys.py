@@ -30,7 +30,7 @@ from discreet.mechanisms import Key
 from discreet.mechanisms.thresholds._keys_first import KeysFirst
 from discreet.query._engines._engine import as_bytes, short_text, valid_text
 from discreet.query._expressions._inference import infer
-from discreet.query._expressions._keys import public_keys, without_keys
+from discreet.query._expressions._keys import without_keys
 from discreet.query._facts._columns import ColumnType, KeyValue
 from discreet.query._plan._plan import Plan
 from discreet.query._plan._sums import Counted
@@ -115,7 +115,6 @@ def released_groups(plan: Plan, released: Mapping[str, Any]) -> tuple[Plan, dict
 def _groups(plan: Plan, keys: Sequence[Key]) -> list[tuple[KeyValue, ...]]:
     """The values of each group, in the order of the question's keys."""
     named = plan.query.named_keys
-    listed = {n: public_keys(key.value, plan.declaration) for n, key in enumerate(named)}
     kinds = {n: infer(named[n].value, plan.declaration).type for n in plan.private}
     groups = []
     for key in keys:
@@ -123,7 +122,7 @@ def _groups(plan: Plan, keys: Sequence[Key]) -> list[tuple[KeyValue, ...]]:
         place, own = int(key[0]), dict(zip(plan.private, key[1:], strict=True))
         values: list[KeyValue] = []
         for n in reversed(range(len(named))):
-            keys_here = listed[n]
+            keys_here = plan.keys[n]
             if n in own:
                 values.append(_value(own[n], kinds[n]))
             else:

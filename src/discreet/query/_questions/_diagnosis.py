@@ -232,7 +232,7 @@ def _values_plan(asked: Plan) -> Plan:
         for name in _bounded_columns(asked)
         for outcome in (ValueOutcome.THERE, ValueOutcome.BELOW, ValueOutcome.ABOVE)
     ]
-    return Plan(facts, _without_keys(asked.query), ((),), tuple(sums), ())
+    return Plan(facts, _without_keys(asked.query), ((),), tuple(sums), (), facts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ def _plan(asked: NullCheck) -> Plan:
         SumOf(name, ColumnOutcome(asked.column, outcome), None, single)
         for name, outcome in ((_LOST, ValueOutcome.LOST), (_VALUES, ValueOutcome.THERE))
     )
-    return Plan(declaration, query, ((),), sums, ())
+    return Plan(declaration, query, ((),), sums, (), declaration)
 
 
 def _bounded(
