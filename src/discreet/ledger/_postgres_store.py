@@ -85,7 +85,7 @@ class PostgresStore:
         _every.add(self)
 
     def renew_turns(self) -> None:
-        """Let it be nobody's turn: in a child, whose parent's threads are not there."""
+        """Forget whose turn it is: the parent's threads are not in the child."""
         self.turns, self.use = threading.RLock(), ThreadInUse()
 
     @staticmethod

@@ -55,7 +55,7 @@ class SecureBits:
 
     @property
     def width(self) -> int:
-        """64."""
+        """The number of bits in a word: 64."""
         return 64
 
     def word(self) -> int:

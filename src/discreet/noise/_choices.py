@@ -40,11 +40,11 @@ class BernoulliLaw(Stepped):
 
     @property
     def steps(self) -> int:
-        """One."""
+        """The number of thresholds: one."""
         return 1
 
     def threshold(self, _: int) -> Fraction:
-        """1 - p."""
+        """The only threshold, 1 - p."""
         return 1 - self.probability
 
     def edges(self) -> Edges:
@@ -81,7 +81,7 @@ class CategoricalLaw(Stepped):
 
     @property
     def steps(self) -> int:
-        """One fewer than weights."""
+        """The number of thresholds: one fewer than weights."""
         return len(self.weights) - 1
 
     def threshold(self, step: int) -> Fraction:

@@ -63,7 +63,7 @@ class DiscreteGaussianLaw:
             return float(normal_variance(self.sigma).upper().sqrt())
 
     def draw(self, bits: Bits) -> int:
-        """One outcome."""
+        """Draw one outcome."""
         while True:
             found = RoundedGaussianLaw(self.sigma).draw(bits)
             if self._is_accepted(found, bits, bits.word(), bits.width):

@@ -61,7 +61,7 @@ class Inverted:
     __slots__ = ()
 
     def draw(self: Inverse, bits: Bits) -> int:
-        """One outcome."""
+        """Draw one outcome."""
         return draw(self, bits)
 
     def draws(self: Inverse, bits: Bits, shape: Shape) -> OutcomeArray:

@@ -28,7 +28,7 @@ class Law(Protocol):
     """Draws integers, each with exactly its probability."""
 
     def draw(self, bits: Bits) -> int:
-        """One outcome."""
+        """Draw one outcome."""
 
     def draws(self, bits: Bits, shape: Shape) -> OutcomeArray:
         """Independent outcomes in this shape: int64, or Python integers if one exceeds int64."""
@@ -155,7 +155,7 @@ class GeometricLaw(Magnitudes):
             raise InvalidArgument(f"success = {shown(self.success)}: a probability is at most 1")
 
     def tail(self, magnitude: int) -> arb:
-        """(1 - s)^k."""
+        """The probability (1 - s)^k of k or more."""
         return ball(1 - self.success) ** magnitude
 
     def inverse(self, uniform: arb) -> arb:

@@ -45,7 +45,7 @@ class StaircaseLaw:
             raise InvalidArgument(f"top = {self.top}: give at most the width, {self.width}")
 
     def draw(self, bits: Bits) -> int:
-        """One outcome."""
+        """Draw one outcome."""
         return int(self.draws(bits, 1)[0])
 
     def draws(self, bits: Bits, shape: Shape) -> OutcomeArray:

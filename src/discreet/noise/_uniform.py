@@ -23,7 +23,7 @@ class UniformLaw:
     m: PositiveCount  # the bound, which is itself not reached
 
     def draw(self, bits: Bits) -> int:
-        """One outcome."""
+        """Draw one outcome."""
         count = self._words(bits)
         accepted = self._multiple(count * bits.width)
         while True:

@@ -27,7 +27,7 @@ class HasMemory(Protocol):
         ...
 
     def kill(self) -> None:
-        """End it."""
+        """Kill the process."""
         ...
 
 
@@ -72,5 +72,5 @@ class MemoryWatch:
                     self._note(found)
 
     def end(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self._end.set()

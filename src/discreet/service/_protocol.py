@@ -54,7 +54,7 @@ class TimedProtocol(H11Protocol):
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
+        """Stop waiting for a request."""
         self._end_wait()
         super().connection_lost(exc)
 

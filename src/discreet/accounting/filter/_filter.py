@@ -133,8 +133,9 @@ class Filter:
         plain = plain_counting(self.sums, loss)
         ways = [plain]
         if (counted := self._with_failure(loss, plain)) is not None:
-            # Counted with a failure, a charge leaves the squares for those that follow. Failures
-            # may be needed for others like it, and then the way decides of which more copies fit.
+            # Counted with a failure, a charge leaves the squares usable for later charges, so this
+            # way comes first. Charges with failures of their own need the share of failures, too:
+            # of these the way comes first in which more copies fit.
             is_first = not plain.failures or self._is_better(counted, plain)
             ways.insert(0 if is_first else 1, counted)
         fits = any(self._is_within(self.start.plus(way)) for way in ways)

@@ -62,7 +62,7 @@ class GaussianLoss:
     mu: Each
 
     def coarse_grid(self, tail: float) -> FloatArray:
-        """Evenly spread."""
+        """Evenly spaced losses."""
         far = -float(scipy.special.ndtri(min(max(tail, UNDERFLOW_GUARD), 1e-17)))
         end = float(np.max(self.mu * (self.mu / 2 + far)))
         return np.linspace(-end, end, _GRID)

@@ -79,7 +79,7 @@ class Zcdp(Term):
         return ball(self.rho * order)
 
     def zcdp(self) -> Fraction:
-        """rho."""
+        """rho itself."""
         return self.rho
 
     def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:

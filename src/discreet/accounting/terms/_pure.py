@@ -102,7 +102,7 @@ class Approximate(EpsilonTerm):
         return self.epsilon, self.delta
 
     def failure_probability(self) -> Fraction:
-        """delta."""
+        """delta: with this probability nothing is promised."""
         return self.delta
 
     def pairs(self, side: Side) -> tuple[Pair, ...]:

@@ -176,7 +176,7 @@ def _meaning(noise: float, batch: int) -> str:
 
 
 def train(values: ControlValues) -> ExperimentOutcome:
-    """One private run."""
+    """Train privately, once."""
     return next(train_all([values]))
 
 

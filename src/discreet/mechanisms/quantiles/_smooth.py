@@ -190,7 +190,7 @@ class _UncachedLaw(Signed):
     law: DiscreteLaplaceLaw
 
     def inverse(self, uniform: arb) -> arb:
-        """The law's own."""
+        """The quantile function of the law."""
         return self.law.inverse(uniform)
 
     def affine_quantile(self) -> AffineQuantile:

@@ -45,7 +45,7 @@ _CLOSED = (
 
 @dataclass(frozen=True, slots=True)
 class OutputTypes:
-    """The types of values over the keys of a query. Nothing of a group decides on them."""
+    """The types of values over the keys of a query. No group's numbers decide on them."""
 
     declaration: Declaration
     keys: Collection[Scalar]
