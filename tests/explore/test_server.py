@@ -1,6 +1,7 @@
 """The server answers with views as the pages compute them, and with nothing else."""
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -35,6 +36,14 @@ def test_every_page_is_served_with_its_policy(client: TestClient, path: str) -> 
     assert "https://" not in answer.text
     assert " style=" not in answer.text
     assert "<style" not in answer.text
+
+
+def test_each_page_but_the_last_leads_to_the_next(client: TestClient) -> None:
+    led = [
+        re.findall(r'href="(\w+)\.html" rel="next"', client.get(f"/{name}.html").text)
+        for name in pages.NAMES
+    ]
+    assert led == [*([name] for name in pages.NAMES[1:]), []]
 
 
 @pytest.mark.parametrize("name", pages.NAMES)

@@ -43,8 +43,15 @@ def index(*, is_export: bool) -> str:
 def page_html(page: Page, *, is_export: bool) -> str:
     """One page with its first view."""
     view = pages.view(page.name, page.start)
+    names = [*pages.NAMES, None]
+    following = names[names.index(page.name) + 1]
     return _render(
-        "page.html", is_export=is_export, page=page, view=view, facts=_facts(page, to_json(view))
+        "page.html",
+        is_export=is_export,
+        page=page,
+        view=view,
+        facts=_facts(page, to_json(view)),
+        following=following and pages.page(following),
     )
 
 
