@@ -47,6 +47,7 @@ def main() -> None:
             list(threads.map(lambda name: ask(name, address), SHARES))
         run("budget wages", folder=FOLDER)
         say(f"The service listens on {address}")
+        print(f"Its pages are at {address}: open it in a browser, and sign in with a token.")
         print(f"tokens: {', '.join(str(token_file(name)) for name in ('owner', *SHARES))}")
         print(f"declaration, ledger and logs: {FOLDER.resolve()}")
         print(f"$ discreet budget wages --at {address} --token-file {token_file('ana')}")

@@ -113,13 +113,16 @@ SHARED = {
     # for callers without a share, declarations of tables, and the tokens of the service
     "ledger": {"_place", "_schema_beside"},
     "query": {  # for the commands that write declarations, suggest and diagnose
+        "_answers._answer_in_words",
         "_answers._answer_rows",
         "_answers._forecast",
         "_engines._address",
         "_engines._postgres_address",
+        "_expressions._aggregates",  # names, for the completion of questions
         "_expressions._expression_text",
         "_facts._columns",
         "_facts._date_format",
+        "_functions._functions",
         "_questions._admission",
         "_questions._diagnosis",
         "_relations._beside",

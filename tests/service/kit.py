@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import discreet
+from discreet.accounting import PrivacyLoss, Pure
 from discreet.ledger import Ledger
 from discreet.query._toml._declaration_file import read
 from discreet.service._storage import StoragePlace, place_of
@@ -46,13 +47,21 @@ MEMORY = 1 << 34  # bytes, more than any worker of a test needs
 DEADLINE = 0.25  # seconds: the first one, in place of 2
 
 
-def declare(folder: Path, more: str = "") -> Path:
-    """A declaration's file, with rows beside it."""
+def declare(folder: Path, more: str = "", addresses: Sequence[str] = ()) -> Path:
+    """A declaration's file, with rows beside it; ``addresses`` are those of the two ledgers."""
     wages(folder / "wages.parquet")
     wages(folder / "fewer.parquet", people=59)
     file = folder / "discreet.toml"
-    file.write_text(TEXT + NEIGHBOUR + more, encoding="utf-8")
+    text = TEXT + NEIGHBOUR + more
+    for name, address in zip(("wages", "fewer"), addresses, strict=False):
+        text = text.replace(f'"{name}.ledger"', f'"{address}"')
+    file.write_text(text, encoding="utf-8")
     return file
+
+
+def pure(epsilon: float) -> str:
+    """A privacy loss as the text that a charge takes."""
+    return PrivacyLoss.of(Pure(epsilon)).to_json()
 
 
 def needs_barriers(missing: Iterable[str]) -> None:
@@ -133,6 +142,7 @@ class Served:
     owner: str
     folder: Path
     process: "subprocess.Popen[str]"
+    address: str | None = None  # of the ledger of wages, if it is in a database
 
     @property
     def url(self) -> str:
@@ -176,7 +186,7 @@ class Served:
     @property
     def ledger(self) -> Ledger:
         """The table's ledger, opened anew."""
-        return Ledger.open(self.folder / "wages.ledger")
+        return Ledger.open(self.address or self.folder / "wages.ledger")
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,10 +207,12 @@ class Reply:
 
 
 @contextmanager
-def service(folder: Path, *options: str, more: str = "") -> Iterator[Served]:
+def service(
+    folder: Path, *options: str, more: str = "", addresses: Sequence[str] = ()
+) -> Iterator[Served]:
     """``discreet serve`` in a process of its own, on a free port of this machine; ``more`` ends its
-    declaration."""
-    file = declare(folder, more)
+    declaration, and ``addresses`` are those of its ledgers, unless they are files."""
+    file = declare(folder, more, addresses)
     quick = ("--deadline", str(DEADLINE))
     command = [
         sys.executable,
@@ -227,7 +239,8 @@ def service(folder: Path, *options: str, more: str = "") -> Iterator[Served]:
         first, second = process.stdout.readline(), process.stdout.readline()
         assert second, (folder / "stderr").read_text()
         port = int(second.rstrip("/\n").rpartition(":")[2])
-        yield Served(port, first.split()[-1], folder, process)
+        address = addresses[0] if addresses else None
+        yield Served(port, first.split()[-1], folder, process, address)
     finally:
         process.terminate()
         process.wait(60)

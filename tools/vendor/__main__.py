@@ -1,8 +1,8 @@
-"""Bundles the libraries that the explorer's pages load, from pinned npm versions.
+"""Bundles the libraries that the pages load, from pinned npm versions.
 
-Run as ``python -m tools.vendor``; it needs Node.js and npm. It writes the bundle, the licences of
-all that is in it, and checksums to ``static/vendor`` of the common look. With ``--check`` it writes
-nothing and fails if the result would differ.
+Run as ``python -m tools.vendor``; it needs Node.js and npm. It writes each bundle, the licences of
+all that is in it, and checksums to the ``static/vendor`` of the pages that load it. With
+``--check`` it writes nothing and fails if the result would differ.
 """
 
 import hashlib
@@ -12,26 +12,55 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
-VENDORED = HERE.parents[1] / "src" / "discreet" / "_look" / "static" / "vendor"
+_PACKAGE = HERE.parents[1] / "src" / "discreet"
 SUMS = "SHA256SUMS"
 
 
-def bundled(folder: Path) -> dict[str, bytes]:
-    """The files of ``static/vendor`` by name, made in this empty folder."""
-    for name in ("package.json", "package-lock.json", "plot.js"):
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A bundle of one script of this folder: the name that pages know it by, and its place."""
+
+    script: str
+    name: str
+    folder: Path
+
+    @property
+    def licences(self) -> str:
+        """The name of the file of licences; each has another, since pages share an address."""
+        return "licences.txt" if self.name == "Plot" else f"licences-{Path(self.script).stem}.txt"
+
+
+BUNDLES = (
+    Bundle("plot.js", "Plot", _PACKAGE / "_look" / "static" / "vendor"),
+    Bundle("editor.js", "Editor", _PACKAGE / "service" / "pages" / "static" / "vendor"),
+)
+
+
+def bundled(folder: Path) -> dict[Path, bytes]:
+    """The files of each ``static/vendor``, made in this empty folder."""
+    for name in ("package.json", "package-lock.json", *(one.script for one in BUNDLES)):
         shutil.copy(HERE / name, folder)
     _run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"], folder)
     [esbuild] = folder.glob("node_modules/@esbuild/*/bin/esbuild")
-    inputs = folder / "inputs.json"
-    options = "--bundle --minify --format=iife --global-name=Plot --legal-comments=none"
-    out = folder / "out.js"
+    found = {}
+    for one in BUNDLES:
+        files = _bundled(one, esbuild, folder)
+        files[SUMS] = checksums(files).encode()
+        found |= {one.folder / name: text for name, text in files.items()}
+    return found
+
+
+def _bundled(one: Bundle, esbuild: Path, folder: Path) -> dict[str, bytes]:
+    inputs, out = folder / "inputs.json", folder / "out.js"
+    options = f"--bundle --minify --format=iife --global-name={one.name} --legal-comments=none"
     _run(
         [
             str(esbuild),
-            "plot.js",
+            one.script,
             *options.split(),
             "--charset=utf8",
             f"--outfile={out}",
@@ -40,8 +69,8 @@ def bundled(folder: Path) -> dict[str, bytes]:
         ],
         folder,
     )
-    files = {"plot.js": out.read_bytes(), "licences.txt": _licences(folder, inputs).encode()}
-    return files | {SUMS: checksums(files).encode()}
+    licences = _licences(one, folder, inputs).encode()
+    return {one.script: out.read_bytes(), one.licences: licences}
 
 
 def checksums(files: dict[str, bytes]) -> str:
@@ -51,10 +80,10 @@ def checksums(files: dict[str, bytes]) -> str:
     )
 
 
-def _licences(folder: Path, inputs: Path) -> str:
+def _licences(one: Bundle, folder: Path, inputs: Path) -> str:
     """The licence of each package that has a part in the bundle."""
     texts = [
-        "plot.js is a bundle of these packages, each under its own licence.\n",
+        f"{one.script} is a bundle of these packages, each under its own licence.\n",
         *(
             f"\n== {package} {json.loads((at / 'package.json').read_text())['version']}\n\n"
             f"{_licence(at)}\n"
@@ -92,15 +121,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         files = bundled(Path(folder))
     if "--check" in sys.argv[1:]:
-        differing = [name for name, text in files.items() if (VENDORED / name).read_bytes() != text]
+        differing = [path.name for path, text in files.items() if path.read_bytes() != text]
         if differing:
             sys.exit(f"built anew, these differ: {', '.join(differing)}")
         print("the vendored files are those that the pinned versions give")
         return
-    VENDORED.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (VENDORED / name).write_bytes(text)
-        print(f"{name}: {len(text):,} bytes")
+    for path, text in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text)
+        print(f"{path.name}: {len(text):,} bytes")
 
 
 if __name__ == "__main__":

@@ -16,10 +16,9 @@ from anyio import to_thread
 from fastapi import FastAPI, Request, Response
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 
 from discreet._version import __version__
-from discreet.service._body import LARGEST, Member, check_headers, read_body
+from discreet.service._body import Member, check_headers, read_body
 from discreet.service._desk import Desk
 from discreet.service._observing import owners_log, written
 from discreet.service._pace import FIRST_DEADLINE, RateLimit, deadline, padded
@@ -38,6 +37,7 @@ from discreet.service._problems import (
 )
 from discreet.service._protocol import OneLength
 from discreet.service._queue import RequestQueue
+from discreet.service._reading import read_bytes
 from discreet.service._routes import ALL, OWNERS, ROUTES, Route
 from discreet.service._tokens import TokenFacts
 from discreet.service._waiting import WaitingRoom
@@ -48,7 +48,6 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-_BODY_SECONDS = 10.0
 _MOST_WAITING, _MOST_OF_ONE = 64, 24  # requests that wait for a worker: in all, and of one token
 _MOST_AT_ONCE = 16  # of requests that need no worker
 
@@ -146,7 +145,7 @@ class Application:
         if route.is_paid:
             passed = time.monotonic() - start
             await asyncio.sleep(deadline(passed, self._first_deadline) - passed)
-        self._note(route.path, status, route.method, caller)
+        self.note(route.path, status, route.method, caller)
         return found
 
     async def _caller(self, request: Request) -> TokenFacts:
@@ -207,10 +206,10 @@ class Application:
     async def _unknown(self, _: Request, error: Exception) -> Response:
         is_method = getattr(error, "status_code", 404) == WRONG_METHOD.status
         problem = Problem(WRONG_METHOD if is_method else NOT_FOUND)
-        self._note("unknown", problem.kind.status, "", None)
+        self.note("unknown", problem.kind.status, "", None)
         return _refused(problem)
 
-    def _note(self, path: str, status: int, method: str, caller: TokenFacts | None) -> None:
+    def note(self, path: str, status: int, method: str, caller: TokenFacts | None) -> None:
         """Count and log a request: the route's own path, and never text of the request."""
         kind = f"{method} {path}".strip()
         self._count.labels(kind, str(status)).inc()
@@ -222,16 +221,7 @@ class Application:
 async def _read(request: Request, members: Mapping[str, Member]) -> dict[str, Any]:
     """The members of the body, within the limits of its size and time."""
     check_headers(request.headers)
-    found = bytearray()
-    try:
-        async with asyncio.timeout(_BODY_SECONDS):
-            async for part in request.stream():
-                found += part
-                if len(found) > LARGEST:
-                    raise Problem(TOO_LARGE)
-    except (TimeoutError, ClientDisconnect):
-        raise Problem(TOO_SLOW) from None
-    return read_body(bytes(found), members)
+    return read_body(await read_bytes(request), members)
 
 
 def _response(status: int, body: bytes, headers: Mapping[str, str] | None = None) -> Response:

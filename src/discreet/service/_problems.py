@@ -32,6 +32,9 @@ UNAUTHORIZED = ProblemKind(
     "unauthorized", 401, "send a valid token in the header, as Authorization: Bearer TOKEN"
 )
 FORBIDDEN = ProblemKind("forbidden", 403, "the role of this token does not allow it")
+FOREIGN = ProblemKind(
+    "foreign", 403, "this form did not come from a page of your session: open the page again"
+)
 NO_SHARE = ProblemKind(
     "no_share", 403, "this token's name has no share of the table's budget: ask the owner for one"
 )

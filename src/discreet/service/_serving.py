@@ -85,6 +85,7 @@ def serve(
         from discreet.service._app import Application
         from discreet.service._observing import logged_to, written
         from discreet.service._protocol import TimedProtocol
+        from discreet.service.pages._site import Site
     except ModuleNotFoundError as missing:
         raise Refused(
             f"the service needs {missing.name}: pip install 'discreet[service]'"
@@ -104,8 +105,11 @@ def serve(
                 written.info("barrier", name=barrier.name, up=barrier.is_up, note=barrier.note)
             # 3. the server
             rate = RateLimit.each_second(desk.requests_per_second)
+            application = Application(desk, rate, deadline)
+            app = application.build()
+            app.router.routes.extend(Site(application, desk.sessions).routes())
             config = uvicorn.Config(
-                Application(desk, rate, deadline).build(),
+                app,
                 log_config=None,
                 access_log=False,
                 lifespan="off",

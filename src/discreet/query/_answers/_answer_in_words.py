@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from discreet._budget import Receipt
 from discreet._exact import decimal_up, fraction, shown
+from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
 from discreet.query._plan._plan import Plan
 
@@ -18,18 +19,24 @@ _DIGITS = 3
 def in_words(plan: Plan, loss: PrivacyLoss, receipt: Receipt, notes: Sequence[str]) -> str:
     """The question, who is protected and how well, what was cut, how sure the numbers are, and
     where it is recorded: a line each."""
-    unit = plan.declaration.unit
-    who = "row" if unit.column is None else unit.column
+    protected, privacy = protection_in_words(loss.for_unit(plan.declaration.unit))
     charge = f"charge {receipt.number}, {receipt.at:%Y-%m-%d %H:%M} UTC, by {receipt.by}"
     lines = [
         f"Question: {plan.query}",
-        f"Protected: {unit}.",
-        f"Privacy: {_privacy(loss, who)}",
+        f"Protected: {protected}",
+        f"Privacy: {privacy}",
         "Noise: random noise is added to each number; the intervals say how large it may be.",
         *(f"Note: {note}." for note in notes),
         f"Recorded: {charge}; digest {receipt.digest[:12]}.",
     ]
     return "\n".join(lines)
+
+
+def protection_in_words(loss: PrivacyLoss) -> tuple[str, str]:
+    """The unit that a privacy loss protects, and how well: two sentences or more."""
+    unit = loss.unit or Unit.ROW
+    who = "row" if unit.column is None else unit.column
+    return f"{unit}.", _privacy(loss, who)
 
 
 def _privacy(loss: PrivacyLoss, who: str) -> str:

@@ -1,0 +1,74 @@
+"""Reads the form of a page: sent by a page of this service, small, in time, each field once."""
+
+import json
+import re
+from collections.abc import Mapping
+from urllib.parse import parse_qsl, urlsplit
+
+from starlette.requests import Request
+
+from discreet.service._body import Member, MemberType, read_body
+from discreet.service._problems import BAD_BODY, FOREIGN, UNSUPPORTED, Problem
+from discreet.service._reading import read_bytes
+
+Form = Mapping[str, str]
+_MOST_FIELDS = 2000
+_FORM = "application/x-www-form-urlencoded"
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
+
+
+def check_origin(request: Request) -> None:
+    """Refuse what another site's page made the browser send."""
+    site, origin = (request.headers.get(name) for name in ("sec-fetch-site", "origin"))
+    host = request.headers.get("host")
+    if site not in (None, "same-origin") or not host or origin is None:
+        raise Problem(FOREIGN)
+    if urlsplit(origin).netloc != host:
+        raise Problem(FOREIGN)
+
+
+async def read_form(request: Request) -> Form:
+    """The fields of a form that a page of this service sent; those that are empty are left out."""
+    check_origin(request)
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != _FORM or "content-encoding" in request.headers:
+        raise Problem(UNSUPPORTED)
+    try:
+        pairs = parse_qsl(
+            (await read_bytes(request)).decode("ascii"),
+            keep_blank_values=True,
+            strict_parsing=True,
+            errors="strict",
+            max_num_fields=_MOST_FIELDS,
+        )
+    except ValueError:
+        raise Problem(BAD_BODY) from None
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise Problem(BAD_BODY)
+    # browsers send the ends of lines as CR LF
+    return {name: text.replace("\r\n", "\n") for name, text in found.items() if text.strip()}
+
+
+def members_of(form: Form, members: Mapping[str, Member]) -> dict[str, object]:
+    """The fields that a request takes, read as its body: the same limits, and exact decimals."""
+    parts = [
+        f"{json.dumps(name)}: {_value(form[name], member)}"
+        for name, member in members.items()
+        if name in form
+    ]
+    return read_body(f"{{{', '.join(parts)}}}".encode("utf-8", "surrogatepass"), members)
+
+
+def _value(text: str, member: Member) -> str:
+    """The field as JSON, to be read by the parser of bodies."""
+    match member.type:
+        case MemberType.TEXT:
+            return json.dumps(text)
+        case MemberType.FACT:
+            return "true"  # a box that isn't ticked is not sent
+        case MemberType.NUMBER | MemberType.WHOLE:
+            number = text.strip()
+            number = f"0{number}" if number.startswith(".") else number
+            # 1,5 is no number: half of the world reads it as one and a half
+            return number if _NUMBER.fullmatch(number) else json.dumps(text)

@@ -1,0 +1,113 @@
+"""The owner's desk: tokens, shares, locks, and the check of ledgers."""
+
+from collections import OrderedDict
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from discreet.service._desk import Desk
+from discreet.service._problems import Problem
+from discreet.service._tokens import Role
+from discreet.service.pages import _datasets
+from discreet.service.pages._shown import Bar
+from discreet.service.pages._visit import Json, Visit, in_words, redirected
+
+_MOST_SENT = 1000  # forms that are remembered
+_SENT_TWICE = "this form was sent before: the first time counts"
+
+
+class SentForms:
+    """The forms that were sent and must not be sent twice, such as one that makes a token."""
+
+    __slots__ = ("_sent",)
+
+    def __init__(self) -> None:
+        """Remember none."""
+        self._sent: OrderedDict[str, None] = OrderedDict()
+
+    def is_first(self, once: str) -> bool:
+        """Whether a form with this mark is sent for the first time; it then counts."""
+        if not once or once in self._sent:
+            return False
+        self._sent[once] = None
+        while len(self._sent) > _MOST_SENT:
+            self._sent.popitem(last=False)
+        return True
+
+
+async def desk(visit: Visit, status: int = 200, **more: object) -> Response:
+    """The desk: each table with its shares, and all tokens."""
+    tokens = (await visit.get(Desk.listed_tokens))["tokens"]
+    state = await visit.get(Desk.status)
+    names = [one["name"] for one in (await visit.get(Desk.tables))["tables"]]
+    budgets: dict[str, Json] = {name: await visit.get(Desk.budget, name) for name in names}
+    return visit.page(
+        "desk.html",
+        status,
+        tokens=tokens,
+        barriers=state["barriers"],
+        budgets=budgets,
+        bars={name: Bar.of(name, one) for name, one in budgets.items()},
+        analysts=sorted({one["name"] for one in tokens if one["role"] == Role.ANALYST.value}),
+        **{"problem": None, "done": "", "token": None, **more},
+    )
+
+
+async def issue(visit: Visit) -> Response:
+    """Make a token, whose text is on this page only."""
+    once = f"{visit.session.form_key} {visit.form.get('once', '')}"
+    if not _SENT.is_first(once):
+        return await desk(visit, 409, problem=_SENT_TWICE)
+    try:
+        made = await visit.get(Desk.issue, form=visit.form)
+    except Problem as problem:
+        return await desk(visit, problem.kind.status, problem=in_words(problem))
+    return await desk(visit, token={"text": made["token"], "name": visit.form["name"]})
+
+
+_SENT = SentForms()
+
+
+async def revoke_token(visit: Visit) -> Response:
+    """Refuse a token, and its sessions, from now on."""
+    await visit.get(Desk.revoke_token, visit.form.get("token", ""))
+    return redirected("/desk#tokens")
+
+
+async def grant(visit: Visit) -> Response:
+    """Grant a share, or replace it."""
+    table, share = visit.place("table"), visit.form.get("share", "").strip()
+    try:
+        await visit.get(Desk.grant, table, share, form=visit.form)
+    except Problem as problem:
+        return await desk(visit, problem.kind.status, problem=in_words(problem))
+    return redirected("/desk#shares")
+
+
+async def revoke_share(visit: Visit) -> Response:
+    """End a share."""
+    try:
+        await visit.get(Desk.revoke_share, visit.place("table"), visit.form.get("share", ""))
+    except Problem as problem:
+        return await desk(visit, problem.kind.status, problem=in_words(problem))
+    return redirected("/desk#shares")
+
+
+async def unlock(visit: Visit) -> Response:
+    """Open a locked table again."""
+    try:
+        await visit.get(Desk.unlock, visit.place("table"), form=visit.form)
+    except Problem as problem:
+        return await _datasets.dataset(visit, problem.kind.status, problem=in_words(problem))
+    return redirected(f"/tables/{quote(visit.place('table'), safe='')}")
+
+
+async def verify(visit: Visit) -> Response:
+    """Verify a whole ledger."""
+    table = visit.place("table")
+    try:
+        found = await visit.get(Desk.verify, table)
+    except Problem as problem:
+        return await desk(visit, problem.kind.status, problem=in_words(problem))
+    done = f"the ledger of {table} is whole: {found['entries'] + 1} entries follow by its rules"
+    return await desk(visit, done=done)

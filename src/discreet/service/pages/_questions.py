@@ -1,0 +1,341 @@
+"""Questions: a forecast while they are written, the paid answer, and its files."""
+
+import base64
+import csv
+import hashlib
+import io
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from discreet._budget import receipt_text
+from discreet.accounting import PrivacyLoss
+from discreet.plots import Chart
+from discreet.query._answers._answer_in_words import protection_in_words
+from discreet.query._answers._answer_rows import cells_of, parted
+from discreet.query._expressions._aggregates import SPELLINGS
+from discreet.query._functions._functions import CALLS
+from discreet.service._desk import Desk
+from discreet.service._problems import Problem
+from discreet.service.pages import _shown
+from discreet.service.pages._forms import Form
+from discreet.service.pages._visit import Json, Visit, choice, file, in_words, redirected
+
+_CONFIDENCES = ("0.95", "0.9", "0.99")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # begin formulas in spreadsheets
+_PRICE = ("epsilon", "within", "of_groups", "delta", "noise", "confidence")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A question as the form holds it. ``once`` makes its request id: the same question from the
+    same form is paid once, whether it is sent again or twice."""
+
+    sql: str
+    by: str = "price"
+    epsilon: str = "0.1"
+    within: str = ""
+    of_groups: str = ""
+    delta: str = ""
+    noise: str = ""
+    confidence: str = "0.95"
+    once: str = ""
+
+    @staticmethod
+    def of(form: Form) -> "Draft":
+        """The draft in a form."""
+        return Draft(
+            form.get("sql", "").strip("\n"),
+            choice(form, "by", "price", "accuracy"),
+            form.get("epsilon", ""),
+            form.get("within", ""),
+            form.get("of_groups", ""),
+            form.get("delta", ""),
+            choice(form, "noise", "", "laplace", "gaussian"),
+            choice(form, "confidence", *_CONFIDENCES),
+            form.get("once", "") or secrets.token_urlsafe(16),
+        )
+
+    def members(self) -> dict[str, str]:
+        """The members of a request for a forecast."""
+        unused = {"price": ("within", "of_groups"), "accuracy": ("epsilon",)}[self.by]
+        given = {name: getattr(self, name) for name in ("sql", *_PRICE) if name not in unused}
+        return {name: text for name, text in given.items() if text}
+
+    def request(self, table: str, members: Form) -> str:
+        """The request id of this question."""
+        text = json.dumps([self.once, table, *sorted(members.items())])
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        return base64.urlsafe_b64encode(digest[:18]).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """A forecast, or the problem that there is in its place."""
+
+    facts: Mapping[str, Any] | None = None  # Any: JSON
+    problem: str = ""
+    place: _shown.RefusedPlace | None = None
+
+    @staticmethod
+    def refused(sql: str, problem: Problem) -> "Predicted":
+        """The problem, and its place in the question."""
+        text = in_words(problem)
+        return Predicted(None, text, _shown.refused_place(sql, text))
+
+
+async def form(visit: Visit) -> Response:
+    """The form for a question; ``from`` names an answer whose question it begins with."""
+    earlier = visit.request.query_params.get("from")
+    draft = Draft("", once=secrets.token_urlsafe(16))
+    if earlier:
+        draft = replace(draft, **_question(await visit.get(Desk.answer, earlier)))
+    return await _page(visit, draft, None)
+
+
+def _question(answer: Mapping[str, Json]) -> dict[str, str]:
+    if "query" not in answer:
+        return {}
+    shown = {name: f"{answer[name]:.12g}" for name in ("epsilon", "delta", "confidence")}
+    return {
+        "sql": answer["query"],
+        "epsilon": answer.get("price", {}).get("epsilon", shown["epsilon"]),
+        "delta": shown["delta"] if answer["delta"] else "",
+        "confidence": shown["confidence"] if shown["confidence"] in _CONFIDENCES else "0.95",
+    }
+
+
+async def forecast(visit: Visit) -> Response:
+    """The form with a forecast; or only the forecast, for the script of the page."""
+    draft = Draft.of(visit.form)
+    predicted = await _predicted(visit, draft)
+    if "part" not in visit.form:
+        return await _page(visit, draft, predicted)
+    budget = await visit.get(Desk.budget, visit.place("table"))
+    left = _left(budget, visit.caller.name)
+    return visit.page("forecast.html", predicted=predicted, draft=draft, left=left)
+
+
+def _left(budget: Mapping[str, Json], name: str) -> float:
+    """What one more question may cost this name."""
+    own = [one["left"] for one in budget["shares"] if one["share"] == name]
+    return float(min([budget["left"], *own]))
+
+
+async def _predicted(visit: Visit, draft: Draft) -> Predicted:
+    try:
+        table = visit.place("table")
+        found = await visit.get(Desk.forecast, table, form=draft.members())
+    except Problem as problem:
+        return Predicted.refused(draft.sql, problem)
+    return Predicted(found)
+
+
+async def ask(visit: Visit) -> Response:
+    """Pay for a question, and show its answer. A price from an accuracy is paid only after the
+    reader has seen it."""
+    table, draft = visit.place("table"), Draft.of(visit.form)
+    members = draft.members()
+    if draft.by == "accuracy":
+        predicted = await _predicted(visit, draft)
+        if predicted.facts is None:
+            return await _page(visit, draft, predicted, status=422)
+        price = predicted.facts["price"]
+        if visit.form.get("agreed") != price["epsilon"]:
+            return await _page(visit, draft, predicted)
+        for name in ("within", "of_groups"):
+            members.pop(name, None)
+        members |= {name: text for name, text in price.items() if text}
+    request = draft.request(table, members)
+    try:
+        await visit.bytes_of(Desk.ask, table, form={**members, "request": request})
+    except Problem as problem:
+        predicted = Predicted.refused(draft.sql, problem)
+        return await _page(visit, draft, predicted, status=problem.kind.status)
+    return redirected(f"/answers/{quote(request, safe='')}")
+
+
+async def _page(
+    visit: Visit, draft: Draft, predicted: Predicted | None, status: int = 200
+) -> Response:
+    name = visit.place("table")
+    table, budget = await visit.get(Desk.table, name), await visit.get(Desk.budget, name)
+    own = [one for one in budget["shares"] if one["share"] == visit.caller.name]
+    words = {
+        "table": name,
+        "columns": {one["name"]: _about(one) for one in table["columns"]},
+        "functions": sorted({*SPELLINGS, *CALLS}),
+    }
+    return visit.page(
+        "ask.html",
+        status,
+        table=table,
+        draft=draft,
+        predicted=predicted,
+        bar_of=_shown.Bar.of("your share", own[0]) if own else _shown.Bar.of("the table", budget),
+        left=_left(budget, visit.caller.name),
+        is_locked=budget["is_locked"],
+        abouts=words["columns"],
+        words=json.dumps(words).replace("<", "\\u003c"),
+        confidences=_CONFIDENCES,
+        example=_example(table),
+    )
+
+
+def _about(column: Mapping[str, Json]) -> str:
+    """What is declared of a column, in a few words."""
+    if column["keys"] is not None:
+        keys = ", ".join(map(_shown.cell, column["keys"][:4]))
+        return f"{column['type']}: {keys}{', …' if len(column['keys']) > 4 else ''}"
+    if column["lower"] is not None:
+        return f"{column['type']} from {_short(column['lower'])} to {_short(column['upper'])}"
+    return str(column["type"])
+
+
+def _short(number: object) -> str:
+    return f"{number:g}" if isinstance(number, float) else str(number)
+
+
+def _example(table: Mapping[str, Json]) -> str:
+    """A question that the declaration allows."""
+    key = next((one["name"] for one in table["columns"] if one["keys"] is not None), None)
+    number = next((one["name"] for one in table["columns"] if one["type"] == "number"), None)
+    chosen = [_quoted(key)] if key else []
+    chosen += ["COUNT(*) AS n"] + ([f"AVG({_quoted(number)}) AS mean"] if number else [])
+    by = f" GROUP BY {_quoted(key)}" if key else ""
+    return f"SELECT {', '.join(chosen)} FROM {_quoted(table['name'])}{by}"  # noqa: S608  # shown
+
+
+def _quoted(name: str) -> str:
+    return (
+        name if name.isidentifier() and name.isascii() else '"{}"'.format(name.replace('"', '""'))
+    )
+
+
+# answers
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """A paid answer of the reader's own."""
+
+    request: str
+    facts: Mapping[str, Any]  # Any: JSON
+
+    @property
+    def table(self) -> str | None:
+        """The table that was asked; None for a computation elsewhere."""
+        statement = self.facts["receipt"].get("statement")
+        assumptions = statement.get("assumptions") if isinstance(statement, dict) else None
+        name = assumptions.get("table") if isinstance(assumptions, dict) else None
+        return name if isinstance(name, str) else None
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns, in order."""
+        return list(self.facts.get("columns", ()))
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:  # Any: JSON
+        """The rows as dictionaries."""
+        return list(self.facts.get("rows", ()))
+
+    @property
+    def cells(self) -> list[list[str]]:
+        """The table as texts: a head, and then the rows."""
+        return cells_of(*parted(self.columns), self.rows)
+
+    @property
+    def charts(self) -> list[Chart]:
+        """A chart for each number with an interval."""
+        return _shown.charts(*parted(self.columns), self.rows)
+
+    @property
+    def receipt(self) -> str:
+        """The receipt as the text that can be checked."""
+        return receipt_text(self.facts["receipt"])
+
+    @property
+    def meaning(self) -> tuple[str, ...]:
+        """Who is protected and how well, in words."""
+        loss = PrivacyLoss.from_json(json.dumps(self.facts["receipt"]["privacy_loss"]))
+        return protection_in_words(loss)
+
+    @property
+    def assumed(self) -> list[str]:
+        """The caps, and the bounds of columns, as the receipt states them."""
+        statement = self.facts["receipt"].get("statement")
+        assumptions = statement.get("assumptions") if isinstance(statement, dict) else None
+        return _assumed(assumptions if isinstance(assumptions, dict) else {})
+
+
+def _assumed(facts: Mapping[str, Any]) -> list[str]:  # Any: JSON
+    caps, columns = facts.get("caps"), facts.get("columns")
+    lines = []
+    if isinstance(caps, dict) and caps.get("rows"):
+        lines.append(f"at most {caps['rows']} rows of each unit count")
+    for name, column in (columns if isinstance(columns, dict) else {}).items():
+        if not isinstance(column, dict):
+            continue
+        if {"lower", "upper"} <= column.keys():
+            lines.append(f"{name} counts as a value from {column['lower']} to {column['upper']}")
+        elif isinstance(keys := column.get("keys"), list):
+            listed = ", ".join(map(_shown.cell, keys[:12]))
+            lines.append(f"{name} has the values {listed}{', …' if len(keys) > 12 else ''}")
+    return lines
+
+
+async def stored(visit: Visit) -> StoredAnswer:
+    """The answer that the address names; raises `Problem` unless it is the reader's own."""
+    request = visit.place("request")
+    return StoredAnswer(request, await visit.get(Desk.answer, request))
+
+
+async def answer(visit: Visit) -> Response:
+    """A paid answer as a table and charts, with its caps and bounds in words."""
+    found = await stored(visit)
+    return visit.page("answer.html", answer=found, facts=found.facts, table_name=found.table)
+
+
+async def statement(visit: Visit) -> Response:
+    """A page to print, for people who are not specialists."""
+    found = await stored(visit)
+    return visit.page("statement.html", answer=found, facts=found.facts, table_name=found.table)
+
+
+async def download_json(visit: Visit) -> Response:
+    """The stored answer as it is."""
+    answer = await visit.bytes_of(Desk.answer, visit.place("request"))
+    return file("answer.json", answer.rstrip(b" ") + b"\n", "application/json")
+
+
+async def download_receipt(visit: Visit) -> Response:
+    """The receipt."""
+    return file("receipt.json", (await stored(visit)).receipt + "\n", "application/json")
+
+
+async def download_csv(visit: Visit) -> Response:
+    """The rows as CSV; no text begins a formula."""
+    found = await stored(visit)
+    return file("answer.csv", csv_text(found.columns, found.rows), "text/csv")
+
+
+def csv_text(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
+    """The rows as CSV for spreadsheets: a text that would begin a formula gets a ' before it."""
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\r\n")
+    writer.writerow([_harmless(name) for name in columns])
+    for row in rows:
+        writer.writerow([_harmless(row[name]) for name in columns])
+    return lines.getvalue()
+
+
+def _harmless(value: object) -> object:
+    if isinstance(value, str):
+        return f"'{value}" if value.lstrip(" \ufeff").startswith(_FORMULA) else value
+    return "" if value is None else _shown.cell(value)

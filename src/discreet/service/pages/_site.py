@@ -1,0 +1,185 @@
+"""The addresses of the pages. Each request belongs to a session, and each form to its page."""
+
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import quote, urlsplit
+
+from anyio import to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+
+from discreet import _look
+from discreet.service._app import Application
+from discreet.service._observing import owners_log
+from discreet.service._problems import FOREIGN, UNAUTHORIZED, UNEXPECTED, Problem, problem_of
+from discreet.service._sessions import SESSION_SECONDS, Session, SessionStore
+from discreet.service.pages import _datasets, _owners_desk, _questions, _receipts
+from discreet.service.pages._forms import Form, read_form
+from discreet.service.pages._visit import STATIC, Rendering, Visit, in_words, redirected, templates
+
+Page = Callable[[Visit], Awaitable[Response]]
+
+_SECURE, _PLAIN = "__Host-discreet", "discreet"  # the first is for HTTPS only
+_TARGET = re.compile(r"/(?:tables|answers|desk|receipts)(?:/[\w%.~-]+)*", re.ASCII)
+_ENDED = "Your session has ended, and nothing was sent: sign in again."
+
+_TABLE, _ANSWER = "/tables/{table}", "/answers/{request}"
+PAGES: Sequence[tuple[str, str, Page]] = (
+    ("GET", "/tables", _datasets.tables),
+    ("GET", _TABLE, _datasets.dataset),
+    ("GET", f"{_TABLE}/ask", _questions.form),
+    ("POST", f"{_TABLE}/ask", _questions.ask),
+    ("POST", f"{_TABLE}/forecast", _questions.forecast),
+    ("GET", _ANSWER, _questions.answer),
+    ("GET", f"{_ANSWER}/statement", _questions.statement),
+    ("GET", f"{_ANSWER}/answer.csv", _questions.download_csv),
+    ("GET", f"{_ANSWER}/answer.json", _questions.download_json),
+    ("GET", f"{_ANSWER}/receipt.json", _questions.download_receipt),
+    ("GET", "/receipts", _receipts.form),
+    ("POST", "/receipts", _receipts.check),
+    ("GET", "/desk", _owners_desk.desk),
+    ("POST", "/desk/tokens", _owners_desk.issue),
+    ("POST", "/desk/tokens/revoke", _owners_desk.revoke_token),
+    ("POST", f"{_TABLE}/shares", _owners_desk.grant),
+    ("POST", f"{_TABLE}/shares/revoke", _owners_desk.revoke_share),
+    ("POST", f"{_TABLE}/unlock", _owners_desk.unlock),
+    ("POST", f"{_TABLE}/verify", _owners_desk.verify),
+)
+
+
+class Site:
+    """The pages over an application and its sessions."""
+
+    def __init__(self, application: Application, sessions: SessionStore) -> None:
+        """Show what this application answers."""
+        self._application, self._sessions = application, sessions
+        self._rendering = Rendering(templates())
+
+    def routes(self) -> list[BaseRoute]:
+        """The addresses, for a server."""
+        return [
+            Mount("/static", _look.static_files(STATIC)),
+            Route("/", self._home),
+            Route("/sign-in", self._sign_in_form, methods=["GET"]),
+            Route("/sign-in", self._sign_in, methods=["POST"]),
+            Route("/sign-out", self._page("/sign-out", self._sign_out), methods=["POST"]),
+            *(
+                Route(path, self._page(path, page), methods=[method])
+                for method, path, page in PAGES
+            ),
+        ]
+
+    def _page(self, path: str, page: Page) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            session: Session | None = None
+            try:
+                session = await to_thread.run_sync(self._session, request)
+                if session is None:
+                    found = self._signed_out(request)
+                else:
+                    form = await self._form(request, session)
+                    visit = Visit(self._application, self._rendering, request, session, form)
+                    found = await page(visit)
+            except Exception as error:  # noqa: BLE001  # each becomes a problem of the list
+                problem = problem_of(error)
+                if problem.kind is UNEXPECTED:
+                    owners_log.error("a page failed unexpectedly", exc_info=error)
+                found = self._problem(problem, session)
+            caller = None if session is None else session.caller
+            self._application.note(path, found.status_code, request.method, caller)
+            return found
+
+        return endpoint
+
+    async def _form(self, request: Request, session: Session) -> Form:
+        if request.method != "POST":
+            return {}
+        form = await read_form(request)
+        if not session.admits(form.get("key", "")):
+            raise Problem(FOREIGN)
+        return form
+
+    def _problem(self, problem: Problem, session: Session | None) -> Response:
+        return self._rendering.page(
+            "problem.html", problem.kind.status, session=session, problem=in_words(problem)
+        )
+
+    # sessions
+
+    def _session(self, request: Request) -> Session | None:
+        text = _cookie(request)
+        return None if text is None else self._sessions.session(text)
+
+    def _signed_out(self, request: Request) -> Response:
+        if request.method == "POST":
+            return self._sign_in_page("/tables", _ENDED, UNAUTHORIZED.status)
+        return redirected(f"/sign-in?to={quote(request.url.path, safe='/%')}")
+
+    async def _home(self, _: Request) -> Response:
+        return redirected("/tables")
+
+    async def _sign_in_form(self, request: Request) -> Response:
+        return self._sign_in_page(_target(request.query_params.get("to")))
+
+    def _sign_in_page(self, to: str, problem: str = "", status: int = 200) -> Response:
+        return self._rendering.page("sign_in.html", status, to=to, problem=problem)
+
+    async def _sign_in(self, request: Request) -> Response:
+        try:
+            form = await read_form(request)
+        except Problem as problem:
+            self._application.note("/sign-in", problem.kind.status, "POST", None)
+            return self._problem(problem, None)
+        to, token = _target(form.get("to")), form.get("token", "").strip()
+        text = await to_thread.run_sync(partial(self._sessions.begin, token))
+        if text is None:
+            self._application.note("/sign-in", UNAUTHORIZED.status, "POST", None)
+            wrong = "This is no valid token. Ask the owner of the table for one."
+            return self._sign_in_page(to, wrong, UNAUTHORIZED.status)
+        found = redirected(to)
+        is_secure = _is_secure(request)
+        found.set_cookie(
+            _SECURE if is_secure else _PLAIN,
+            text,
+            max_age=SESSION_SECONDS,
+            secure=is_secure,
+            httponly=True,
+            samesite="strict",
+        )
+        self._application.note("/sign-in", found.status_code, "POST", None)
+        return found
+
+    async def _sign_out(self, visit: Visit) -> Response:
+        text = _cookie(visit.request)
+        if text is not None:
+            await to_thread.run_sync(self._sessions.end, text)
+        found = redirected("/sign-in")
+        for name, is_secure in ((_SECURE, True), (_PLAIN, False)):
+            found.delete_cookie(name, secure=is_secure, httponly=True, samesite="strict")
+        found.headers["Clear-Site-Data"] = '"cache"'
+        return found
+
+
+def _is_secure(request: Request) -> bool:
+    """Whether the browser speaks HTTPS, perhaps to a proxy before this service."""
+    return urlsplit(request.headers.get("origin", "")).scheme == "https"
+
+
+def _cookie(request: Request) -> str | None:
+    """The text of the session's cookie; that of HTTPS counts first."""
+    jar = SimpleCookie()
+    try:
+        for line in request.headers.getlist("cookie"):
+            jar.load(line)
+    except CookieError:
+        return None
+    found = jar.get(_SECURE) or jar.get(_PLAIN)
+    return None if found is None else found.value
+
+
+def _target(given: str | None) -> str:
+    """The page to show after signing in: one of this service, whatever was given."""
+    return given if given and len(given) < 500 and _TARGET.fullmatch(given) else "/tables"

@@ -1,0 +1,157 @@
+"""One request of a signed-in browser. It reaches the desk as a program's request does."""
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from discreet import _look
+from discreet._version import __version__
+from discreet.service._app import Application
+from discreet.service._problems import BAD_BODY, Problem
+from discreet.service._routes import ROUTES
+from discreet.service._sessions import Session
+from discreet.service._tokens import Role, TokenFacts
+from discreet.service.pages import _shown
+from discreet.service.pages._forms import Form, members_of
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+HERE = Path(__file__).parent
+STATIC = HERE / "static"
+_OWN_FORMS = _look.POLICY.format(forms="'self'")
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": f"{_OWN_FORMS}; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",  # without any, browsers would not say where a form is from
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_ROUTE_OF = {route.answer: route for route in ROUTES}
+
+Json = Any  # Any: values of JSON
+
+
+def templates() -> "Environment":
+    """The templates of the pages."""
+    found = _look.templates(HERE / "templates")
+    found.filters.update(
+        spent=_shown.spent,
+        left=_shown.left,
+        at=_shown.at_minute,
+        cost=_shown.cost,
+        cell=_shown.cell,
+        number=_shown.number,
+        width=_shown.width,
+        chart=_shown.chart_json,
+    )
+    found.globals["once"] = partial(secrets.token_urlsafe, 16)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """Makes responses of templates."""
+
+    environment: "Environment"
+
+    def page(
+        self, template: str, status: int = 200, *, session: Session | None = None, **values: object
+    ) -> Response:
+        """A page; ``session`` is of the reader, who may be unknown."""
+        html = self.environment.get_template(template).render(
+            root="/",
+            policy="",
+            version=__version__,
+            me=None if session is None else session.caller,
+            key=None if session is None else session.form_key,
+            is_owner=session is not None and session.caller.role is Role.OWNER,
+            may_ask=session is not None and session.caller.role is not Role.VIEWER,
+            **values,
+        )
+        return Response(html, status, HEADERS, media_type="text/html")
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A request with its session and, for a form that was sent, its fields."""
+
+    application: Application
+    rendering: Rendering
+    request: Request
+    session: Session
+    form: Form
+
+    @property
+    def caller(self) -> TokenFacts:
+        """Who is signed in."""
+        return self.session.caller
+
+    def place(self, name: str) -> str:
+        """A part of the address."""
+        return str(self.request.path_params[name])
+
+    async def bytes_of(
+        self, answer: Callable[..., object], *places: str, form: Form | None = None
+    ) -> bytes:
+        """The JSON text that this method of the desk answers, by its route: the same checks of the
+        role and the rate, the same limits, and the same deadline. Raises `Problem`."""
+        route = _ROUTE_OF[answer]
+
+        async def who() -> TokenFacts:
+            return self.session.caller
+
+        async def read() -> dict[str, Json]:
+            return members_of(form or {}, route.members)
+
+        named = dict(enumerate(places))
+        found = await self.application.answered(
+            route, who, {str(n): place for n, place in named.items()}, read
+        )
+        if isinstance(found, Problem):
+            raise found
+        return found
+
+    async def get(
+        self, answer: Callable[..., object], *places: str, form: Form | None = None
+    ) -> Json:
+        """The JSON that this method of the desk answers."""
+        return json.loads(await self.bytes_of(answer, *places, form=form))
+
+    def page(self, template: str, status: int = 200, **values: object) -> Response:
+        """A page for this reader."""
+        return self.rendering.page(template, status, session=self.session, **values)
+
+
+def redirected(to: str) -> Response:
+    """A look at another page, after a form was sent."""
+    return RedirectResponse(to, 303, HEADERS)
+
+
+def file(name: str, body: bytes | str, kind: str) -> Response:
+    """A file to download."""
+    headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(body, 200, headers, media_type=kind)
+
+
+def in_words(problem: Problem) -> str:
+    """A problem in words for people, who fill fields and send no JSON."""
+    if problem.kind is not BAD_BODY:
+        return str(problem)
+    _, _, where = str(problem).partition(": ")
+    return f"a field has no value that is allowed: {where or 'look at each of them'}"
+
+
+def choice(form: Mapping[str, str], name: str, *allowed: str) -> str:
+    """The field's value, which is one of these; the first one unless it is given."""
+    given = form.get(name, allowed[0])
+    return given if given in allowed else allowed[0]

@@ -1,0 +1,177 @@
+// The form for a question: an editor in place of the text field, sliders, and a forecast while one
+// types. The server makes the forecast; without this script a button asks for it.
+(function () {
+  "use strict";
+  var PAUSE = 500; // milliseconds without a change, before a forecast is asked for
+  var form = document.getElementById("question");
+  var area = document.getElementById("sql");
+  var words = JSON.parse(document.getElementById("words").textContent);
+  var pay = document.getElementById("pay");
+  var editor = null;
+  var waiting = 0;
+  var turn = 0;
+  var isSent = false;
+
+  // The editor
+
+  function completions() {
+    var found = Object.keys(words.columns).map(function (name) {
+      return { label: name, type: "variable", detail: words.columns[name], boost: 2 };
+    });
+    found.push({ label: words.table, type: "type", detail: "table", boost: 1 });
+    words.functions.forEach(function (name) {
+      found.push({ label: name, type: "function", detail: "function" });
+    });
+    ["SELECT", "FROM", "WHERE", "GROUP BY", "ORDER BY", "HAVING", "LIMIT", "AS", "AND", "OR", "NOT", "CASE", "WHEN",
+      "THEN", "ELSE", "END", "BETWEEN", "IN", "IS NULL", "IS NOT NULL"].forEach(function (name) {
+      found.push({ label: name, type: "keyword" });
+    });
+    return found;
+  }
+
+  function makeEditor() {
+    if (!window.Editor) return;
+    var host = document.createElement("div");
+    host.id = "editor";
+    editor = window.Editor.create(host, {
+      text: area.value,
+      label: document.getElementById("sql-label").textContent,
+      describedBy: "Completions open while you type; Escape closes them, and Tab leaves the editor.",
+      hint: area.placeholder,
+      completions: completions(),
+      changed: function (text) {
+        area.value = text;
+        foreseeSoon();
+      }
+    });
+    area.after(host);
+    area.hidden = true;
+    area.required = false; // the browser could not show what it complains about
+    document.getElementById("sql-label").addEventListener("click", function () { editor.focus(); });
+  }
+
+  function showPlace() {
+    var place = document.getElementById("place");
+    if (!editor) return;
+    if (place) {
+      editor.mark(Number(place.dataset.start), Number(place.dataset.end));
+      place.hidden = true; // it is marked in the editor
+    }
+    else editor.clear();
+  }
+
+  // The forecast
+
+  function foreseeSoon() {
+    clearTimeout(waiting);
+    turn += 1;
+    waiting = setTimeout(foresee, PAUSE);
+  }
+
+  function foresee() {
+    var now = turn;
+    if (!area.value.trim() || isSent) return;
+    var fields = new FormData(form);
+    fields.delete("agreed");
+    fields.append("part", "forecast");
+    section().setAttribute("aria-busy", "true");
+    fetch(document.getElementById("foresee").formAction, {
+      method: "POST", body: new URLSearchParams(fields), redirect: "error", cache: "no-store"
+    }).then(function (answer) {
+      return answer.text();
+    }).then(function (text) {
+      if (now !== turn) return; // another change came meanwhile
+      var found = new DOMParser().parseFromString(text, "text/html").getElementById("forecast");
+      if (!found) { // the session ended, or the service is busy
+        section().removeAttribute("aria-busy");
+        say("No forecast came. Is your session still open? Load this page again.");
+        return;
+      }
+      section().replaceWith(document.adoptNode(found));
+      showPlace();
+      showPrice();
+    }).catch(function () {
+      section().removeAttribute("aria-busy");
+      if (now === turn) say("No forecast came: the service can’t be reached.");
+    });
+  }
+
+  function section() {
+    return document.getElementById("forecast");
+  }
+
+  function say(text) {
+    var line = document.createElement("p");
+    line.className = "hint";
+    line.textContent = text;
+    section().replaceChildren(line);
+    showPrice();
+  }
+
+  function showPrice() {
+    var price = document.getElementById("price");
+    pay.textContent = price ? "Pay " + price.textContent + " and ask" : "Pay and ask";
+  }
+
+  // The price: a number, and a slider over powers of ten
+
+  function slider(name, low, decades) {
+    var field = document.getElementById(name), range = document.getElementById(name + "-slider");
+    range.hidden = false;
+    function follow() {
+      var value = Number(field.value);
+      if (!(value > 0)) return;
+      var at = (Math.log10(value) - low) / decades * 60;
+      range.value = String(Math.max(0, Math.min(60, Math.round(at))));
+      range.setAttribute("aria-valuetext", field.value);
+    }
+    range.addEventListener("input", function () {
+      var value = Math.pow(10, low + Number(range.value) / 60 * decades);
+      field.value = String(Number(value.toPrecision(2)));
+      range.setAttribute("aria-valuetext", field.value);
+      foreseeSoon();
+    });
+    field.addEventListener("input", follow);
+    follow();
+  }
+
+  function showWay() {
+    var by = form.elements.by.value;
+    Array.prototype.forEach.call(form.querySelectorAll("[data-by]"), function (one) {
+      one.hidden = one.dataset.by !== by;
+    });
+  }
+
+  makeEditor();
+  slider("epsilon", -3, 4);
+  slider("within", -2, 6);
+  showWay();
+  showPlace();
+  showPrice();
+  form.addEventListener("input", function (event) {
+    if (event.target.name === "by") showWay();
+    foreseeSoon();
+  });
+  form.addEventListener("submit", function (event) {
+    if (isSent) { event.preventDefault(); return; } // and the service pays one request once
+    if (!area.value.trim()) {
+      event.preventDefault();
+      say("Write a question first.");
+      return;
+    }
+    isSent = true;
+    pay.textContent = "Waiting for the answer…";
+    setTimeout(function () { pay.disabled = true; });
+  });
+  window.addEventListener("pageshow", function (event) {
+    if (event.persisted) { isSent = false; pay.disabled = false; showPrice(); }
+  });
+  var example = document.getElementById("use-example");
+  example.hidden = false;
+  example.addEventListener("click", function () {
+    area.value = example.dataset.sql;
+    if (editor) { editor.set(area.value); editor.focus(); }
+    foreseeSoon();
+  });
+  if (area.value.trim() && !document.getElementById("price")) foresee();
+})();

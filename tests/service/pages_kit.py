@@ -1,0 +1,95 @@
+"""A browser without a screen: it holds a cookie, reads pages as text, and sends their forms."""
+
+import http.client
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from html import unescape
+from urllib.parse import urlencode
+
+from tests.service.kit import Served
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The answer to one request of a browser."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    @property
+    def to(self) -> str:
+        """The address of the next page."""
+        return self.headers["location"]
+
+    @property
+    def words(self) -> str:
+        """The text without tags."""
+        return " ".join(unescape(re.sub(r"<[^>]*>", " ", self.text)).split())
+
+    def hidden(self, name: str) -> str:
+        """The value of a hidden field."""
+        found = re.search(rf'name="{name}" value="([^"]*)"', self.text)
+        assert found, f"there is no field {name}"
+        return unescape(found[1])
+
+
+@dataclass(slots=True)
+class Browser:
+    """Asks one service. ``seen`` holds every page that it showed."""
+
+    served: Served
+    cookie: str = ""
+    seen: list[Shown] = field(default_factory=list)
+
+    def get(self, path: str) -> Shown:
+        """Look at a page."""
+        return self._sent("GET", path, None, {})
+
+    def post(
+        self, path: str, fields: Mapping[str, str], headers: Mapping[str, str | None] | None = None
+    ) -> Shown:
+        """Send a form from a page of the service; ``headers`` replace those of a browser."""
+        own = {"Content-Type": "application/x-www-form-urlencoded", "Origin": self.origin}
+        sent = {**own, "Sec-Fetch-Site": "same-origin", **(headers or {})}
+        given = {name: text for name, text in sent.items() if text is not None}
+        return self._sent("POST", path, urlencode(fields).encode(), given)
+
+    @property
+    def origin(self) -> str:
+        return self.served.url.rstrip("/")
+
+    def sign_in(self, token: str, to: str = "/tables") -> "Browser":
+        found = self.post("/sign-in", {"token": token, "to": to})
+        assert found.status == 303, found.words
+        self.cookie = found.headers["set-cookie"].partition(";")[0]
+        return self
+
+    def send(self, page: str, path: str, **fields: str) -> Shown:
+        """Open a page, fill its form for this path, and send it."""
+        shown = self.get(page)
+        given = {"key": shown.hidden("key"), **fields}
+        if 'name="once"' in shown.text:
+            given = {"once": shown.hidden("once"), **given}
+        return self.post(path, given)
+
+    def ask(self, sql: str, epsilon: str = "0.01", table: str = "wages", **more: str) -> Shown:
+        """Ask a question by its page."""
+        path = f"/tables/{table}/ask"
+        return self.send(path, path, sql=sql, epsilon=epsilon, **more)
+
+    def _sent(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> Shown:
+        connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=60)
+        cookie = {"Cookie": self.cookie} if self.cookie else {}
+        try:
+            connection.request(method, path, body, {**cookie, **headers})
+            found = connection.getresponse()
+            named = {name.lower(): text for name, text in found.getheaders()}
+            shown = Shown(found.status, named, found.read().decode())
+        finally:
+            connection.close()
+        self.seen.append(shown)
+        return shown

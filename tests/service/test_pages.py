@@ -1,0 +1,531 @@
+"""The pages over HTTP: who sees what, and that no other site, no double click and no text of an
+analyst can do harm."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from discreet.ledger import Kind
+from discreet.service import _desk
+from discreet.service._app import Application
+from discreet.service._pace import RateLimit
+from discreet.service._tokens import Role
+from discreet.service.pages._questions import csv_text
+from discreet.service.pages._shown import refused_place
+from discreet.service.pages._site import PAGES, Site, _target
+from tests.service import kit
+from tests.service.kit import Served
+from tests.service.pages_kit import Browser
+
+# a column whose values stand in no declaration: no page may show them
+MORE = 'job = { type = "text" }\n'
+CANARY = "clerk"
+FORMS = [path for method, path, _ in PAGES if method == "POST"]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("service")
+    with kit.service(folder, "--workers", "1", more=MORE + kit.RATE) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def tokens(served: Served) -> dict[str, str]:
+    found = {name: served.token(name, share=4) for name in ("ana", "ben")}
+    for name in found:
+        served.send("PUT", f"/v1/tables/fewer/shares/{name}", {"epsilon": 4})
+    return {**found, "vic": served.token("vic", "viewer"), "owner": served.owner}
+
+
+@pytest.fixture
+def ana(served: Served, tokens: dict[str, str]) -> Browser:
+    return Browser(served).sign_in(tokens["ana"])
+
+
+@pytest.fixture
+def owner(served: Served) -> Browser:
+    return Browser(served).sign_in(served.owner)
+
+
+def charges(served: Served) -> int:
+    return sum(one.kind is Kind.CHARGE for one in served.ledger.history())
+
+
+def at(path: str) -> str:
+    return path.replace("{table}", "wages").replace("{request}", "some")
+
+
+# who signed in
+
+
+@pytest.mark.parametrize(("method", "path"), [(method, path) for method, path, _ in PAGES])
+def test_nothing_is_shown_or_done_without_a_session(served: Served, method: str, path: str) -> None:
+    stranger = Browser(served, cookie="discreet=" + "A" * 43)
+    if method == "GET":
+        found = stranger.get(at(path))
+        assert (found.status, found.to) == (303, f"/sign-in?to={at(path)}")
+    else:
+        found = stranger.post(at(path), {"key": "x"})
+        assert found.status == 401
+    assert "1980" not in found.text
+
+
+def test_a_token_opens_a_session_by_a_cookie_that_no_script_reads(
+    served: Served, tokens: dict[str, str]
+) -> None:
+    stranger = Browser(served)
+    for wrong in ("", "x", tokens["ana"][:-1], "x" * 300):
+        found = stranger.post("/sign-in", {"token": wrong, "to": "/tables"})
+        assert found.status == 401
+        assert "set-cookie" not in found.headers
+    found = stranger.post("/sign-in", {"token": f" {tokens['ana']} ", "to": "/tables/wages"})
+    assert (found.status, found.to) == (303, "/tables/wages")
+    name, *rules = [part.strip().lower() for part in found.headers["set-cookie"].split(";")]
+    assert name.startswith("discreet=")
+    assert {"httponly", "samesite=strict", "path=/", "max-age=14400"} <= set(rules)
+    assert "secure" not in rules  # the service speaks plain HTTP, on this machine only
+    assert not any(rule.startswith("domain") for rule in rules)
+    assert tokens["ana"] not in found.text + str(found.headers)
+
+
+def test_behind_tls_the_cookie_is_for_https_only(served: Served, tokens: dict[str, str]) -> None:
+    host = "private.example.org"
+    headers = {"Origin": f"https://{host}", "Host": host}
+    found = Browser(served).post("/sign-in", {"token": tokens["ana"]}, headers)
+    assert found.status == 303
+    assert found.headers["set-cookie"].startswith("__Host-discreet=")
+    assert "secure" in found.headers["set-cookie"].lower().split("; ")
+
+
+def test_a_session_ends_by_signing_out_and_with_its_token(served: Served) -> None:
+    token = served.token("eve")
+    first, second = Browser(served).sign_in(token), Browser(served).sign_in(token)
+    assert first.send("/tables", "/sign-out").to == "/sign-in"
+    assert first.get("/tables").status == 303
+    assert second.get("/tables").status == 200
+    (id_,) = [
+        one["id"] for one in served.send("GET", "/v1/tokens").json["tokens"] if one["name"] == "eve"
+    ]
+    page = second.get("/tables/wages")
+    owner = Browser(served).sign_in(served.owner)
+    assert owner.send("/desk", "/desk/tokens/revoke", token=id_).status == 303
+    assert second.get("/tables").status == 303
+    stale = second.post("/tables/wages/ask", {"key": page.hidden("key"), "sql": kit.BY_YEAR})
+    assert stale.status == 401
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        *("//evil.example", "https://evil.example/", "/\\evil.example", "/sign-out"),
+        *("javascript:x", "/tables//x", "/tables/x?y", "/tables/\r\nSet-Cookie: a=b"),
+        *("/desk/é", "/tables/" + "x" * 600, None, ""),
+    ],
+)
+def test_signing_in_leads_to_pages_of_the_service_only(given: str | None) -> None:
+    assert _target(given) == "/tables"
+    assert _target("/tables/a%20b/ask") == "/tables/a%20b/ask"
+
+
+@pytest.mark.parametrize("name", ["ana", "vic"])
+def test_the_owners_pages_are_the_owners(served: Served, tokens: dict[str, str], name: str) -> None:
+    browser = Browser(served).sign_in(tokens[name])
+    before = served.send("GET", "/v1/tokens").json, len(served.ledger.history())
+    assert browser.get("/desk").status == 403
+    key = browser.get("/tables/wages").hidden("key")
+    for path in FORMS:
+        if path.endswith(("/ask", "/forecast", "/receipts")):
+            continue
+        fields = {"key": key, "share": name, "epsilon": "9", "name": "x", "role": "owner"}
+        found = browser.post(at(path), {**fields, "days": "9", "reason": "x", "once": path})
+        assert found.status == 403, path
+    assert (served.send("GET", "/v1/tokens").json, len(served.ledger.history())) == before
+
+
+def test_a_viewer_asks_nothing(served: Served, tokens: dict[str, str]) -> None:
+    viewer = Browser(served).sign_in(tokens["vic"])
+    before = charges(served)
+    assert viewer.ask(kit.BY_YEAR).status == 403
+    assert charges(served) == before
+
+
+# what browsers are told
+
+
+def test_every_page_is_stored_nowhere_and_framed_nowhere(ana: Browser, owner: Browser) -> None:
+    answer = ana.ask(kit.BY_YEAR).to
+    for browser, path in [
+        *((ana, path) for path in ("/tables", "/tables/wages", "/tables/wages/ask", "/receipts")),
+        *((ana, f"{answer}{end}") for end in ("", "/statement", "/answer.csv", "/receipt.json")),
+        *((owner, path) for path in ("/desk", "/sign-in", "/tables/none", "/answers/none")),
+    ]:
+        found = browser.get(path)
+        headers = found.headers
+        assert headers["cache-control"] == "no-store", path
+        assert headers["x-frame-options"] == "DENY", path
+        assert headers["x-content-type-options"] == "nosniff", path
+        policy = dict(
+            [*one.split(None, 1), ""][:2] for one in headers["content-security-policy"].split("; ")
+        )
+        assert policy["default-src"] == policy["frame-ancestors"] == "'none'"
+        assert policy["script-src"] == policy["style-src"] == policy["form-action"] == "'self'"
+        assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", found.text), path
+        assert not re.search(r"<script(?![^>]* src=)(?![^>]*application/json)", found.text), path
+
+
+def test_a_page_loads_files_of_the_service_only(ana: Browser) -> None:
+    for path in ("/tables/wages", "/tables/wages/ask"):
+        links = re.findall(r'(?:src|href|action)="([^"]*)"', ana.get(path).text)
+        assert links
+        assert [one for one in links if not re.match(r"/(?!/)|#", one)] == []
+        for one in links:
+            if one.startswith("/static/"):
+                assert ana.get(one).status == 200, one
+
+
+# forged requests
+
+
+@pytest.mark.parametrize("path", ["/sign-out", *FORMS])
+def test_no_other_site_can_send_a_form(
+    served: Served, owner: Browser, tokens: dict[str, str], path: str
+) -> None:
+    fields = {
+        "sql": kit.BY_YEAR,
+        "epsilon": "0.01",
+        "share": "ana",
+        "name": "mallory",
+        "role": "owner",
+        "days": "1",
+        "reason": "x",
+        "token": "x",
+        "once": "once",
+    }
+    key = owner.get("/tables/wages").hidden("key")
+    other = Browser(served).sign_in(tokens["ana"]).get("/tables/wages").hidden("key")
+    before = served.send("GET", "/v1/tokens").json, len(served.ledger.history())
+    right = {**fields, "key": key}
+    forged = [
+        owner.post(at(path), fields),
+        owner.post(at(path), {**fields, "key": ""}),
+        owner.post(at(path), {**fields, "key": other}),
+        owner.post(at(path), {**fields, "key": key[:-1]}),
+        owner.post(at(path), right, {"Origin": "https://evil.example"}),
+        owner.post(at(path), right, {"Origin": "null"}),
+        owner.post(at(path), right, {"Origin": None}),
+        owner.post(at(path), right, {"Origin": f"{owner.origin}0"}),
+        owner.post(at(path), right, {"Sec-Fetch-Site": "same-site"}),
+        owner.post(at(path), right, {"Sec-Fetch-Site": "cross-site"}),
+        owner.post(at(path), right, {"Content-Type": "text/plain"}),
+        owner.post(at(path), right, {"Content-Type": "application/json"}),
+    ]
+    assert {found.status for found in forged} <= {400, 403, 415}
+    assert (served.send("GET", "/v1/tokens").json, len(served.ledger.history())) == before
+    assert owner.get("/tables").status == 200
+
+
+def test_no_other_site_can_sign_a_browser_in(served: Served, tokens: dict[str, str]) -> None:
+    for origin in ("https://evil.example", "null", None):
+        found = Browser(served).post("/sign-in", {"token": tokens["ana"]}, {"Origin": origin})
+        assert found.status == 403
+        assert "set-cookie" not in found.headers
+
+
+def test_a_form_is_read_in_one_way_only(ana: Browser) -> None:
+    key = ana.get("/tables/wages").hidden("key")
+    path = "/tables/wages/forecast"
+    for body in (
+        f"key={key}&sql=a&sql=b",
+        f"key={key}&sql",
+        f"key={key}&sql=%FF",
+        f"key={key}&" + "&".join(f"a{n}=1" for n in range(3000)),
+        f"key={key}&sql={'a' * 70_000}",
+    ):
+        headers = {
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Origin": ana.origin,
+        }
+        found = ana._sent("POST", path, body.encode(), headers)
+        assert found.status in (400, 413), body[:80]
+
+
+@pytest.mark.parametrize(
+    "epsilon", ["1,5", "1 000", "1e400", "nan", "-1", "0", "0x1", "", "1" * 40, "²"]
+)
+def test_no_number_is_read_as_another(ana: Browser, served: Served, epsilon: str) -> None:
+    before = charges(served)
+    assert ana.ask(kit.BY_YEAR, epsilon).status == 400
+    assert charges(served) == before
+
+
+# questions
+
+
+def test_a_question_is_paid_once_however_often_its_form_is_sent(
+    ana: Browser, served: Served
+) -> None:
+    page = ana.get("/tables/wages/ask")
+    fields = {"key": page.hidden("key"), "once": page.hidden("once"), "sql": kit.BY_YEAR}
+    before = charges(served)
+
+    def send(epsilon: str) -> str:
+        return ana.post("/tables/wages/ask", {**fields, "epsilon": epsilon}).to
+
+    with ThreadPoolExecutor() as threads:
+        found = set(threads.map(send, ["0.01"] * 3))
+    assert len(found) == 1
+    assert charges(served) == before + 1
+    (place,) = found
+    assert ana.get(place).status == 200
+    assert send("0.01") == place  # as from a page that was left open
+    assert charges(served) == before + 1
+    assert send("0.02") != place
+    assert charges(served) == before + 2
+
+
+def test_an_answer_is_its_analysts_own(
+    ana: Browser, owner: Browser, served: Served, tokens: dict[str, str]
+) -> None:
+    place = ana.ask(kit.BY_YEAR).to
+    shown = ana.get(place)
+    assert "Paid ε = 0.01 by ana" in shown.words
+    assert "one person counts for at most 3 rows" in shown.words
+    ben = Browser(served).sign_in(tokens["ben"])
+    for other in (ben, owner):
+        for end in ("", "/statement", "/answer.csv", "/answer.json", "/receipt.json"):
+            assert other.get(f"{place}{end}").status == 404
+        assert other.get(f"/tables/wages/ask?from={place.rpartition('/')[2]}").status == 404
+    again = ana.get(f"/tables/wages/ask?from={place.rpartition('/')[2]}")
+    assert kit.BY_YEAR in again.text
+    assert json.loads(ana.get(f"{place}/answer.json").text)["query"] == kit.BY_YEAR
+    head, *rows = csv.reader(io.StringIO(ana.get(f"{place}/answer.csv").text))
+    assert head[:2] == ["year", "n"]
+    assert [row[0] for row in rows] == ["1980", "1981", "1982"]
+
+
+def test_a_refusal_stands_at_its_place_and_costs_nothing(ana: Browser, served: Served) -> None:
+    before = charges(served)
+    found = ana.ask("SELECT COUNT(*) AS n,\n  kurt(wage) FROM wages")
+    assert found.status == 422
+    assert "SELECT COUNT(*) AS n,\n  <mark>kurt(</mark>wage) FROM wages" in found.text
+    assert "there is no such function" in found.words
+    assert charges(served) == before
+
+
+def test_a_refused_place_is_found_in_the_text() -> None:
+    sql = "SELECT a,\n b"
+    place = refused_place(sql, "`b` (line 2, column 2): no")
+    assert place is not None
+    assert (place.before, place.at, place.after) == ("SELECT a,\n ", "b", "")
+    assert refused_place(sql, "no place") is None
+    assert refused_place(sql, "`x` (line 9, column 1): no") is None
+
+
+def test_a_forecast_is_free_and_says_price_and_error(ana: Browser, served: Served) -> None:
+    before = charges(served)
+    found = ana.send("/tables/wages/ask", "/tables/wages/forecast", sql=kit.BY_YEAR, epsilon="0.1")
+    assert "This costs ε = 0.1" in found.words
+    assert "n any size ± 180" in found.words
+    part = ana.send(
+        "/tables/wages/ask", "/tables/wages/forecast", sql=kit.BY_YEAR, epsilon="9", part="forecast"
+    )
+    assert part.text.startswith("<section")
+    assert "That is more than the" in part.words
+    assert charges(served) == before
+
+
+def test_a_price_from_an_accuracy_is_paid_after_it_was_seen(ana: Browser, served: Served) -> None:
+    before = charges(served)
+    path = "/tables/wages/ask"
+    fields = {"sql": "SELECT COUNT(*) AS n FROM wages", "by": "accuracy", "within": "500"}
+    page = ana.get(path)
+    fields |= {"key": page.hidden("key"), "once": page.hidden("once")}
+    first = ana.post(path, fields)
+    assert first.status == 200
+    price = first.hidden("agreed")
+    assert f"This costs ε = {price}" in first.words
+    assert ana.post(path, {**fields, "agreed": "0.000001"}).status == 200
+    assert charges(served) == before
+    place = ana.post(path, {**fields, "agreed": price}).to
+    assert ana.post(path, {**fields, "agreed": price}).to == place
+    assert charges(served) == before + 1
+    (row,) = json.loads(ana.get(f"{place}/answer.json").text)["rows"]
+    assert row["n_high"] - row["n_low"] <= 1000
+
+
+def test_a_share_is_spent_and_then_refuses(served: Served) -> None:
+    browser = Browser(served).sign_in(served.token("dan", share=0.05))
+    assert [browser.ask(kit.BY_YEAR, "0.02").status for _ in range(3)] == [303, 303, 402]
+    shown = browser.get("/tables/wages")
+    assert "dan spent 0.04 of ε = 0.05; 0.01 left" in shown.words
+    assert not re.search(r"\bana\b", shown.words)
+
+
+# the owner's desk
+
+
+def test_the_owner_makes_tokens_and_shares_and_verifies(owner: Browser, served: Served) -> None:
+    page = owner.get("/desk")
+    fields = {"key": page.hidden("key"), "once": page.hidden("once"), "name": "fay"}
+    fields |= {"role": "analyst", "days": "3"}
+    made = owner.post("/desk/tokens", fields)
+    (token,) = re.findall(r"discreet_[0-9a-f]{16}_[\w-]{43}", made.text)
+    assert owner.post("/desk/tokens", fields).status == 409  # a second click makes no other
+    assert owner.get("/desk").text.count("fay") == 3  # name, its button, and the list of analysts
+    assert token not in owner.get("/desk").text
+    fay = Browser(served).sign_in(token)
+    assert fay.ask(kit.BY_YEAR).status == 403
+    assert "You have no share" in fay.get("/tables/wages").words
+    owner.send("/desk", "/tables/wages/shares", share="fay", epsilon="0.5")
+    assert fay.ask(kit.BY_YEAR).status == 303
+    owner.send("/desk", "/tables/wages/shares/revoke", share="fay")
+    assert fay.ask(kit.BY_YEAR).status in (402, 403)
+    assert "is whole" in owner.send("/desk", "/tables/wages/verify").words
+    bad = owner.send("/desk", "/desk/tokens", name="a/b", role="analyst", days="3")
+    assert bad.status == 400
+    assert "without /" in bad.words
+
+
+def test_a_locked_table_is_unlocked_with_the_question_that_failed(
+    owner: Browser, ana: Browser, served: Served
+) -> None:
+    charge = {"privacy_loss": kit.pure(0.01), "purpose": "a failing run", "request": "fails"}
+    made = served.send("POST", "/v1/tables/wages/charge", charge).json["receipt"]
+    body = {name: made[name] for name in ("number", "digest")}
+    assert served.send("POST", "/v1/tables/wages/lock", body).status == 200
+    assert ana.ask(kit.BY_YEAR).status == 423
+    assert "locked" in ana.get("/tables/wages").words
+    shown = owner.get("/tables/wages")
+    assert "a failing run" in shown.words
+    assert owner.send("/tables/wages", "/tables/wages/unlock", reason="").status == 400
+    done = owner.send("/tables/wages", "/tables/wages/unlock", reason="the disk was full")
+    assert (done.status, done.to) == (303, "/tables/wages")
+    assert "the owner unlocked the table: the disk was full" in owner.get("/tables/wages").words
+    assert ana.ask(kit.BY_YEAR).status == 303
+
+
+# receipts
+
+
+def test_a_receipt_is_checked_by_its_text(ana: Browser) -> None:
+    place = ana.ask(kit.BY_YEAR).to
+    receipt = ana.get(f"{place}/receipt.json").text
+    found = ana.send("/receipts", "/receipts", table="wages", receipt=receipt)
+    assert "The receipt is right" in found.words
+    for text, table in ((receipt.replace("0.95", "0.9").replace("ana", "ben"), "wages"),
+                        (receipt, "fewer"), ("{}", "wages")):  # fmt: skip
+        wrong = ana.send("/receipts", "/receipts", table=table, receipt=text)
+        assert wrong.status == 422
+        assert "The receipt is right" not in wrong.words
+    assert ana.send("/receipts", "/receipts", table="none", receipt=receipt).status == 404
+    statement = ana.get(f"{place}/statement").words
+    assert "every result has nearly the same probability" in statement
+    assert "wage counts as a value from 0 to 60" in statement
+
+
+# texts of others
+
+MARKUP = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'</textarea>"
+
+
+def test_no_name_or_text_becomes_markup(served: Served, owner: Browser, ana: Browser) -> None:
+    name = "<img src=x onerror=alert(1)>\"'"
+    made = owner.send("/desk", "/desk/tokens", name=name, role="analyst", days="1")
+    (token,) = re.findall(r"discreet_[0-9a-f]{16}_[\w-]{43}", made.text)
+    owner.send("/desk", "/tables/wages/shares", share=name, epsilon="0.5")
+    mallory = Browser(served).sign_in(token)
+    mallory.ask(f'SELECT COUNT(*) AS "{MARKUP}" FROM wages'.replace("\"'<", "'<"))
+    asked = mallory.ask('SELECT COUNT(*) AS "<b>n</b>" FROM wages')
+    if asked.status == 303:
+        mallory.get(asked.to)
+        mallory.get(f"{asked.to}/statement")
+        mallory.get(f"/tables/wages/ask?from={asked.to.rpartition('/')[2]}")
+    mallory.get("/tables/wages")
+    owner.get("/desk")
+    owner.get("/tables/wages")
+    ana.send("/receipts", "/receipts", table=MARKUP, receipt=MARKUP)
+    seen = [one.text for browser in (owner, mallory, ana) for one in browser.seen]
+    assert any("&lt;img" in text for text in seen)
+    assert [
+        text for text in seen if re.search(r"<img|<b>n|<script>alert|onerror=alert\(1\)>[^&]", text)
+    ] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "\ufeff=1"]
+)
+def test_no_text_in_csv_begins_a_formula(text: str) -> None:
+    (head, row) = csv.reader(io.StringIO(csv_text([text, "n"], [{text: text, "n": -1}])))
+    assert head == [f"'{text}", "n"]
+    assert row == [f"'{text}", "-1"]
+    assert csv_text(["a"], [{"a": "b=1"}]) == "a\r\nb=1\r\n"
+
+
+def test_no_page_shows_a_value_of_a_row(
+    served: Served, tokens: dict[str, str], owner: Browser
+) -> None:
+    ben = Browser(served).sign_in(tokens["ben"])
+    asked = [
+        ben.ask(sql, "0.5", "fewer")
+        for sql in (
+            "SELECT COUNT(*) AS n FROM fewer WHERE LENGTH(job) > 4",
+            "SELECT COUNT_DISTINCT(job) AS n FROM fewer",
+            "SELECT MODE(job) AS n FROM fewer",
+            "SELECT job, COUNT(*) AS n FROM fewer GROUP BY job",
+            "SELECT CAST(job AS INTEGER) AS n FROM fewer",
+            "SELECT COUNT(*) AS n FROM fewer WHERE CAST(job AS INTEGER) > 1",
+        )
+    ]
+    assert any(one.status == 303 for one in asked)
+    for one in asked:
+        if one.status == 303:
+            for end in ("", "/statement", "/answer.csv", "/answer.json"):
+                ben.get(f"{one.to}{end}")
+    for browser in (ben, owner):
+        for path in ("/tables", "/tables/fewer", "/tables/fewer/ask"):
+            browser.get(path)
+    texts = [one.text + str(one.headers) for browser in (ben, owner) for one in browser.seen]
+    texts += [(served.folder / name).read_text() for name in ("stderr", "discreet.owner.log")]
+    assert CANARY.encode() in (served.folder / "fewer.parquet").read_bytes()
+    assert [text for text in texts if CANARY in text] == []
+
+
+def test_logs_hold_no_question_no_token_and_no_cookie(ana: Browser, served: Served) -> None:
+    place = ana.ask("SELECT COUNT(*) AS canary_5501 FROM wages").to
+    ana.get(f"/tables/wages/ask?from={place.rpartition('/')[2]}")
+    log = (served.folder / "stderr").read_text()
+    assert '"kind": "POST /tables/{table}/ask"' in log
+    for secret in ("canary_5501", ana.cookie.partition("=")[2], place.rpartition("/")[2]):
+        assert secret
+        assert secret not in log
+        assert secret not in (served.folder / "discreet.owner.log").read_text()
+    urls = {one.to for one in ana.seen if one.status == 303}
+    assert not [url for url in urls if "canary" in url or "SELECT" in url]
+
+
+def test_pages_share_the_rate_of_their_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_desk, "WorkerPool", kit.NoWorkers)
+    desk = _desk.Desk(_desk.DeskSettings(kit.declare(tmp_path)))
+    token = desk.tokens.issue("ana", Role.ANALYST, days=1)
+    application = Application(desk, RateLimit(1e-9, 4))
+    app = application.build()
+    app.router.routes.extend(Site(application, desk.sessions).routes())
+    with TestClient(app) as client:
+        headers = {"Origin": "http://testserver"}
+        client.post("/sign-in", data={"token": token}, headers=headers, follow_redirects=False)
+        statuses = [client.get("/tables").status_code for _ in range(4)]
+        statuses.append(client.get("/tables/wages").status_code)
+        of_program = client.get("/v1/tables", headers={"Authorization": f"Bearer {token}"})
+    desk.close()
+    assert statuses == [200, 200, 200, 200, 429]
+    assert of_program.status_code == 429
