@@ -1,6 +1,7 @@
 """One request of a signed-in browser. It reaches the desk as a program's request does."""
 
 import json
+import re
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+_PLACE = re.compile(r"{(\w+)}")
 _ROUTE_OF = {route.answer: route for route in ROUTES}
 
 Json = Any  # Any: values of JSON
@@ -113,10 +115,8 @@ class Visit:
         async def read() -> dict[str, Json]:
             return members_of(form or {}, route.members)
 
-        named = dict(enumerate(places))
-        found = await self.application.answered(
-            route, who, {str(n): place for n, place in named.items()}, read
-        )
+        named = dict(zip(_PLACE.findall(route.path), places, strict=True))
+        found = await self.application.answered(route, who, named, read)
         if isinstance(found, Problem):
             raise found
         return found
