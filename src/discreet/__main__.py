@@ -24,6 +24,9 @@ class _Refusal(Loader):
         """Refuse the import as if the module were not installed."""
         raise ModuleNotFoundError(f"the command discreet works without {spec.name}", name=spec.name)
 
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing: no module is made. Python takes a loader without this method for an old one."""
+
 
 class _LessToLoad:
     """A finder of modules, asked before the others."""

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from discreet.explore import pages
 from discreet.explore._page import ControlValues, Experiment, ExperimentOutcome, Page
-from discreet.explore._reserve import Reserve
+from discreet.explore._reserve import OutcomeReserve
 from discreet.explore._server import application
 
 ODDS = pages.page("survey").controls[0].values
@@ -36,13 +36,13 @@ def made(drawn: Drawn, busy: str = "Training…") -> Page:
     return replace(pages.page("survey"), experiments=(slow,))
 
 
-def fill(reserve: Reserve) -> None:
+def fill(reserve: OutcomeReserve) -> None:
     while reserve.fill():
         pass
 
 
 def test_each_outcome_is_given_out_once() -> None:
-    drawn, reserve = Drawn(), Reserve()
+    drawn, reserve = Drawn(), OutcomeReserve()
     page = made(drawn)
     [experiment] = page.experiments
     reserve.open(page, page.start)
@@ -56,7 +56,7 @@ def test_each_outcome_is_given_out_once() -> None:
 
 
 def test_near_values_of_the_newest_page_come_first() -> None:
-    first, second, reserve = Drawn(), Drawn(), Reserve()
+    first, second, reserve = Drawn(), Drawn(), OutcomeReserve()
     reserve.open(made(first), (0, 0, 0, 0))
     reserve.open(replace(made(second), name="other"), (len(ODDS) - 1, 0, 0, 0))
     assert reserve.fill()
@@ -65,7 +65,7 @@ def test_near_values_of_the_newest_page_come_first() -> None:
 
 
 def test_quick_experiments_have_no_reserve() -> None:
-    drawn, reserve = Drawn(), Reserve()
+    drawn, reserve = Drawn(), OutcomeReserve()
     page = made(drawn, busy="")
     reserve.open(page, page.start)
     assert not reserve.fill()
@@ -73,7 +73,7 @@ def test_quick_experiments_have_no_reserve() -> None:
 
 
 def test_the_server_answers_from_the_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
-    drawn, reserve = Drawn(), Reserve()
+    drawn, reserve = Drawn(), OutcomeReserve()
     page = made(drawn)
     monkeypatch.setattr(pages, "page", lambda _: page)
     client = TestClient(application(reserve=reserve))

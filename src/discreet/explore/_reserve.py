@@ -8,15 +8,15 @@ from itertools import islice
 
 from discreet.explore._page import ControlPlaces, Experiment, ExperimentOutcome, Page
 
-_Key = tuple[str, str, ControlPlaces]
+_OutcomeKey = tuple[str, str, ControlPlaces]
 _TOGETHER = 4  # a request for another one waits that long
 
 
-class Reserve:
+class OutcomeReserve:
     """An outcome for each value of the controls, of the slow experiments of opened pages."""
 
     def __init__(self) -> None:
-        self._outcomes: dict[_Key, ExperimentOutcome] = {}
+        self._outcomes: dict[_OutcomeKey, ExperimentOutcome] = {}
         self._last: dict[str, tuple[Page, ControlPlaces]] = {}  # the newest page comes last
 
     def open(self, page: Page, places: ControlPlaces) -> None:
@@ -56,7 +56,7 @@ class Reserve:
                     yield places
 
 
-def _key(page: Page, experiment: Experiment, places: ControlPlaces) -> _Key:
+def _key(page: Page, experiment: Experiment, places: ControlPlaces) -> _OutcomeKey:
     """The places of the experiment's own controls; the others change nothing."""
     own = (
         place

@@ -14,7 +14,7 @@ from discreet.errors import InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import read, to_json
 from discreet.explore._rendering import POLICY, STATIC, index, needed, page_html
-from discreet.explore._reserve import Reserve
+from discreet.explore._reserve import OutcomeReserve
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -34,7 +34,9 @@ _HEADERS = {
 }
 
 
-def application(activity: "_Activity | None" = None, reserve: Reserve | None = None) -> "Starlette":
+def application(
+    activity: "_Activity | None" = None, reserve: OutcomeReserve | None = None
+) -> "Starlette":
     """The pages as an ASGI application."""
     try:
         from starlette.applications import Starlette
@@ -60,7 +62,7 @@ def application(activity: "_Activity | None" = None, reserve: Reserve | None = N
         ],
         exception_handlers={InvalidArgument: _not_found},
     )
-    app.state.reserve = reserve or Reserve()
+    app.state.reserve = reserve or OutcomeReserve()
     return app
 
 
@@ -150,7 +152,7 @@ def serve(
     `InvalidArgument` if the port is taken. It listens on 127.0.0.1 only, and reads no data but its
     own.
     """
-    activity, reserve = _Activity(), Reserve()
+    activity, reserve = _Activity(), OutcomeReserve()
     app = application(activity, reserve)
     try:
         import uvicorn
@@ -186,7 +188,7 @@ def _port(port: int) -> int:
     return found
 
 
-def _prepare(activity: "_Activity", reserve: Reserve) -> None:
+def _prepare(activity: "_Activity", reserve: OutcomeReserve) -> None:
     """Compute views and slow outcomes while nobody asks, so that dragging never waits, until the
     server ends."""
     views = _all_views()

@@ -22,7 +22,7 @@ _LONGEST = 100  # characters of a cookie
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class BrowserSession:
     """A browser that signed in. ``form_key`` stands in its forms, so that no page of another site
     can send them; it follows from the cookie, which it does not tell."""
 
@@ -63,7 +63,7 @@ class SessionStore:
             connection.commit()
         return text
 
-    def session(self, text: str) -> Session | None:
+    def session(self, text: str) -> BrowserSession | None:
         """The session with this cookie; None if it has ended, or its token has."""
         if not 0 < len(text) <= _LONGEST:
             return None
@@ -73,7 +73,7 @@ class SessionStore:
         if row is None or self._clock() >= row.ends:
             return None
         facts = self._tokens.valid(row.token)
-        return None if facts is None else Session(facts, _form_key(text))
+        return None if facts is None else BrowserSession(facts, _form_key(text))
 
     def end(self, text: str) -> None:
         """End the session with this cookie."""

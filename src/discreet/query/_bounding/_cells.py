@@ -135,7 +135,7 @@ def _numbered(blocks: list[_Block]) -> IndexArray | range:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _BitRange:
     """Some bits of an addend, counted from its lower end: where they are in it, and in a word."""
 
     addend: int
@@ -156,14 +156,14 @@ class _Layout:
     """The words of a row: in each, below the number of the cell, pieces of this many bits."""
 
     lower: tuple[int, ...]
-    pieces: tuple[_Piece, ...]
+    pieces: tuple[_BitRange, ...]
     bits: tuple[int, ...]
 
     @staticmethod
     def of(ends: Sequence[tuple[int, int]], room: int) -> "_Layout":
         """The layout of addends between these ends, in words with room for this many bits. An
         addend is cut only if no word has room for it."""
-        pieces: list[_Piece] = []
+        pieces: list[_BitRange] = []
         bits = [0]
         for addend, (lower, upper) in enumerate(ends):
             width = (upper - lower).bit_length()
@@ -171,7 +171,9 @@ class _Layout:
                 taken = min(room, width - start)
                 if bits[-1] + taken > room:
                     bits.append(0)
-                pieces.append(_Piece(addend, start, taken, len(bits) - 1, bits[-1], taken < width))
+                pieces.append(
+                    _BitRange(addend, start, taken, len(bits) - 1, bits[-1], taken < width)
+                )
                 bits[-1] += taken
         return _Layout(tuple(lower for lower, _ in ends), tuple(pieces), tuple(bits))
 
