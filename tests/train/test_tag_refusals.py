@@ -224,3 +224,50 @@ def test_no_example_moves_the_sum_by_more_than_the_norm(name: str) -> None:
         moved = clipped_sum(model, lambda: model(other), 6, Flat(1e-3), batch=other)  # noqa: B023
         pairs = zip(found.sums, moved.sums, strict=True)
         assert sum(float((a - b).norm()) ** 2 for a, b in pairs) ** 0.5 <= 2e-3
+
+
+VIEWS: dict[str, Callable[[Tensor], Tensor]] = {  # rows (example, WIDTH), of which rows are unknown
+    "diagonal": lambda q: q.diagonal(),
+    "strides": lambda q: q.as_strided((len(q),), (1,)),
+    "another shape": lambda q: q.view(WIDTH, -1),
+    "windows": lambda q: q[:, 0].unfold(0, 2, 2),
+    "half of a diagonal": lambda q: q.diagonal()[::2],
+    "of a detached one": lambda q: q.detach().diagonal(),
+}
+INTO: dict[str, Callable[[Tensor, Tensor], object]] = {
+    "copied": lambda view, factor: view.copy_(factor),
+    "filled": lambda view, factor: view.fill_(factor),
+    "added": lambda view, factor: view.add_(factor),
+    "an item": lambda view, factor: view.__setitem__(..., factor),
+    "twice": lambda view, factor: view.zero_().copy_(factor),
+    "a constant by place": lambda view, _: view.copy_(
+        torch.arange(view.numel()).to(view.dtype).view(view.shape)
+    ),
+    "its own sums": lambda view, factor: view.add_(1).cumsum_(0),
+}
+
+
+@pytest.mark.parametrize("into", INTO)
+@pytest.mark.parametrize("name", VIEWS)
+def test_what_a_view_of_unknown_rows_gets_is_seen_in_its_base(name: str, into: str) -> None:
+    def use(m: Layers, x: Tensor) -> Tensor:
+        rows = excess(x).detach().clone()
+        INTO[into](VIEWS[name](rows), excess(x).detach().sum())
+        return summed(m.layer(x)) * (1 - 2 * rows.sum(1))
+
+    model, data = Layers(use).double(), of(6, WIDTH)
+    with pytest.raises(Refused):
+        clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)
+
+
+def test_views_within_examples_may_be_written() -> None:
+    """As diagonals of each example's graph."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        graphs = (x[:, None] * x[:, :, None]).detach()
+        graphs.diagonal(dim1=1, dim2=2).fill_(1)
+        graphs.diagonal(dim1=1, dim2=2).add_(x)
+        return summed(m.layer(graphs))
+
+    model, data = Layers(use).double(), of(6, WIDTH)
+    clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)

@@ -13,6 +13,7 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
+from discreet.errors import Refused
 from discreet.train import Flat, check, clipped_sum, one_by_one
 from tests.train.kit import same
 from tests.train.layers import WIDTH, Layers, Use, of, put_back, summed
@@ -330,6 +331,23 @@ OFFSETS: dict[str, Callable[[Tensor], Tensor]] = {
     "by lengths": lambda lengths: lengths.cumsum(0) - lengths,
     "moved": lambda lengths: (lengths.cumsum(0) - lengths + (lengths.max() > 1)).clamp(max=2),
 }
+
+
+@pytest.mark.parametrize("moved", [-1, 0, 1])
+def test_bags_by_constant_offsets_are_those_of_examples(moved: int) -> None:
+    """Otherwise a bag has a row of another example."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        offsets = WIDTH * torch.arange(len(x)) + moved * (torch.arange(len(x)) > 0)
+        table = m.experts[0].get_parameter("weight")
+        return summed(m.layer(F.embedding_bag((x > 0).long().view(-1), table, offsets)))
+
+    model, data = Layers(use).double(), of(6, WIDTH)
+    if moved:
+        with pytest.raises(Refused, match="bags whose examples are not known"):
+            clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)
+    else:
+        agrees_with_a_loop(model, data)
 
 
 @pytest.mark.parametrize("is_frozen", [True, False])

@@ -202,9 +202,11 @@ class Tagging:
             self._tags.set(changed, UntrackedRows(_flow.name_of(func)))
         now = self._tags.of(changed)
         self._unseen.refuse_change(changed, now)
-        if now == before and now is not None:
+        # rows of an untracked view may be those of other examples in the tensor that it views
+        may_mix = isinstance(now, UntrackedRows)
+        if now == before and now is not None and not may_mix:
             return
-        if now != before:
+        if now != before or may_mix:
             base = changed._base  # noqa: SLF001  PyTorch has no public name for it
             views = [*self._shared.views_of(changed), *([] if base is None else [base])]
             for other in {id(one): one for one in (*views, *self._tags.sharing(changed))}.values():
