@@ -59,6 +59,11 @@ def declare(folder: Path, more: str = "", addresses: Sequence[str] = ()) -> Path
     return file
 
 
+def addresses_of(kind: str) -> list[str]:
+    """Addresses of both tables' ledgers in PostgreSQL; none if they are files."""
+    return [postgres.address() for _ in range(2)] if kind == "postgres" else []
+
+
 def pure(epsilon: float) -> str:
     """A privacy loss as the text that a charge takes."""
     return PrivacyLoss.of(Pure(epsilon)).to_json()

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from discreet import Bounded, DiscreteLaplace, Limit, Unit, errors, release
+from discreet import Bounded, DiscreteLaplace, Unit, errors, release
 from discreet._budget import receipt_checksum, receipt_text
 from discreet.accounting import Pure
 from discreet.ledger import Kind, check_receipt
@@ -26,9 +26,15 @@ from tests.service.kit import Reply, Served
 CANARY = "canary_7391"
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with kit.service(tmp_path_factory.mktemp("service"), "--workers", "1") as running:
+DATABASES = ["sqlite", pytest.param("postgres", marks=pytest.mark.long)]
+
+
+@pytest.fixture(scope="module", params=DATABASES)
+def served(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    folder, addresses = tmp_path_factory.mktemp("service"), kit.addresses_of(request.param)
+    with kit.service(folder, "--workers", "1", addresses=addresses) as running:
         yield running
 
 
@@ -119,14 +125,17 @@ def test_a_share_bounds_its_analyst(served: Served) -> None:
 
 
 def test_the_budget_shows_reserves(served: Served) -> None:
-    served.ledger.grant("run", limit=Limit(1), by="owner", reserve=Pure(0.1))
+    path, run = "/v1/tables/wages/shares/run", (1 * Pure(0.1)).to_json()
+    assert served.send("PUT", path, {"epsilon": 0.05, "reserve": run}).status == 402
+    assert served.send("PUT", path, {"epsilon": 1, "reserve": "0.1"}).status == 400
+    assert served.send("PUT", path, {"epsilon": 1, "reserve": run}).status == 200
     try:
         found = served.send("GET", "/v1/tables/wages/budget").json
         (share,) = [one for one in found["shares"] if one["share"] == "run"]
         assert 0.1 <= share["reserved"] < 0.1000001
         assert found["reserved"] == share["reserved"]
     finally:
-        served.ledger.revoke("run", by="owner")
+        assert served.send("DELETE", path).status == 200
 
 
 # request ids

@@ -21,9 +21,10 @@ from tests.service.kit import Reply
 pytestmark = pytest.mark.long
 
 
-def test_the_ceiling_is_exact_under_32_threads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("database", kit.STORAGES)
+def test_the_ceiling_is_exact_under_32_threads(tmp_path: Path, database: str) -> None:
     """40 questions of 1 race for a budget of 20, by two analysts whose shares add up to 30."""
-    with kit.service(tmp_path) as running:
+    with kit.service(tmp_path, addresses=kit.addresses_of(database)) as running:
         tokens = [running.token(name, share=15) for name in ("ana", "ben")]
 
         def ask(number: int) -> Reply:
@@ -97,14 +98,16 @@ def certified(folder: Path) -> tuple[Path, Path]:
     return certificate, key
 
 
-def test_answers_survive_a_kill_of_the_service(tmp_path: Path) -> None:
-    with kit.service(tmp_path) as running:
+@pytest.mark.parametrize("database", kit.STORAGES)
+def test_answers_survive_a_kill_of_the_service(tmp_path: Path, database: str) -> None:
+    addresses = kit.addresses_of(database)
+    with kit.service(tmp_path, addresses=addresses) as running:
         token = running.token("ana", share=5)
         first = running.ask("1", token=token)
         running.process.kill()
         running.process.wait()
     command = "--new-token"
-    with kit.service(tmp_path, command) as running:
+    with kit.service(tmp_path, command, addresses=addresses) as running:
         assert running.ask("1", token=token).body == first.body
         assert running.ledger.spent().charges == 1
 

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-from sqlalchemy import make_url
 
 from discreet.errors import LedgerError, Refused
 from discreet.ledger._schema_beside import SchemaBeside
@@ -60,18 +59,11 @@ def test_a_service_with_its_ledgers_in_a_database_has_its_tokens_there(
 ) -> None:
     """Also for the service of another folder, which takes over with the same ledgers."""
     monkeypatch.setattr(_desk, "WorkerPool", kit.NoWorkers)
-    addresses = [make_url(postgres.address()) for _ in range(2)]
+    addresses = kit.addresses_of("postgres")
     files = []
     for name in ("here", "there"):
         (tmp_path / name).mkdir()
-        file = kit.declare(tmp_path / name)
-        text = file.read_text()
-        for table, address in zip(("wages", "fewer"), addresses, strict=True):
-            monkeypatch.setenv("PGPASSWORD", address.password or "")
-            plain = address._replace(password=None).render_as_string()
-            text = text.replace(f'"{table}.ledger"', f'"{plain}"')
-        file.write_text(text)
-        files.append(file)
+        files.append(kit.declare(tmp_path / name, addresses=addresses))
     first = Desk(DeskSettings(files[0]))
     token = first.tokens.issue("owner", Role.OWNER, days=1)
     with pytest.raises(Refused, match="one service"):

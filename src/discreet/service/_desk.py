@@ -374,9 +374,11 @@ class Desk:
         return {}
 
     def grant(self, caller: TokenFacts, table: str, share: str, body: Body) -> object:
-        """Open a share with a limit of its own for the analyst of this name."""
+        """Open a share with a limit of its own for the analyst of this name. A privacy loss to
+        reserve is set aside for it in the ledger, such as that of a training run."""
         limit = Limit(body["epsilon"], body.get("delta", 0))
-        self._ledger(table).grant(share, limit=limit, by=caller.name)
+        reserve = PrivacyLoss.from_json(body["reserve"]) if "reserve" in body else None
+        self._ledger(table).grant(share, limit=limit, by=caller.name, reserve=reserve)
         return {}
 
     def revoke_share(self, caller: TokenFacts, table: str, share: str) -> object:

@@ -130,7 +130,11 @@ ROUTES = (
         f"{_TABLE}/shares/{{share}}",
         OWNERS,
         Desk.grant,
-        {"epsilon": Member(MemberType.NUMBER, is_required=True), "delta": _NUMBER},
+        {
+            "epsilon": Member(MemberType.NUMBER, is_required=True),
+            "delta": _NUMBER,
+            "reserve": Member(MemberType.TEXT, longest=_LONGEST_LOSS),
+        },
     ),
     Route("DELETE", f"{_TABLE}/shares/{{share}}", OWNERS, Desk.revoke_share),
     Route(
