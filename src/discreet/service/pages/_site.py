@@ -15,7 +15,7 @@ from discreet import _look
 from discreet.service._app import Application
 from discreet.service._observing import owners_log
 from discreet.service._problems import FOREIGN, UNAUTHORIZED, UNEXPECTED, Problem, problem_of
-from discreet.service._sessions import SESSION_SECONDS, Session, SessionStore
+from discreet.service._sessions import SESSION_SECONDS, BrowserSession, SessionStore
 from discreet.service.pages import _datasets, _owners_desk, _questions, _receipts
 from discreet.service.pages._forms import Form, read_form
 from discreet.service.pages._visit import STATIC, Rendering, Visit, in_words, redirected, templates
@@ -74,7 +74,7 @@ class Site:
 
     def _page(self, path: str, page: Page) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
-            session: Session | None = None
+            session: BrowserSession | None = None
             try:
                 session = await to_thread.run_sync(self._session, request)
                 if session is None:
@@ -94,7 +94,7 @@ class Site:
 
         return endpoint
 
-    async def _form(self, request: Request, session: Session) -> Form:
+    async def _form(self, request: Request, session: BrowserSession) -> Form:
         if request.method != "POST":
             return {}
         form = await read_form(request)
@@ -102,14 +102,14 @@ class Site:
             raise Problem(FOREIGN)
         return form
 
-    def _problem(self, problem: Problem, session: Session | None) -> Response:
+    def _problem(self, problem: Problem, session: BrowserSession | None) -> Response:
         return self._rendering.page(
             "problem.html", problem.kind.status, session=session, problem=in_words(problem)
         )
 
     # sessions
 
-    def _session(self, request: Request) -> Session | None:
+    def _session(self, request: Request) -> BrowserSession | None:
         text = _cookie(request)
         return None if text is None else self._sessions.session(text)
 

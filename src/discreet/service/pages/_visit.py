@@ -17,7 +17,7 @@ from discreet._version import __version__
 from discreet.service._app import Application
 from discreet.service._problems import BAD_BODY, Problem
 from discreet.service._routes import ROUTES
-from discreet.service._sessions import Session
+from discreet.service._sessions import BrowserSession
 from discreet.service._tokens import Role, TokenFacts
 from discreet.service.pages import _shown
 from discreet.service.pages._forms import Form, members_of
@@ -67,7 +67,12 @@ class Rendering:
     environment: "Environment"
 
     def page(
-        self, template: str, status: int = 200, *, session: Session | None = None, **values: object
+        self,
+        template: str,
+        status: int = 200,
+        *,
+        session: BrowserSession | None = None,
+        **values: object,
     ) -> Response:
         """A page; ``session`` is of the reader, who may be unknown."""
         html = self.environment.get_template(template).render(
@@ -90,7 +95,7 @@ class Visit:
     application: Application
     rendering: Rendering
     request: Request
-    session: Session
+    session: BrowserSession
     form: Form
 
     @property
