@@ -292,6 +292,36 @@ def test_numbers_that_each_item_changes_are_refused(change: Callable[[float], fl
     assert not payer.charges
 
 
+COUNTS: dict[str, Callable[[], tuple[Any, Callable[[Any], object]]]] = {  # Any: a state of items
+    "a tensor": lambda: (torch.zeros(1), lambda state: state.add_(1)),
+    "an array": lambda: (np.zeros(2), lambda state: state.__iadd__(1)),
+    "a list": lambda: ([], lambda state: state.append("a")),
+    "a dictionary": lambda: ({}, lambda state: state.update({f"{len(state)}": "a"})),
+    "a set": lambda: (set(), lambda state: state.add(f"{len(state)}")),
+    "a queue": lambda: (deque([0.0, 1.0]), lambda state: state.rotate(1)),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts_in_collections_and_tensors_are_refused(name: str) -> None:
+    def made() -> Items:
+        state, change = COUNTS[name]()
+        return Items(lambda: change(state))
+
+    payer = FakePayer()
+    with pytest.raises(Refused, match=r"^like\S+ changes whenever an item is read"):
+        trained(made(), payer, like=made())
+    assert not payer.charges
+
+
+def test_items_may_fill_a_cache() -> None:
+    cache = dict[str, float]()
+    payer = FakePayer()
+    made = Items(lambda: cache.setdefault("a", 1.0))
+    trained(made, payer, like=made)
+    assert payer.charges
+
+
 @pytest.mark.parametrize(
     "change", [lambda _: 1.0, lambda _: random.random(), lambda _: torch.rand(()).item()]
 )

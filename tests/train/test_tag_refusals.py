@@ -271,3 +271,43 @@ def test_views_within_examples_may_be_written() -> None:
 
     model, data = Layers(use).double(), of(6, WIDTH)
     clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)
+
+
+NONZERO: dict[str, Callable[[Tensor], Tensor]] = {
+    "a table": lambda i: i.nonzero()[:, 0],
+    "a tuple": lambda i: i.nonzero(as_tuple=True)[0],
+    "where": lambda i: torch.where(i)[0],
+}
+BY_NUMBERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # of rows (example,), and numbers
+    "index": lambda rows, i: rows[i],
+    "selected": lambda rows, i: rows.index_select(0, i % len(rows)),
+    "taken": lambda rows, i: rows.take(i % len(rows)),
+    "written": lambda rows, i: torch.zeros_like(rows).index_add(0, i % len(rows), rows),
+    "put": lambda rows, i: torch.zeros_like(rows).index_put_((i,), rows),
+}
+
+
+@pytest.mark.parametrize("nonzero", NONZERO)
+@pytest.mark.parametrize("name", BY_NUMBERS)
+def test_numbers_that_nonzero_looked_at_are_still_no_index(name: str, nonzero: str) -> None:
+    """They pick the last example's row for each."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        numbers = (x[:, 0] * 0).long() - 1
+        rows = NONZERO[nonzero](numbers)
+        factor = BY_NUMBERS[name](excess(x).detach().sum(1), numbers)
+        found = summed(m.layer(x))[rows] * (1 - 2 * factor)
+        return torch.zeros(len(x), dtype=x.dtype).index_add(0, rows, found)
+
+    model, data = Layers(use).double(), of(6, WIDTH)
+    with pytest.raises(Refused):
+        clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)
+
+
+def test_rows_of_nonzero_numbers_are_picked_and_put_back() -> None:
+    def use(m: Layers, x: Tensor) -> Tensor:
+        (rows,) = (x[:, 0] * 9).long().nonzero(as_tuple=True)
+        return summed(torch.zeros_like(x).index_add(0, rows, m.layer(x[rows])))
+
+    model, data = Layers(use).double(), of(6, WIDTH)
+    clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)

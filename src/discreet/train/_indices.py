@@ -14,6 +14,7 @@ from torch import Tensor
 
 from discreet.train._layouts import ExampleOrder, RowLayout
 
+_MASKS = (torch.bool, torch.uint8)  # types whose tensors pick rows as an index, as by `nonzero`
 _EXACT = (torch.int32, torch.int64)  # smaller types wrap or round, and would count otherwise
 
 NO_INDEX = -1  # in place of a mask's dimension: numbers of repetitions pick rows, but are no index
@@ -164,6 +165,8 @@ class IndexFacts:
         The same index gives the same order each time, and so does a mask whose dimension
         ``within`` has the rows, or numbers of repetitions (``NO_INDEX``).
         """
+        if rows is not None and within >= 0 and index.dtype not in _MASKS:
+            within = NO_INDEX - 1 - within  # the nonzero numbers: as an index they pick other rows
         divided, index = self._divided.of(index), self._first(index)
         if rows is None and divided is not None and divided[0].is_now:
             finer, by = divided
@@ -192,7 +195,7 @@ class IndexFacts:
         return [
             (layout, order)
             for (_, version, within, layout), (known, order) in self._picks.items()
-            if known is index and version == index._version and within != NO_INDEX  # noqa: SLF001  as above
+            if known is index and version == index._version and within >= 0  # noqa: SLF001  as above
         ]
 
     def put_back(self, order: ExampleOrder, index: Tensor, *, within: int = 0) -> RowLayout | None:

@@ -6,6 +6,7 @@ gets fresh numbers from the global generators instead.
 """
 
 import random
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from itertools import repeat
 from typing import Any
@@ -14,10 +15,12 @@ import numpy as np
 from numpy.random import mtrand
 
 from discreet.errors import Refused
+from discreet.train._attributes import content_of
 from discreet.train._held_draws import seed_numbers
 from discreet.train._reachable import Reached, reached_from
 from discreet.train._undisturbed import draws_restored
 
+_MOST = 1 << 16  # entries of a tensor or an array that is compared
 _ITERATORS = frozenset({"builtins", "itertools"})  # modules of iterators that only go on
 
 
@@ -44,7 +47,7 @@ def refuse_counters(data: Any, read: Callable[[], object], name: str) -> None:  
     """Refuse numbers that change from item to item; ``read`` reads the same public item."""
     import torch
 
-    found = list[dict[str, str]]()
+    found = list[dict[str, object]]()
     with draws_restored():
         for _ in range(2):
             torch.manual_seed(0)
@@ -60,12 +63,27 @@ def refuse_counters(data: Any, read: Callable[[], object], name: str) -> None:  
             )
 
 
-def _numbers(name: str, data: Any) -> dict[str, str]:  # Any: as above
-    found = dict[str, str]()
+def _numbers(name: str, data: Any) -> dict[str, object]:  # Any: as above
+    """Numbers, sizes of collections, and contents of small tensors and arrays."""
+    found = dict[str, object]()
     for one in _states(name, data):
-        if isinstance(one.value, int | float) and not one.is_librarys:
-            found.setdefault(one.name, repr(one.value))
+        if not one.is_librarys and (number := _number(one.value)) is not None:
+            found.setdefault(one.name, number)
     return found
+
+
+def _number(value: object) -> object:
+    import torch
+
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, dict | list | set | deque | bytearray):
+        return len(value)
+    if isinstance(value, torch.Tensor) and value.numel() <= _MOST:
+        return content_of(value, set())
+    if isinstance(value, np.ndarray) and value.size <= _MOST:
+        return content_of(value, set())
+    return None
 
 
 def _states(name: str, data: Any) -> Iterator[Reached]:  # Any: as above
