@@ -2,6 +2,7 @@
 words."""
 
 import ast
+import builtins
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -63,6 +64,16 @@ DIALECT = re.compile(
     r"(?:^|[.:;]\s+|\n\n)(?:What|Nor)\b[^?]*(?:$|[.;])|(?i:\b(?:kept|told|so many|be it)\b)",
     re.DOTALL,
 )
+
+# Names in docstrings that other libraries define
+OF_OTHERS = {
+    *("DpEvent", "PLDAccountant", "REPLACE_ONE", "RdpAccountant", "dp_accounting"),
+    *("GRU", "LSTM", "RNN", "cdist", "floor_divide", "gather", "gaussian_nll_loss"),
+    *("index_add", "local_response_norm", "masked_select", "take_along_dim", "tile", "unfold"),
+    *("use_reentrant", "weight_norm"),
+    "toml",  # discreet.toml
+}
+CODE = re.compile(r"``.*?``|`([A-Za-z_][\w.]*)(?:\(\))?`", re.DOTALL)
 
 
 def test_each_name_is_defined_in_one_file() -> None:
@@ -197,6 +208,19 @@ def test_uses_and_constants_are_no_homonyms(tmp_path: Path, code: str) -> None:
     assert homonyms(tmp_path) == {}
 
 
+def test_names_in_docstrings_exist() -> None:
+    """A renamed function leaves no old name behind."""
+    assert [*unknown_names(SOURCE)] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "is_bad"), [("old", True), ("one.old", True), ("one", False), ("A.f()", False)]
+)
+def test_a_planted_old_name_is_found(tmp_path: Path, name: str, *, is_bad: bool) -> None:
+    (tmp_path / "one.py").write_text(f'class A:\n    def f(self):\n        """See `{name}`."""')
+    assert len([*unknown_names(tmp_path)]) == is_bad
+
+
 def definitions(source: Path) -> Iterator[tuple[str, Definition]]:
     """Each function, method and class below this folder, with its file."""
     for file in sorted(source.rglob("*.py")):
@@ -228,6 +252,32 @@ def dialect(source: Path) -> Iterator[str]:
             text = ast.get_docstring(node) if isinstance(node, kinds) else None
             for bad in DIALECT.finditer(text or ""):
                 yield f"{file.relative_to(source)}: {bad.group()!r}"
+
+
+def unknown_names(source: Path) -> Iterator[str]:
+    """The names in docstrings, between single backticks, that stand in no code here."""
+    files = {file: ast.parse(file.read_text(encoding="utf-8")) for file in source.rglob("*.py")}
+    known = OF_OTHERS | {*dir(builtins)}
+    known |= {name for file, tree in files.items() for name in names_in(file, tree)}
+    for file, tree in files.items():
+        for node in ast.walk(tree):
+            text = ast.get_docstring(node) if isinstance(node, ast.Module | Definition) else None
+            for found in CODE.finditer(text or ""):
+                if not known.issuperset((found[1] or "").split(".")) and found[1]:
+                    yield f"{file.relative_to(source)}: {found[1]}"
+
+
+def names_in(file: Path, tree: ast.Module) -> Iterator[str]:
+    """All names that the code of a file uses, and those of the file and of its folder."""
+    yield from (file.stem, file.parent.name)
+    for node in ast.walk(tree):
+        match node:
+            case ast.ClassDef(name) | ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
+                yield name
+            case ast.Name(name) | ast.Attribute(_, name) | ast.arg(name):
+                yield name
+            case ast.alias(name):
+                yield from name.split(".")
 
 
 def homonyms(source: Path) -> Mapping[str, list[str]]:

@@ -288,8 +288,8 @@ the owner
         return price
 
     def _tracks(self, share: str | None) -> tuple[Track, ...]:
-        """The tracks of a charge to the share, as they were at the last one; it is decided on those
-        that are."""
+        """The tracks of a charge to the share, as they were at the last charge; the transaction
+        decides on those of its own time."""
         last = self._last.get(share)
         return self._reader.tracks(share) if last is None else _appending.tracks(*last)
 

@@ -169,7 +169,7 @@ class RemoteQuestion:
 
         The same ``request`` id with the same question returns the same answer and costs nothing;
         without one, a new id is made. Raises the errors of `Question.release`, and `ServiceError`
-        if no answer came: it names the request id, by which an answer that was paid can be had.
+        if no answer came: it names the request id, which fetches an answer that was paid.
         """
         price = _price(epsilon, delta, confidence, noise)
         chosen = secrets.token_hex(16) if request is None else _checks.text(request=request)

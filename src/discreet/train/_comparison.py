@@ -168,7 +168,7 @@ class ModelComparison:
     # What a pass writes
 
     def refuse_written(self, microbatch: Microbatch) -> None:
-        """Refuse passes that write into the model: they make another one of it."""
+        """Refuse passes that write into the model: later passes would use another model."""
         before = Attributes(self.model)
         self._together(next(self._neighbours(microbatch)), Flat(1.0))
         self.refuse_changed(before, microbatch)

@@ -145,7 +145,7 @@ class Draws:
 
     @property
     def are_used_by_some(self) -> bool:
-        """Whether several examples, but not all of their order, use some draw, or a part of it."""
+        """Whether a draw, or a part of it, is used by several examples, but not by all."""
         for key, users in self._users.items():
             if users is not None and len(users) > 1:
                 size = next(iter(users)).order.size
@@ -173,7 +173,7 @@ class Draws:
         return found
 
     def _try(self, source: Tensor, tag: ExampleRows, tensor: Tensor, wanted: Tag) -> bool:
-        """Tag a draw and what derives from it, also from draws that it meets there."""
+        """Tag a draw and all tensors that derive from it, or from other draws in them."""
         if id(source) in self._users or self._tags.of(source) is not None:
             return False
         before = [(one, self._tags.of(one)) for one in self._tensors.values()]

@@ -52,7 +52,9 @@ class Tags:
         # by identity: storages of tensors that depend on examples; they may be freed
         self._storages: References = {}
         self._earlier = begin_pass(self._storages)
-        self.leaks = False  # functions that were not intercepted had data: new tensors may, too
+        self.leaks = (
+            False  # functions that were not intercepted took data; so new tensors may hold data
+        )
         self._slices: dict[tuple[RowLayout, tuple[int, int, int]], ExampleOrder] = {}
         roots = list(_tensors_of(batch))
         self.is_strict = bool(roots)

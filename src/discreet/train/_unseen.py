@@ -92,7 +92,7 @@ class Unseen:
         return None
 
     def note_wrapped(self, tensors: list[Tensor], result: object) -> None:
-        """Note that a function within torch.vmap or torch.func had data: nothing intercepts its
+        """Note that a function within torch.vmap or torch.func took data: nothing intercepts its
         results when they are unwrapped."""
         wrapped = any(map(_is_wrapped, (*tensors, *tensors_in((result,)))))
         if wrapped and self._tags.is_strict and any(map(self._tags.depends, tensors)):

@@ -143,7 +143,7 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
         return result
 
     def _before_step(self) -> None:
-        """Call the hooks that take gradients, which have their noise by now."""
+        """Call the hooks that take gradients; noise has been added to these."""
         module, optimizer = self.lightning_module, self._lightning_optimizers[0]
         self.precision_plugin.post_backward(torch.tensor(float("nan")), module)
         self.precision_plugin._after_closure(module, optimizer)  # noqa: SLF001  # as Lightning does

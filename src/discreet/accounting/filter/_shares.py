@@ -113,10 +113,10 @@ FOR_FAILURES = Shares(
 
 def usual(limit: Limit) -> Shares:
     """The default shares. The part for failures is epsilon * ln(1/delta) / 220, at least 10 % and
-    at most 50 %; the other parts are interpolated with it, from `FOR_SMALL_LIMITS` to `FOR_LEAKS`.
+    at most 50 %; with it the other parts go from those of `FOR_SMALL_LIMITS` to `FOR_FAILURES`.
 
-    Under a large epsilon many charges fit, so their failures run out first. And the smaller delta
-    is, the less the other sums lose with a part of it.
+    Under a large epsilon many charges fit, so their failures run out first. The smaller delta is,
+    the less the other sums lose if a part of it is taken from them.
     """
     least, most = FOR_SMALL_LIMITS.failures, FOR_FAILURES.failures
     with precision(_BITS):

@@ -16,7 +16,7 @@ TreeNoise = DiscreteLaplace | Gaussian | DiscreteGaussian
 
 
 def checked_noise(noise: object) -> TreeNoise:
-    """The noise; raises unless it is one that trees can add."""
+    """The noise; raises if trees can't add it."""
     if isinstance(noise, DiscreteLaplace | Gaussian | DiscreteGaussian):
         return noise
     raise InvalidArgument(f"noise = {noise!r}: give DiscreteLaplace, Gaussian or DiscreteGaussian")

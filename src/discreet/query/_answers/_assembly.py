@@ -62,7 +62,7 @@ def columns(
         key.value: [group[index] for group in groups] for index, key in enumerate(query.named_keys)
     }
     every = AnswerRows(keys, partial(_numbers, levels), len(groups))
-    # 2. those that are chosen, of which the types do not depend
+    # 2. the chosen rows; the types of columns do not depend on them
     order = _order_of_keys(priced.plan.groups, groups) if query.after.sets else range(len(groups))
     taken = pa.array(chosen_places(query.after, every, order), pa.int64())
     # 3. the columns that are shown

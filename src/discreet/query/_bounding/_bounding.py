@@ -94,7 +94,7 @@ def bounded_rows(
     so_far = found[TIMES].sum().over(group_by=[_UNIT, PLACE], order_by=names, rows=(None, 0))
     found = found.mutate(so_far=so_far)
     found = found.inner_join(cells.select(_UNIT, PLACE, _ROWS, _ALLOTTED, _OFFSET), [_UNIT, PLACE])
-    # 3. those that are taken
+    # 3. the number of rows taken of each value
     ends = (found.so_far, found.so_far - found[TIMES])
     after, before = (
         quotient(end * found[_ALLOTTED] + found[_OFFSET], found[_ROWS]) for end in ends

@@ -182,8 +182,8 @@ def beyond(raw: Any, column: Column) -> tuple[Any, Any]:  # Any: Ibis expression
 
 
 def cast_to(kind: ColumnType, value: Any) -> Any:  # Any: an expression of a declared type
-    """The value as another type, NULL where that can't hold it. Texts are read as those of a
-    declared column; whole numbers, days and truth values are written as there."""
+    """The value as another type, NULL where that can't hold it. Texts are read, and
+    whole numbers, days and truth values are written, as in a declared column."""
     if kind is ColumnType.NUMBER:
         return _float(value) if not value.type().is_floating() else value
     if kind is ColumnType.TEXT:

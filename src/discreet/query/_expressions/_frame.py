@@ -245,17 +245,17 @@ class ColumnExpression(ValueExpression):
     __hash__ = None  # type: ignore[assignment]  # equality is a condition here
 
     def between(self, lower: PythonConstant, upper: PythonConstant) -> ConditionExpression:
-        """The rows in which it is at least ``lower`` and at most ``upper``."""
+        """The rows in which the value is at least ``lower`` and at most ``upper``."""
         return (self >= lower) & (self <= upper)
 
     def isin(self, options: Iterable[PythonConstant]) -> ConditionExpression:
-        """The rows in which it is one of the options."""
+        """The rows in which the value is one of the options."""
         return ConditionExpression(
             Membership(self.scalar, tuple(literal_of(option) for option in options))
         )
 
     def is_null(self) -> ConditionExpression:
-        """The rows in which it is NULL."""
+        """The rows in which the value is NULL."""
         return ConditionExpression(IsNull(self.scalar))
 
     def width_bucket(self, lower: Number, upper: Number, bins: int) -> "ColumnExpression":

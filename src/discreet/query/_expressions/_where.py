@@ -199,7 +199,7 @@ def _with_keys(column: Column, keys: tuple[KeyValue, ...]) -> Column:
 
 
 def _between(column: Column, lower: Fraction, upper: Fraction) -> Column:
-    """The column with this range; a little wider where no column has it."""
+    """The column with this range; a little wider where no column can have this range."""
     least, most = column.range or _LARGEST[column.type]
     lower, upper = max(lower, least), min(upper, most)
     if column.type is not ColumnType.NUMBER:

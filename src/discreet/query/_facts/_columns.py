@@ -126,7 +126,7 @@ class Column:
 
     @staticmethod
     def text(*, keys: Iterable[str] | None = None, null: str | None = None) -> "Column":
-        """A column of texts, with public keys if it is to be grouped by."""
+        """A column of texts; its public keys are needed to group by it."""
         return Column(ColumnType.TEXT, keys=None if keys is None else _sorted(keys), null=null)
 
     @staticmethod
@@ -147,7 +147,7 @@ class Column:
         %Y (or %y, 69 to 99 for 1969 to 1999), each once, with - / . , or blanks between them.
 
         ``zone`` is for timestamps with a time zone, such as "Europe/Berlin": a row counts on the
-        day that it was there. Timestamps without a zone are taken as they are.
+        day that its time has in this zone. Timestamps without a zone are taken as they are.
         """
         days = None if keys is None else _sorted(keys)
         return Column(ColumnType.DATE, lower, upper, days, null, format, zone)

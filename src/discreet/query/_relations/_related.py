@@ -243,7 +243,7 @@ def _id_as_it_is(table: ir.Table, unit: Unit) -> Any:  # Any: Ibis expressions
 
 @dataclass(frozen=True, slots=True)
 class _Builder:
-    """Makes the engine's expressions of relations over tables that are there."""
+    """Makes the engine's expressions of relations over tables that the engine has."""
 
     catalog: Catalog
     tables: Mapping[str, ir.Table]

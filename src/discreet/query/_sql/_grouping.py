@@ -41,7 +41,7 @@ def read_grouping(group: exp.Expr | None, reader: TreeReader) -> Grouping:
 
 
 def _element(node: exp.Expr, reader: TreeReader) -> list[Nodes]:
-    """The grouping sets of one element; of a key alone, the one that has it."""
+    """The grouping sets of one element; a key alone has one set, which holds it."""
     match node:
         case exp.Rollup():
             return _rolled_up(node)

@@ -127,7 +127,7 @@ class TreeReader:
         return bool(self.matching(column))
 
     def has_column(self, column: exp.Expr) -> bool:
-        """Whether the name stands for a value; the unit's id may be none."""
+        """Whether the name stands for a declared value; the unit's id may have none."""
         return any(name in part.columns for part, name in self.matching(column))
 
 

@@ -67,7 +67,7 @@ def refused_index(tags: Tags, rows: ExampleRows, parsed: ParsedIndex) -> Untrack
     """`UntrackedRows` if the index depends on other examples than each row's, else None.
 
     Along the dimension of examples, an index may depend on all examples if it is a permutation:
-    then each row is still there. Everywhere else it must depend on no example, or on each row's.
+    then no row is lost. Everywhere else it must depend on no example, or on each row's.
     """
     # 1. single entries and ends of slices concern all rows
     if any(depends(tags.of(one)) for one in parsed.single()):
