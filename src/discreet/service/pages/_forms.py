@@ -11,7 +11,7 @@ from discreet.service._body import Member, MemberType, read_body
 from discreet.service._problems import BAD_BODY, FOREIGN, UNSUPPORTED, Problem
 from discreet.service._reading import read_bytes
 
-Form = Mapping[str, str]
+FormFields = Mapping[str, str]
 _MOST_FIELDS = 2000
 _FORM = "application/x-www-form-urlencoded"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
@@ -27,7 +27,7 @@ def check_origin(request: Request) -> None:
         raise Problem(FOREIGN)
 
 
-async def read_form(request: Request) -> Form:
+async def read_form(request: Request) -> FormFields:
     """The fields of a form that a page of this service sent; those that are empty are left out."""
     check_origin(request)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -50,7 +50,7 @@ async def read_form(request: Request) -> Form:
     return {name: text.replace("\r\n", "\n") for name, text in found.items() if text.strip()}
 
 
-def members_of(form: Form, members: Mapping[str, Member]) -> dict[str, object]:
+def members_of(form: FormFields, members: Mapping[str, Member]) -> dict[str, object]:
     """The fields that a request takes, read as its body: the same limits, and exact decimals."""
     parts = [
         f"{json.dumps(name)}: {_value(form[name], member)}"

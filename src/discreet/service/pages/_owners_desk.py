@@ -10,7 +10,7 @@ from discreet.service._problems import Problem
 from discreet.service._tokens import Role
 from discreet.service.pages import _datasets
 from discreet.service.pages._shown import Bar
-from discreet.service.pages._visit import Json, Visit, in_words, redirected
+from discreet.service.pages._visit import JsonValue, Visit, in_words, redirected
 
 _MOST_SENT = 1000  # forms that are remembered
 _SENT_TWICE = "this form was sent before: the first time counts"
@@ -40,7 +40,7 @@ async def desk(visit: Visit, status: int = 200, **more: object) -> Response:
     tokens = (await visit.get(Desk.listed_tokens))["tokens"]
     state = await visit.get(Desk.status)
     names = [one["name"] for one in (await visit.get(Desk.tables))["tables"]]
-    budgets: dict[str, Json] = {name: await visit.get(Desk.budget, name) for name in names}
+    budgets: dict[str, JsonValue] = {name: await visit.get(Desk.budget, name) for name in names}
     return visit.page(
         "desk.html",
         status,

@@ -23,8 +23,8 @@ from discreet.query._functions._functions import CALLS
 from discreet.service._desk import Desk
 from discreet.service._problems import Problem
 from discreet.service.pages import _shown
-from discreet.service.pages._forms import Form
-from discreet.service.pages._visit import Json, Visit, choice, file, in_words, redirected
+from discreet.service.pages._forms import FormFields
+from discreet.service.pages._visit import JsonValue, Visit, choice, file, in_words, redirected
 
 _CONFIDENCES = ("0.95", "0.9", "0.99")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # begin formulas in spreadsheets
@@ -47,7 +47,7 @@ class Draft:
     once: str = ""
 
     @staticmethod
-    def of(form: Form) -> "Draft":
+    def of(form: FormFields) -> "Draft":
         """The draft in a form."""
         return Draft(
             form.get("sql", "").strip("\n"),
@@ -67,7 +67,7 @@ class Draft:
         given = {name: getattr(self, name) for name in ("sql", *_PRICE) if name not in unused}
         return {name: text for name, text in given.items() if text}
 
-    def request(self, table: str, members: Form) -> str:
+    def request(self, table: str, members: FormFields) -> str:
         """The request id of this question."""
         text = json.dumps([self.once, table, *sorted(members.items())])
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
@@ -98,7 +98,7 @@ async def form(visit: Visit) -> Response:
     return await _page(visit, draft, None)
 
 
-def _question(answer: Mapping[str, Json]) -> dict[str, str]:
+def _question(answer: Mapping[str, JsonValue]) -> dict[str, str]:
     if "query" not in answer:
         return {}
     shown = {name: f"{answer[name]:.12g}" for name in ("epsilon", "delta", "confidence")}
@@ -121,8 +121,8 @@ async def forecast(visit: Visit) -> Response:
     return visit.page("forecast.html", predicted=predicted, draft=draft, left=left)
 
 
-def _left(budget: Mapping[str, Json], name: str) -> float:
-    """What one more question may cost this name."""
+def _left(budget: Mapping[str, JsonValue], name: str) -> float:
+    """The most that one more question may cost this name."""
     own = [one["left"] for one in budget["shares"] if one["share"] == name]
     return float(min([budget["left"], *own]))
 
@@ -187,8 +187,8 @@ async def _page(
     )
 
 
-def _about(column: Mapping[str, Json]) -> str:
-    """What is declared of a column, in a few words."""
+def _about(column: Mapping[str, JsonValue]) -> str:
+    """The declared facts of a column, in a few words."""
     if column["keys"] is not None:
         keys = ", ".join(map(_shown.cell, column["keys"][:4]))
         return f"{column['type']}: {keys}{', …' if len(column['keys']) > 4 else ''}"
@@ -201,7 +201,7 @@ def _short(number: object) -> str:
     return f"{number:g}" if isinstance(number, float) else str(number)
 
 
-def _example(table: Mapping[str, Json]) -> str:
+def _example(table: Mapping[str, JsonValue]) -> str:
     """A question that the declaration allows."""
     key = next((one["name"] for one in table["columns"] if one["keys"] is not None), None)
     number = next((one["name"] for one in table["columns"] if one["type"] == "number"), None)
@@ -221,7 +221,7 @@ def _quoted(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredAnswer:
+class ShownAnswer:
     """A paid answer of the reader's own."""
 
     request: str
@@ -290,10 +290,10 @@ def _assumed(facts: Mapping[str, Any]) -> list[str]:  # Any: JSON
     return lines
 
 
-async def stored(visit: Visit) -> StoredAnswer:
+async def stored(visit: Visit) -> ShownAnswer:
     """The answer that the address names; raises `Problem` unless it is the reader's own."""
     request = visit.place("request")
-    return StoredAnswer(request, await visit.get(Desk.answer, request))
+    return ShownAnswer(request, await visit.get(Desk.answer, request))
 
 
 async def answer(visit: Visit) -> Response:

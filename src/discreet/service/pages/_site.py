@@ -17,17 +17,17 @@ from discreet.service._observing import owners_log
 from discreet.service._problems import FOREIGN, UNAUTHORIZED, UNEXPECTED, Problem, problem_of
 from discreet.service._sessions import SESSION_SECONDS, BrowserSession, SessionStore
 from discreet.service.pages import _datasets, _owners_desk, _questions, _receipts
-from discreet.service.pages._forms import Form, read_form
+from discreet.service.pages._forms import FormFields, read_form
 from discreet.service.pages._visit import STATIC, Rendering, Visit, in_words, redirected, templates
 
-Page = Callable[[Visit], Awaitable[Response]]
+PageOf = Callable[[Visit], Awaitable[Response]]
 
 _SECURE, _PLAIN = "__Host-discreet", "discreet"  # the first is for HTTPS only
 _TARGET = re.compile(r"/(?:tables|answers|desk|receipts)(?:/[\w%.~-]+)*", re.ASCII)
 _ENDED = "Your session has ended, and nothing was sent: sign in again."
 
 _TABLE, _ANSWER = "/tables/{table}", "/answers/{request}"
-PAGES: Sequence[tuple[str, str, Page]] = (
+PAGES: Sequence[tuple[str, str, PageOf]] = (
     ("GET", "/tables", _datasets.tables),
     ("GET", _TABLE, _datasets.dataset),
     ("GET", f"{_TABLE}/ask", _questions.form),
@@ -72,7 +72,7 @@ class Site:
             ),
         ]
 
-    def _page(self, path: str, page: Page) -> Callable[[Request], Awaitable[Response]]:
+    def _page(self, path: str, page: PageOf) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             session: BrowserSession | None = None
             try:
@@ -94,7 +94,7 @@ class Site:
 
         return endpoint
 
-    async def _form(self, request: Request, session: BrowserSession) -> Form:
+    async def _form(self, request: Request, session: BrowserSession) -> FormFields:
         if request.method != "POST":
             return {}
         form = await read_form(request)

@@ -20,7 +20,7 @@ from discreet.service._routes import ROUTES
 from discreet.service._sessions import BrowserSession
 from discreet.service._tokens import Role, TokenFacts
 from discreet.service.pages import _shown
-from discreet.service.pages._forms import Form, members_of
+from discreet.service.pages._forms import FormFields, members_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -40,7 +40,7 @@ HEADERS = {
 _PLACE = re.compile(r"{(\w+)}")
 _ROUTE_OF = {route.answer: route for route in ROUTES}
 
-Json = Any  # Any: values of JSON
+JsonValue = Any  # Any: values of JSON
 
 
 def templates() -> "Environment":
@@ -96,7 +96,7 @@ class Visit:
     rendering: Rendering
     request: Request
     session: BrowserSession
-    form: Form
+    form: FormFields
 
     @property
     def caller(self) -> TokenFacts:
@@ -108,7 +108,7 @@ class Visit:
         return str(self.request.path_params[name])
 
     async def bytes_of(
-        self, answer: Callable[..., object], *places: str, form: Form | None = None
+        self, answer: Callable[..., object], *places: str, form: FormFields | None = None
     ) -> bytes:
         """The JSON text that this method of the desk answers, by its route: the same checks of the
         role and the rate, the same limits, and the same deadline. Raises `Problem`."""
@@ -117,7 +117,7 @@ class Visit:
         async def who() -> TokenFacts:
             return self.session.caller
 
-        async def read() -> dict[str, Json]:
+        async def read() -> dict[str, JsonValue]:
             return members_of(form or {}, route.members)
 
         named = dict(zip(_PLACE.findall(route.path), places, strict=True))
@@ -127,8 +127,8 @@ class Visit:
         return found
 
     async def get(
-        self, answer: Callable[..., object], *places: str, form: Form | None = None
-    ) -> Json:
+        self, answer: Callable[..., object], *places: str, form: FormFields | None = None
+    ) -> JsonValue:
         """The JSON that this method of the desk answers."""
         return json.loads(await self.bytes_of(answer, *places, form=form))
 
