@@ -249,7 +249,7 @@ INTO: dict[str, Callable[[Tensor, Tensor], object]] = {
 
 @pytest.mark.parametrize("into", INTO)
 @pytest.mark.parametrize("name", VIEWS)
-def test_what_a_view_of_unknown_rows_gets_is_seen_in_its_base(name: str, into: str) -> None:
+def test_changes_of_a_view_of_unknown_rows_are_seen_in_its_base(name: str, into: str) -> None:
     def use(m: Layers, x: Tensor) -> Tensor:
         rows = excess(x).detach().clone()
         INTO[into](VIEWS[name](rows), excess(x).detach().sum())
