@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import discreet
+
 HEAVY = [
     "duckdb",
     "fastapi",
@@ -62,6 +64,16 @@ with contextlib.suppress(SystemExit):
     main()
 print(json.dumps(sorted(sys.modules)))
 """
+
+
+def test_each_part_is_there_after_the_import() -> None:
+    """As pages write them: `dp.query.plan_workload`."""
+    folders = Path(str(discreet.__file__)).parent.glob("[a-z]*/__init__.py")
+    parts = sorted({folder.parent.name for folder in folders} - {"cli"})  # commands, no library
+    assert len(parts) >= 11
+    code = f"import discreet as dp; print([getattr(dp, part).__name__ for part in {parts}])"
+    assert run(code).strip() == str([f"discreet.{part}" for part in parts])
+    assert set(parts) <= set(dir(discreet))
 
 
 def test_import_loads_no_heavy_library() -> None:

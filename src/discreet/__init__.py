@@ -14,6 +14,16 @@ from discreet._version import __version__
 from discreet.errors import DiscreetError
 
 if TYPE_CHECKING:
+    from discreet import accounting as accounting
+    from discreet import audit as audit
+    from discreet import explore as explore
+    from discreet import ledger as ledger
+    from discreet import local as local
+    from discreet import mechanisms as mechanisms
+    from discreet import noise as noise
+    from discreet import plots as plots
+    from discreet import query as query
+    from discreet import service as service
     from discreet import train as train
     from discreet.accounting import PrivacyLoss
     from discreet.ledger import Ledger
@@ -62,7 +72,19 @@ if TYPE_CHECKING:
     )
     from discreet.service import connect
 
-_LATE_PARTS = ("train",)  # each is imported whole; `from discreet import *` leaves it
+_LATE_PARTS = (  # each is imported whole when it is named; `from discreet import *` leaves them
+    "accounting",
+    "audit",
+    "explore",
+    "ledger",
+    "local",
+    "mechanisms",
+    "noise",
+    "plots",
+    "query",
+    "service",
+    "train",
+)
 _PACKAGES = (
     "mechanisms",
     "query",
