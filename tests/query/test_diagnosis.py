@@ -8,15 +8,17 @@ import pandas as pd
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 import discreet as dp
 from discreet._unit import Change
 from discreet.audit import Run, ZeroNoiseBits, replay
 from discreet.errors import DeclarationError, InvalidArgument, QueryRefused
-from discreet.mechanisms import Door, Sensitivity
+from discreet.mechanisms import DiscreteLaplace, Door, Sensitivity
 from discreet.query import Caps, Column, Declaration, Diagnosis, Question, Table
+from discreet.query._bounding._bounding import CUT_BINS
 from discreet.query._plan._plan import plan
-from discreet.query._questions._diagnosis import DiagnosisOf, release_diagnosis
+from discreet.query._questions._diagnosis import DiagnosisOf, _left_out, release_diagnosis
 from discreet.query._rows._source import ArrowSource
 from tests.query.kit import QUERIES, arrow, declarations
 from tests.query.test_replay import QUICKLY, neighbours
@@ -79,6 +81,16 @@ def test_rows_left_out_are_estimated() -> None:
     assert found.rows_left_out == pytest.approx(10 / 12, abs=0.05)
     assert found.cuts[0].share == 1
     assert "all person have more rows or groups than the caps" in repr(found)
+
+
+def test_noise_alone_leaves_no_rows_out() -> None:
+    """One bin of many rows that holds nothing but noise would say that nearly all are left out. It
+    happens with probability 1e-3 at most. False alarm: 1e-9."""
+    random, draws = np.random.default_rng(19), 10_000
+    for scale in (2, 40):
+        noise = random.geometric(1 - np.exp(-1 / scale), (2, draws, CUT_BINS - 1))
+        found = [_left_out(DiscreteLaplace(scale), bins, 4_000) for bins in noise[0] - noise[1]]
+        assert sum(share > 0 for share in found) <= binom.isf(1e-9, draws, 1e-3)
 
 
 @settings(max_examples=8, phases=QUICKLY)

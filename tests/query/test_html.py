@@ -10,24 +10,37 @@ import pytest
 import discreet as dp
 from discreet import Ledger, Limit, Unit
 from discreet.mechanisms import Bounded, DiscreteLaplace, release
-from discreet.query import Column, Noise, Table, count, plan_workload
+from discreet.query import Column, Noise, Table, count, plan_workload, suggest
 from discreet.query import sum as total
 
 ODD = "<script>alert(1)</script> & \"'\u202e\u0301 ✓"
 UNIT = Unit("<b>id</b>")
 ROWS = {"<b>id</b>": [1, 2, 3], "wage": [1.0, 2.0, 3.0], "place": [ODD, "b", ODD]}
+ROWS |= {ODD: [1.0, 2.0, 2.0], "is": [True, False, True]}
 
 
 @pytest.fixture(scope="module")
 def shown() -> dict[str, Any]:
     ledger = Ledger.in_memory(unit=UNIT, limit=Limit(9, 1e-6))
     columns = {"wage": Column.number(0, 9), "place": Column.text(keys=[ODD, "b"])}
+    columns |= {ODD: Column.number(0, 2), "is": Column.boolean()}
     table = Table(pa.table(ROWS), name="<i>t", unit=UNIT, columns=columns, rows=1, ledger=ledger)
     question = table.question('SELECT place, AVG(wage) AS "<u>x" FROM "<i>t" GROUP BY place')
     single = Bounded(lambda: 3, sensitivity=1, unit=UNIT, name=ODD)
     answer = question.release(epsilon=1, by=ODD, request=ODD)
+    calls = table.where()
     released = release(single, DiscreteLaplace(2), ledger, by=ODD)
     return {
+        "Table": table,
+        "Question": question,
+        "Diagnosis": table.diagnose(epsilon=0.1),
+        "Suggestion": suggest(pa.table(ROWS), unit=UNIT, ledger=ledger, epsilon=0.1),
+        "TopGroups": table.top_k("place", 1, epsilon=0.1),
+        "Modes": table.mode("place", epsilon=0.1),
+        "Contingency": table.contingency("place", "is", epsilon=0.1),
+        "Correlations": table.correlation("wage", ODD, epsilon=0.1),
+        "Regression": table.regression("wage", on=[ODD], epsilon=0.1),
+        "StatisticForecast": calls.regression("wage", on=[ODD]).forecast(epsilon=0.1),
         "Answer": answer,
         "Receipt": answer.receipt,
         "Release": released,
@@ -64,7 +77,9 @@ class Read(HTMLParser):
 
 
 NAMES = ["Answer", "Receipt", "Release", "processed", "Balance", "Forecast"]
-NAMES += ["QuestionExplanation", "Workload", "PrivacyLoss"]
+NAMES += ["QuestionExplanation", "Workload", "PrivacyLoss", "Table", "Question", "Diagnosis"]
+NAMES += ["Suggestion", "TopGroups", "Modes", "Contingency", "Correlations", "Regression"]
+NAMES += ["StatisticForecast"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -90,6 +105,13 @@ def test_answers_are_tables_of_harmless_tags(shown: dict[str, Any], name: str) -
         ("QuestionExplanation", "Who is protected"),
         ("QuestionExplanation", "<b>id</b>"),
         ("Workload", 'FROM "<i>t"'),
+        ("Table", f"{ODD}number0 .. 2"),
+        ("Question", 'FROM "<i>t"'),
+        ("Diagnosis", f"{ODD} lie above 2"),
+        ("Contingency", ODD),
+        ("Correlations", f"wage, {ODD}"),
+        ("Regression", ODD),
+        ("StatisticForecast", ODD),
     ],
 )
 def test_texts_are_whole(shown: dict[str, Any], name: str, text: str) -> None:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from discreet.query._toml._located_toml import Keys
 
 _FILE = Path("discreet.toml")
-_MOST_SHOWN = 6
 _MOST_COLUMNS = 10  # on lines of their own
 _MOST_REASONS = 4
 _FEW = 3
@@ -357,17 +356,9 @@ def _column(column: "Column") -> list[str]:
     """A column's type, public values, and the clauses that can use it."""
     from discreet.query import ColumnType
 
-    values, uses = [], ["WHERE", "COUNT"]
-    has_keys = column.keys is not None
-    if column.range_in_words is not None:
-        values.append(column.range_in_words)
+    uses, has_keys = ["WHERE", "COUNT"], column.keys is not None
+    if column.range is not None:
         uses += [] if column.type is ColumnType.DATE else ["SUM", "AVG"]
         has_keys |= column.type in (ColumnType.DATE, ColumnType.INTEGER)
-    if column.format is not None:
-        values.append(f"as {column.format}")
-    if column.keys is not None:
-        keys = [str(key).lower() if isinstance(key, bool) else str(key) for key in column.keys]
-        more = len(keys) - _MOST_SHOWN
-        values.append(", ".join(keys[:_MOST_SHOWN]) + (f", … ({more} more)" if more > 0 else ""))
     uses += ["GROUP BY"] if has_keys else []
-    return [column.type.value, "; ".join(values), ", ".join(uses)]
+    return [*column.in_words, ", ".join(uses)]

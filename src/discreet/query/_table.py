@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Never
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._budget import Payer
 from discreet._exact import Number
 from discreet._unit import Unit
@@ -444,6 +444,13 @@ class Table:
             f"{name} ({column.type.value})" for name, column in facts.columns.items()
         )
         return f"Table {facts.name!r} for {facts.unit}: {columns}"
+
+    def _repr_html_(self) -> str:
+        facts = self.declaration
+        rows = [[name, *column.in_words] for name, column in facts.columns.items()]
+        made = _html.table(f"{facts.name}: for {facts.unit}", ["column", "type", "values"], rows)
+        caps = [] if facts.unit.column is None else [f"one counts for {facts.caps.in_words()}"]
+        return made + _html.notes([*caps, *facts.notes])
 
 
 def _is_open(column: Column) -> bool:

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._arrays import FloatArray
 from discreet._exact import Number, fraction
 from discreet.errors import InvalidArgument
@@ -27,7 +27,7 @@ _NO_BETTER = 0.99  # a round that brings less is the last one
 _TYPICAL_MEAN, _TYPICAL_STDDEV = 0.5, 0.25  # of a column from -1 to 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Regression:
     """Coefficients by name, each with an interval; all intervals hold together."""
 
@@ -35,10 +35,17 @@ class Regression:
     coefficients: dict[str, NoisyEstimate]
     confidence: float
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [f"  {name}: {interval}" for name, interval in self.coefficients.items()]
-        heading = f"{self.outcome}, intervals at {self.confidence:.4g} for all together:"
-        return "\n".join([heading, *lines])
+        return "\n".join([f"{self._heading}:", *lines])
+
+    def _repr_html_(self) -> str:
+        rows = [[name, str(interval)] for name, interval in self.coefficients.items()]
+        return _html.table(self._heading, [], rows)
+
+    @property
+    def _heading(self) -> str:
+        return f"{self.outcome}, intervals at {self.confidence:.4g} for all together"
 
 
 def regression(

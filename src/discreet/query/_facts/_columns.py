@@ -16,6 +16,7 @@ from discreet.errors import InvalidArgument
 from discreet.query._facts._date_format import check_date_format
 
 KeyValue = bool | int | str | datetime.date
+_MOST_SHOWN = 6  # keys of a column
 
 
 class ColumnType(Enum):
@@ -91,6 +92,17 @@ class Column:
             end.isoformat() if isinstance(end, datetime.date) else _number_in_words(end)
             for end in (self.lower, self.upper)
         )
+
+    @property
+    def in_words(self) -> tuple[str, str]:
+        """The type, and the public values: bounds, form of dates, and the first keys."""
+        values = [] if self.range_in_words is None else [self.range_in_words]
+        values += [] if self.format is None else [f"as {self.format}"]
+        if self.keys is not None:
+            keys = [str(key).lower() if isinstance(key, bool) else str(key) for key in self.keys]
+            more = len(keys) - _MOST_SHOWN
+            values += [", ".join(keys[:_MOST_SHOWN]) + (f", … ({more} more)" if more > 0 else "")]
+        return self.type.value, "; ".join(values)
 
     @staticmethod
     def number(

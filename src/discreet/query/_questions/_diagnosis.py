@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._exact import Number, shown
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, QueryRefused
@@ -47,6 +47,7 @@ from discreet.query._plan._sums import ColumnOutcome, SumOf, ValueOutcome, sensi
 from discreet.query._rows._source import ComputedSource, TableSource, check_schema
 
 LEAST_RISK = Fraction(1, 10**30)
+_FALSE_ALARM = Fraction(1, 1000)  # that noise fills any of the bins
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +63,14 @@ class CutShare:
     high: float
 
     def __str__(self) -> str:
-        between = f"between {100 * self.low:.3g} % and {100 * self.high:.3g} %"
-        about = "an unknown share" if self.share is None else f"about {100 * self.share:.3g} %"
+        about, between = self.in_words
         return f"{about} of {self.name} ({between})"
+
+    @property
+    def in_words(self) -> tuple[str, str]:
+        """The share and its interval."""
+        about = "an unknown share" if self.share is None else f"about {100 * self.share:.3g} %"
+        return about, f"between {100 * self.low:.3g} % and {100 * self.high:.3g} %"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -83,11 +89,20 @@ class Diagnosis(PaidResult):
     release: Release[Any]  # Any: a mapping of noisy counts
 
     def __repr__(self) -> str:
-        lines = [str(cut) for cut in self.cuts]
-        if self.rows_left_out is not None:
-            lines.insert(0, f"the caps leave out about {100 * self.rows_left_out:.3g} % of rows")
-        note = f"intervals at {float(self.confidence):.4g} confidence, for the noise alone"
-        return "\n".join([*lines, note])
+        covered, *notes = self.notes
+        return "\n".join([*notes, *map(str, self.cuts), covered])
+
+    def _repr_html_(self) -> str:
+        rows = [[cut.name, *cut.in_words] for cut in self.cuts]
+        return _html.table("shares that caps and bounds cut", [], rows) + _html.notes(self.notes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """In words: what the intervals cover, and the share of rows that caps leave out."""
+        covered = f"intervals at {float(self.confidence):.4g} confidence, for the noise alone"
+        if self.rows_left_out is None:
+            return (covered,)
+        return covered, f"the caps leave out about {100 * self.rows_left_out:.3g} % of rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +311,7 @@ def _share(title: str, noise: DiscreteLaplace, level: Fraction, noisy: Sequence[
 
 def _left_out(noise: DiscreteLaplace, noisy: Sequence[Any], kept: int) -> float:
     """The estimated share of rows that are left out, by the bins beyond the reach of noise."""
-    reach = noise.error(Fraction(999, 1000))
+    reach = noise.error(1 - _FALSE_ALARM / (CUT_BINS - 1))
     means = (0.75 * 2**n - 0.5 for n in range(1, CUT_BINS))  # of 2^(n-1) and 2^n - 1
     pairs = zip(noisy, means, strict=True)
     lost = sum(int(units) * mean for units, mean in pairs if units > reach)

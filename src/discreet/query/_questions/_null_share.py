@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._exact import Number
 from discreet._unit import Change
 from discreet.mechanisms import (
@@ -87,6 +87,9 @@ class NullShare(PaidResult):
         return f"about {100 * self.share:.3g} % of {self.column} became NULL ({between}): {advice}"
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return _html.notes([str(self)])
 
 
 def release_share(

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._budget import Payer
 from discreet._exact import Number
 from discreet.accounting import PrivacyLoss
@@ -215,6 +215,10 @@ class Question:
 
     def __repr__(self) -> str:
         return f"Question: {self.query}"
+
+    def _repr_html_(self) -> str:
+        rows = [["asked", str(self.query)], ["protected", str(self.table.declaration.unit)]]
+        return _html.table("question, not paid yet", [], rows)
 
 
 def release_question(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._exact import Number
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import (
@@ -113,22 +113,37 @@ class Contingency(PaidResult):
         return pd.DataFrame(self.counts.astype(np.int64), index=index, columns=columns)
 
     def __repr__(self) -> str:
+        cells = self._cells
+        widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
+        lines = [
+            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            for row in cells
+        ]
+        return "\n".join([*lines, *self.notes])
+
+    def _repr_html_(self) -> str:
+        head, *body = self._cells
+        return _html.table("", head, body) + _html.notes(self.notes)
+
+    @property
+    def _cells(self) -> list[list[str]]:
+        """The counts and totals as texts, below a head."""
         of_first, of_second, total = self.totals
         first, second = self.columns
         body = [
             [_key(key), *map(_figure, counts), _figure(own)]
             for key, counts, own in zip(self.keys[0], self.counts, of_first, strict=True)
         ]
-        cells = [
+        return [
             [f"{first} / {second}", *map(_key, self.keys[1]), "total"],
             *body,
             ["total", *map(_figure, of_second), _figure(total)],
         ]
-        widths = [max(len(row[place]) for row in cells) for place in range(len(cells[0]))]
-        lines = [
-            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-            for row in cells
-        ]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """In words: the errors of counts and totals, and what caps may have left out."""
+        first, second = self.columns
         errors = (self.error_of_sum(n) for n in (1, *self.counts.shape[::-1], self.counts.size))
         one, row, column, whole = (f"± {error:,}" for error in errors)
         level = f"{float(self.confidence):.4g}"
@@ -136,7 +151,7 @@ class Contingency(PaidResult):
             f"a count {one}, totals by {first} {row}, by {second} {column}, of all {whole}; each "
             f"by itself at {level} confidence, for the noise alone"
         )
-        return "\n".join([*lines, note, *limits_in_words(self.plan)])
+        return note, *limits_in_words(self.plan)
 
 
 def _key(key: KeyValue) -> str:

@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from discreet import _html
 from discreet._arrays import FloatArray
 from discreet.errors import InvalidArgument
 from discreet.query._answers._answer import Answer
@@ -50,12 +51,32 @@ class Correlations:
         for name, own in zip(self.columns, self.matrix, strict=True):
             cells = (("–" if np.isnan(one) else f"{one:.2f}").rjust(width) for one in own)
             lines.append(" ".join([name.rjust(width), *cells]))
-        level = f"{float(self.confidence):.4g}"
-        lines.append(f"intervals, all together at {level} confidence, for the noise:")
-        for i, j in pair_names(self.columns):
-            low, high = _outwards(self.low[i, j], -1), _outwards(self.high[i, j], 1)
-            lines.append(f"  {self.columns[i]}, {self.columns[j]}: {low:.2f} .. {high:.2f}")
+        lines += [f"{self._covered}:", *(f"  {pair}: {ends}" for pair, ends in self._intervals)]
         return "\n".join([*lines, *limits_in_words(self.answer.plan)])
+
+    def _repr_html_(self) -> str:
+        cells = [
+            [name, *("–" if np.isnan(one) else f"{one:.2f}" for one in own)]
+            for name, own in zip(self.columns, self.matrix, strict=True)
+        ]
+        tables = _html.table("correlations", ["", *self.columns], cells)
+        tables += _html.table(self._covered, [], self._intervals)
+        return tables + _html.notes(limits_in_words(self.answer.plan))
+
+    @property
+    def _covered(self) -> str:
+        return f"intervals, all together at {float(self.confidence):.4g} confidence, for the noise"
+
+    @property
+    def _intervals(self) -> list[tuple[str, str]]:
+        """Each pair of columns, and the interval of their correlation."""
+        return [
+            (
+                f"{self.columns[i]}, {self.columns[j]}",
+                f"{_outwards(self.low[i, j], -1):.2f} .. {_outwards(self.high[i, j], 1):.2f}",
+            )
+            for i, j in pair_names(self.columns)
+        ]
 
 
 def _outwards(end: float, sign: int) -> float:

@@ -1,12 +1,13 @@
 """The groups with the most rows, and the most frequent values: one release each."""
 
-from collections.abc import Sized
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from discreet import _html
 from discreet._exact import Number
 from discreet.errors import QueryRefused
 from discreet.mechanisms import (
@@ -58,13 +59,26 @@ class TopGroups(PaidResult):
 
     def __repr__(self) -> str:
         lines = [f"{rank}. {', '.join(map(str, g))}" for rank, g in enumerate(self.groups, 1)]
+        title = f"by {', '.join(self.plan.query.key_names)}"
+        return "\n".join([title, *lines, *self.notes])
+
+    def _repr_html_(self) -> str:
+        return _table_of(self.rows()) + _html.notes(self.notes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """In words: the error of the choice, and what caps may have left out."""
         level = f"{float(self.confidence):.4g}"
         note = (
             f"each has at most {self.error:,} rows fewer than the group of rank "
             f"{len(self.groups)}, at {level} confidence"
         )
-        title = f"by {', '.join(self.plan.query.key_names)}"
-        return "\n".join([title, *lines, note, *limits_in_words(self.plan)])
+        return note, *limits_in_words(self.plan)
+
+
+def _table_of(rows: Sequence[Mapping[str, object]]) -> str:
+    """The rows as HTML; there is one at least."""
+    return _html.table("", list(rows[0]), [[str(value) for value in row.values()] for row in rows])
 
 
 def top_groups(table: TableRows, k: int, asking: Asking) -> TopGroups:
@@ -125,12 +139,20 @@ class Modes(PaidResult):
 
     def __repr__(self) -> str:
         lines = [", ".join(f"{name} {value}" for name, value in row.items()) for row in self.rows()]
+        return "\n".join([*lines, *self.notes])
+
+    def _repr_html_(self) -> str:
+        return _table_of(self.rows()) + _html.notes(self.notes)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """In words: the error of each choice, and what caps may have left out."""
         column = self.plan.query.key_names[-1]
         note = (
             f"each has at most {self.error:,} rows fewer than the most frequent {column}, at "
             f"{float(self.confidence):.4g} confidence, each group by itself"
         )
-        return "\n".join([*lines, note, *limits_in_words(self.plan)])
+        return note, *limits_in_words(self.plan)
 
 
 def released_modes(table: TableRows, asking: Asking) -> Modes:

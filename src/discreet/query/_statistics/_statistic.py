@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Generic, TypeVar
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._budget import Payer
 from discreet._exact import Number
 from discreet.accounting import PrivacyLoss
@@ -37,7 +37,7 @@ class Offer:
     rows: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StatisticForecast:
     """The cost of a `Statistic` and its expected errors, from public facts. It prints in lines.
 
@@ -49,9 +49,16 @@ class StatisticForecast:
     errors: Mapping[str, float] = field(hash=False)
     lines: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
-        head = f"expected error at {float(self.confidence):.4g} confidence"
-        return "\n".join([head, *(f"  {line}" for line in self.lines)])
+    def __repr__(self) -> str:
+        return "\n".join([self._head, *(f"  {line}" for line in self.lines)])
+
+    def _repr_html_(self) -> str:
+        cost = [["privacy loss", _html.plain(str(self.privacy_loss))]]
+        return _html.table(self._head, [], [*([line] for line in self.lines), *cost])
+
+    @property
+    def _head(self) -> str:
+        return f"expected error at {float(self.confidence):.4g} confidence"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._budget import Payer, Receipt
 from discreet._exact import Number, shown
 from discreet._unit import Unit
@@ -81,10 +81,18 @@ class Suggestion:
         return Declaration(name, self.unit, caps, self.columns)
 
     def __repr__(self) -> str:
-        caps = [f"rows = {self.rows}: {self.about_rows}"] if self.about_rows else []
-        columns = [f"{name}: {text}" for name, text in self.found.items()]
-        others = [f"{name}: not suggested, {why}" for name, why in self.left_out.items()]
-        return "\n".join([*caps, *columns, *others, f"suggested from the rows for {self.price}"])
+        lines = [f"{name}: {text}" for name, text in self._findings]
+        return "\n".join([*lines, f"suggested from the rows for {self.price}"])
+
+    def _repr_html_(self) -> str:
+        return _html.table(f"suggested from the rows for {self.price}", [], self._findings)
+
+    @property
+    def _findings(self) -> list[tuple[str, str]]:
+        """What was found of the caps and of each column, in words."""
+        caps = [(f"rows = {self.rows}", self.about_rows)] if self.about_rows else []
+        others = [(name, f"not suggested, {why}") for name, why in self.left_out.items()]
+        return [*caps, *self.found.items(), *others]
 
 
 @dataclass(frozen=True, slots=True)
