@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, seed, settings
 
@@ -93,6 +94,29 @@ def test_cells_and_rows_have_the_same_integers(ids: str, caps: tuple[int, int, i
     found = parts(question, is_in_cells=True)
     assert found == parts(question, is_in_cells=False)
     assert all(map(any, found.values()))
+
+
+@pytest.mark.parametrize("groups", [1, 3, 5])
+@pytest.mark.parametrize("ends", [(18, 99), (-99, -18), (0, 60)])
+def test_a_missing_value_adds_nothing_where_bounds_exclude_0(
+    ends: tuple[int, int], groups: int
+) -> None:
+    """Its addend is 0, which no value has: it must neither move others nor fail."""
+    columns = {
+        "place": Column.integer(keys=range(groups)),
+        "wage": Column.number(*ends),
+        "age": Column.integer(*ends),
+    }
+    rows = rows_of(IDS["dense"])
+    table = Table(rows, name="t", unit=Unit("person"), rows=900, columns=columns)
+    where = " WHERE wage > 5" if ends[0] == 0 else ""  # which leaves 5 as the lower bound
+    question = table.question(QUESTION.replace(" GROUP", f"{where} GROUP"))
+    found = parts(question, is_in_cells=True)
+    assert found == parts(question, is_in_cells=False)
+    kept = [n for n, place in enumerate(rows["place"].to_pylist()) if place in range(groups)]
+    there = rows.take(kept).filter(pc.is_valid(rows["person"].take(kept)))
+    if not where:  # no unit has so many rows here that the caps cut
+        assert sum(found["count(age)"]) == len(there) - there["age"].null_count
 
 
 @pytest.mark.long

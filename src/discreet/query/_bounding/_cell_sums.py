@@ -82,8 +82,7 @@ class CellSums:
         groups, table = len(self.plan.groups), word_table(self.plan.listed_keys)
         words = np.stack([table[f"word{n}"].to_numpy() for n in range(4)])
         totals = [[0] * groups for _ in self.plan.sums_of_rows]
-        ends = [(0, 1) if one.grid is None else one.ends for one in self.carriers]
-        for cells in cells_of(batches, groups, ends):
+        for cells in cells_of(batches, groups, [one.addend_ends for one in self.carriers]):
             for total, added in zip(totals, self._bounded(cells, words), strict=True):
                 total[:] = map(int.__add__, total, added)
         columns = {

@@ -92,7 +92,7 @@ class SumOf:
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The smallest and the largest addend of one row."""
+        """The smallest and the largest addend of one row with a value."""
         if self.grid is None:
             return 0, 1
         if self.is_squared:
@@ -101,6 +101,13 @@ class SumOf:
             most = self.grid.largest * self.times.grid.largest
             return -most, most
         return self.grid.lower, self.grid.upper
+
+    @property
+    def addend_ends(self) -> tuple[int, int]:
+        """The smallest and the largest addend of one row, or of one where the argument is NULL,
+        which adds 0."""
+        lower, upper = self.ends
+        return min(0, lower), max(0, upper)
 
     @property
     def step(self) -> Fraction:
