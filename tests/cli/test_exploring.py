@@ -63,7 +63,7 @@ def test_views_are_computed_until_the_server_ends(monkeypatch: pytest.MonkeyPatc
         time.sleep(0.2)
 
     monkeypatch.setattr(uvicorn.Server, "run", ask_nothing)
-    monkeypatch.setattr(_server, "_all_views", lambda: itertools.repeat(compute))
+    monkeypatch.setattr(_server, "_first", lambda: itertools.repeat(compute))
     with pytest.raises(KeyboardInterrupt):
         _server.serve(opens_browser=False, ready=lambda _: None)
     assert threading.active_count() == threads

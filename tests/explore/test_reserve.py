@@ -8,9 +8,15 @@ import pytest
 from starlette.testclient import TestClient
 
 from discreet.explore import pages
-from discreet.explore._page import ControlValues, Experiment, ExperimentOutcome, Page
+from discreet.explore._page import (
+    ControlPlaces,
+    ControlValues,
+    Experiment,
+    ExperimentOutcome,
+    Page,
+)
 from discreet.explore._reserve import OutcomeReserve
-from discreet.explore._server import application
+from discreet.explore._server import _compute_nearest, application
 
 ODDS = pages.page("survey").controls[0].values
 
@@ -84,3 +90,19 @@ def test_the_server_answers_from_the_reserve(monkeypatch: pytest.MonkeyPatch) ->
     assert said == f"odds {ODDS[2]}, number 1"
     assert drawn.counts == dict.fromkeys(ODDS, 1)
     assert client.get("/outcomes/survey/try/99-0-0-0.json").status_code == 404
+
+
+def test_views_near_the_last_one_are_computed_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed: list[tuple[str, ControlPlaces]] = []
+    monkeypatch.setattr(pages, "view", lambda *which: computed.append(which))
+    reserve = OutcomeReserve()
+    views: list[tuple[str, ControlPlaces]] = [
+        ("linking", (1, 0, 0)),
+        *(("trust", (place, 2, 0)) for place in range(4)),
+    ]
+    reserve.open(pages.page("linking"), (0, 0, 0))
+    reserve.open(pages.page("trust"), (2, 2, 0))
+    while views:
+        _compute_nearest(views, reserve)
+    assert computed[0] == ("trust", (2, 2, 0))
+    assert computed[3:] == [("trust", (0, 2, 0)), ("linking", (1, 0, 0))]

@@ -4,6 +4,7 @@ Each is given out once, so an outcome stays as fresh as one that is drawn when i
 """
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 
 from discreet.explore._page import ControlPlaces, Experiment, ExperimentOutcome, Page
@@ -23,6 +24,13 @@ class OutcomeReserve:
         """Keep outcomes of this page from now on, those near these places first."""
         self._last.pop(page.name, None)
         self._last[page.name] = page, places
+
+    def steps_to(self, name: str, places: ControlPlaces) -> tuple[bool, int]:
+        """A key that sorts the places of all pages: those near the last view come first."""
+        newest = next(reversed(list(self._last.values())), None)
+        if newest is None or newest[0].name != name:
+            return True, 0
+        return False, _distance(places, newest[1])
 
     def take(self, page: Page, experiment: Experiment, places: ControlPlaces) -> ExperimentOutcome:
         """An outcome that nobody else gets: one in reserve, or a new one."""
@@ -46,14 +54,15 @@ class OutcomeReserve:
         self, page: Page, experiment: Experiment, last: ControlPlaces
     ) -> Iterator[ControlPlaces]:
         """Places without an outcome, near ones first. A slow experiment tells of its wait."""
-
-        def steps_away(places: ControlPlaces) -> int:
-            return sum(abs(one - two) for one, two in zip(places, last, strict=True))
-
         if experiment.busy:
-            for places in sorted(page.own_places(experiment), key=steps_away):
+            for places in sorted(page.own_places(experiment), key=partial(_distance, last)):
                 if _key(page, experiment, places) not in self._outcomes:
                     yield places
+
+
+def _distance(one: ControlPlaces, two: ControlPlaces) -> int:
+    """How many steps of the controls lead from one to the other."""
+    return sum(abs(a - b) for a, b in zip(one, two, strict=True))
 
 
 def _key(page: Page, experiment: Experiment, places: ControlPlaces) -> _OutcomeKey:

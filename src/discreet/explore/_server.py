@@ -12,7 +12,7 @@ from discreet import _checks
 from discreet._look import static_files
 from discreet.errors import InvalidArgument
 from discreet.explore import pages
-from discreet.explore._page import read, to_json
+from discreet.explore._page import ControlPlaces, read, to_json
 from discreet.explore._rendering import POLICY, STATIC, index, needed, page_html
 from discreet.explore._reserve import OutcomeReserve
 
@@ -123,7 +123,9 @@ def _view(request: "Request") -> "Response":
     from starlette.responses import Response
 
     name, places = request.path_params["page"], read(request.path_params["places"])
-    return Response(to_json(pages.view(name, places)), media_type="application/json")
+    found = to_json(pages.view(name, places))
+    request.app.state.reserve.open(pages.page(name), places)
+    return Response(found, media_type="application/json")
 
 
 def _outcome(request: "Request") -> "Response":
@@ -191,29 +193,43 @@ def _port(port: int) -> int:
 def _prepare(activity: "_Activity", reserve: OutcomeReserve) -> None:
     """Compute views and slow outcomes while nobody asks, so that dragging never waits, until the
     server ends."""
-    views = _all_views()
+    first, views = _first(), _all_views()
     while True:
         while not (activity.ended.is_set() or activity.is_quiet()):
             activity.ended.wait(_QUIET)
         if activity.ended.is_set():
             return
-        compute = next(views, None)
+        compute = next(first, None)
         if compute is not None:
             compute()
-        if not reserve.fill() and compute is None:
+            continue
+        if views:
+            _compute_nearest(views, reserve)
+        if not reserve.fill() and not views:
             activity.ended.wait(_QUIET)
 
 
-def _all_views() -> Iterator[Callable[[], object]]:
-    """First the first view of each page, and one outcome of each experiment, which loads what it
-    needs."""
+def _first() -> Iterator[Callable[[], object]]:
+    """The first view of each page, and an outcome of each experiment, which loads what it needs."""
     for page in pages.all_pages():
         yield partial(pages.view, page.name, page.start)
     for page in pages.all_pages():
         for one in page.experiments:
             yield partial(one.run, page.values(page.start))
-    for page in pages.all_pages():
-        for places in page.all_places():
-            if any(places[len(page.controls) :]):
-                continue  # questions were asked; there are many such views, and each is quick
-            yield partial(pages.view, page.name, places)
+
+
+def _all_views() -> list[tuple[str, ControlPlaces]]:
+    """All views before questions were asked; those after are many, and each is quick."""
+    return [
+        (page.name, places)
+        for page in pages.all_pages()
+        for places in page.all_places()
+        if not any(places[len(page.controls) :])
+    ]
+
+
+def _compute_nearest(views: list[tuple[str, ControlPlaces]], reserve: OutcomeReserve) -> None:
+    """Compute the view that a drag could ask for next, and take it off the list."""
+    nearest = min(views, key=lambda one: reserve.steps_to(*one))
+    views.remove(nearest)
+    pages.view(*nearest)
