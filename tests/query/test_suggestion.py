@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 import discreet as dp
 from discreet._budget import Request
@@ -20,12 +21,14 @@ from discreet.audit import Run, SeededBits
 from discreet.audit import _replay as recording
 from discreet.errors import BudgetExceeded, InvalidArgument, NoBound
 from discreet.ledger import Kind
+from discreet.mechanisms import DiscreteLaplace as DiscreteLaplaceNoise
 from discreet.mechanisms import Door
 from discreet.query import Column, ColumnType, Table, suggest
+from discreet.query._bounding._bounding import CUT_BINS
 from discreet.query._questions._admission import admits_all
 from discreet.query._rows._source import source_of
 from discreet.query._statistics._suggestion import Suggestion, release_suggestion
-from discreet.query._statistics._suggestion_search import SuggestionOf
+from discreet.query._statistics._suggestion_search import SuggestionOf, cap_of
 
 UNIT = Unit("person")
 TYPES = {
@@ -325,6 +328,17 @@ def test_bounds_hold_most_values_or_are_not_written(epsilon: float, people: int)
     assert (found.left_out == {}) == enough
 
 
+def test_noise_alone_suggests_no_large_cap() -> None:
+    """Of 120 units with one row each, all lie in the first bin. False alarm: 1e-9, since any other
+    bin is filled with probability 1e-3."""
+    random, draws = np.random.default_rng(19), 10_000
+    noise = random.geometric(1 - np.exp(-1 / 5), (2, draws, CUT_BINS))
+    there = np.zeros(CUT_BINS, dtype=int)
+    there[0] = 120
+    caps = [cap_of(there + own, DiscreteLaplaceNoise(5))[0] for own in noise[0] - noise[1]]
+    assert sum(cap > 1 for cap in caps) <= binom.isf(1e-9, draws, 1e-3)
+
+
 def test_only_the_chosen_columns_share_the_price() -> None:
     rows = _rows(60)
     every, _ = _found(_asked(rows), epsilon=4, delta=1e-6)
@@ -332,6 +346,8 @@ def test_only_the_chosen_columns_share_the_price() -> None:
     assert "age" in every.left_out
     assert chosen.columns["age"] == Column.integer(0, 70)
     assert chosen.left_out == {"wage": "not chosen", "city": "not chosen"}
+    assert "others: 2 not chosen" in repr(chosen)
+    assert "city" not in repr(chosen)
     assert len(run.facts("charge")) == 2
 
 

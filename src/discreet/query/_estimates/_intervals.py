@@ -21,6 +21,7 @@ _SAFE = 1 + 1e-9
 _KNOTS = 257
 _HALVINGS = 64
 _SHARES = 200  # even, so that 1/2 is a knot
+_FALSE_ALARM = Fraction(1, 1000)  # in a histogram of noise alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +137,9 @@ def _crossings(
         holds = outside(middle) <= 0
         inner, crossing = np.where(holds, middle, inner), np.where(holds, crossing, middle)
     return np.where(reaches, outer, crossing)
+
+
+def reach_in_bins(noise: DiscreteLaplace, bins: int) -> int:
+    """The number that noise alone exceeds in any of these bins with probability 1e-3 at most. One
+    bin of many rows that holds noise alone would outweigh all others."""
+    return noise.error(1 - _FALSE_ALARM / bins)

@@ -38,7 +38,7 @@ from discreet.query._bounding._compiled_plan import (
     prepare_cuts,
 )
 from discreet.query._engines import _engine
-from discreet.query._estimates._intervals import ShareLaw
+from discreet.query._estimates._intervals import ShareLaw, reach_in_bins
 from discreet.query._expressions._query import FromText, Query, columns_used
 from discreet.query._facts._public_facts import facts_text
 from discreet.query._plan._plan import Plan
@@ -47,7 +47,6 @@ from discreet.query._plan._sums import ColumnOutcome, SumOf, ValueOutcome, sensi
 from discreet.query._rows._source import ComputedSource, TableSource, check_schema
 
 LEAST_RISK = Fraction(1, 10**30)
-_FALSE_ALARM = Fraction(1, 1000)  # that noise fills any of the bins
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +310,7 @@ def _share(title: str, noise: DiscreteLaplace, level: Fraction, noisy: Sequence[
 
 def _left_out(noise: DiscreteLaplace, noisy: Sequence[Any], kept: int) -> float:
     """The estimated share of rows that are left out, by the bins beyond the reach of noise."""
-    reach = noise.error(1 - _FALSE_ALARM / (CUT_BINS - 1))
+    reach = reach_in_bins(noise, CUT_BINS)
     means = (0.75 * 2**n - 0.5 for n in range(1, CUT_BINS))  # of 2^(n-1) and 2^n - 1
     pairs = zip(noisy, means, strict=True)
     lost = sum(int(units) * mean for units, mean in pairs if units > reach)

@@ -29,6 +29,7 @@ from discreet.query._facts._declaration import Declaration
 from discreet.query._questions._admission import PlannedCharge, admits_all
 from discreet.query._rows._source import ComputedSource, check_schema, kinds, source_of
 from discreet.query._statistics._suggestion_search import (
+    NOT_CHOSEN,
     OpenColumns,
     SuggestionOf,
     cap_of,
@@ -91,8 +92,11 @@ class Suggestion:
     def _findings(self) -> list[tuple[str, str]]:
         """What was found of the caps and of each column, in words."""
         caps = [(f"rows = {self.rows}", self.about_rows)] if self.about_rows else []
-        others = [(name, f"not suggested, {why}") for name, why in self.left_out.items()]
-        return [*caps, *self.found.items(), *others]
+        reasons = [(name, why) for name, why in self.left_out.items() if why != NOT_CHOSEN]
+        others = [(name, f"not suggested, {why}") for name, why in reasons]
+        more = len(self.left_out) - len(reasons)
+        unchosen = [("others", f"{more} not chosen")] if more else []
+        return [*caps, *self.found.items(), *others, *unchosen]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from discreet.query._bounding._bounding import CUT_BINS, PLACE, TIMES
 from discreet.query._bounding._compiled_plan import prepare, prepare_units
 from discreet.query._engines import _engine
 from discreet.query._estimates._grid import SumGrid
+from discreet.query._estimates._intervals import reach_in_bins
 from discreet.query._expressions._aggregates import AggregateFunction
 from discreet.query._expressions._expressions import Aggregate
 from discreet.query._expressions._query import Query
@@ -37,7 +38,6 @@ from discreet.query._statistics._hand_over import TableRows
 from discreet.query._statistics._round_numbers import round_down, round_up
 
 _ENOUGH = Fraction(95, 100)  # of the units have at most the suggested number of rows
-_SURE = Fraction(999, 1000)
 _MOST_KEYS = 1_000
 _WIDE = {
     ColumnType.INTEGER: Column.integer(-(2**50), 2**50),
@@ -47,6 +47,7 @@ _FINE = SumGrid(11, 0, -(2**50), 2**50)  # of numbers: steps of 2^-11
 _BASIS = "bounded by discreet.query, from the declared caps and bounds"
 _FIRST_CONTROL, _DELETE = 32, 127
 _FEW = Fraction(1, 2)  # of the units: keys of fewer are not suggested
+NOT_CHOSEN = "not chosen"  # the reason for a column that shares no price
 HELD = "at least 90 % of the units' values, one of each, at 95 % confidence"
 
 
@@ -136,7 +137,7 @@ def row_histogram(
 
 def cap_of(noisy: IntegerArray, noise: DiscreteLaplace) -> tuple[int, str]:
     """The least power of two below which enough units lie, by bins beyond the reach of noise."""
-    reach = noise.error(_SURE)
+    reach = reach_in_bins(noise, CUT_BINS)
     units = np.where(noisy > reach, noisy, 0)
     if not units.sum():
         return 1, "too few units for this price, so the strictest cap"
@@ -168,7 +169,7 @@ class OpenColumns:
         chosen = can_be if asked.chosen is None else asked.chosen
         texts = [name for name in chosen if can_be[name] is ColumnType.TEXT]
         numbers = [name for name in chosen if can_be[name] is not ColumnType.TEXT]
-        left_out = {name: "not chosen" for name in can_be if name not in chosen}
+        left_out = {name: NOT_CHOSEN for name in can_be if name not in chosen}
         if not with_keys:
             left_out |= dict.fromkeys(
                 texts,
