@@ -90,7 +90,7 @@ class Suggestion:
 
     @property
     def _findings(self) -> list[tuple[str, str]]:
-        """What was found of the caps and of each column, in words."""
+        """The finding for the caps and for each column, in words."""
         caps = [(f"rows = {self.rows}", self.about_rows)] if self.about_rows else []
         reasons = [(name, why) for name, why in self.left_out.items() if why != NOT_CHOSEN]
         others = [(name, f"not suggested, {why}") for name, why in reasons]
