@@ -46,7 +46,7 @@ def bundled(folder: Path) -> dict[Path, bytes]:
         shutil.copy(HERE / name, folder)
     _run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"], folder)
     [esbuild] = folder.glob("node_modules/@esbuild/*/bin/esbuild")
-    found = {}
+    found: dict[Path, bytes] = {}
     for one in BUNDLES:
         files = _bundled(one, esbuild, folder)
         files[SUMS] = checksums(files).encode()
