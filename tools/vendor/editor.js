@@ -1,6 +1,6 @@
 // The editor of questions: CodeMirror with SQL, completion, and one marked place. It stands in a
 // shadow root, where its styles are sheets of the document and need no inline style.
-import {autocompletion, completionKeymap, completeFromList} from "@codemirror/autocomplete";
+import {autocompletion, completionKeymap} from "@codemirror/autocomplete";
 import {defaultKeymap, history, historyKeymap} from "@codemirror/commands";
 import {SQLDialect, sql} from "@codemirror/lang-sql";
 import {HighlightStyle, bracketMatching, syntaxHighlighting} from "@codemirror/language";
@@ -55,6 +55,27 @@ const wrong = StateField.define({
   provide: field => EditorView.decorations.from(field)
 });
 
+// Chrome would wrap a text that replaces a coloured one in a span with an inline style.
+const replacing = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    if (event.inputType !== "insertText" || !event.data || view.composing || view.state.selection.main.empty) {
+      return false;
+    }
+    event.preventDefault();
+    view.dispatch(view.state.replaceSelection(event.data), {userEvent: "input.type", scrollIntoView: true});
+    return true;
+  }
+});
+
+// Options have spaces in them, as GROUP BY, but only the last word before the cursor is completed.
+function completing(options) {
+  return context => {
+    const word = context.matchBefore(/\w+/);
+    if (!word && !context.explicit) return null;
+    return {from: word ? word.from : context.pos, options, validFor: /^\w*$/};
+  };
+}
+
 // An editor inside `host`. `completions` are {label, type, detail}; `changed` gets each new text.
 export function create(host, {text, label, describedBy, hint, completions, changed}) {
   const root = host.attachShadow({mode: "open"});
@@ -64,8 +85,8 @@ export function create(host, {text, label, describedBy, hint, completions, chang
     doc: text,
     extensions: [
       history(), drawSelection(), bracketMatching(), sql({dialect}),
-      autocompletion({override: [completeFromList(completions)], icons: false}),
-      syntaxHighlighting(colours), look, wrong, placeholder(hint), EditorView.lineWrapping,
+      autocompletion({override: [completing(completions)], icons: false}),
+      syntaxHighlighting(colours), look, wrong, replacing, placeholder(hint), EditorView.lineWrapping,
       EditorView.contentAttributes.of({
         "aria-label": label, "aria-description": describedBy, spellcheck: "false", autocapitalize: "off"
       }),

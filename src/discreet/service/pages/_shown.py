@@ -14,7 +14,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.plots import Axis, Chart, Series
 from discreet.query._answers._forecast import ForecastLine
 
-_DIGITS = 4
+_DIGITS = 6
 _DELTA = Fraction(1, 10**6)  # where no epsilon holds without one
 _MOST_PLACES = 40  # on the axis of a chart
 _MOST_CHARTS = 4

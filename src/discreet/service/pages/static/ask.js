@@ -14,11 +14,15 @@
 
   // The editor
 
+  function quoted(name) {
+    return /^[A-Za-z_]\w*$/.test(name) ? name : '"' + name.replace(/"/g, '""') + '"';
+  }
+
   function completions() {
     var found = Object.keys(words.columns).map(function (name) {
-      return { label: name, type: "variable", detail: words.columns[name], boost: 2 };
+      return { label: name, apply: quoted(name), type: "variable", detail: words.columns[name], boost: 2 };
     });
-    found.push({ label: words.table, type: "type", detail: "table", boost: 1 });
+    found.push({ label: words.table, apply: quoted(words.table), type: "type", detail: "table", boost: 1 });
     words.functions.forEach(function (name) {
       found.push({ label: name, type: "function", detail: "function" });
     });
@@ -173,5 +177,6 @@
     if (editor) { editor.set(area.value); editor.focus(); }
     foreseeSoon();
   });
-  if (area.value.trim() && !document.getElementById("price")) foresee();
+  // what the server refused stays until the question changes
+  if (area.value.trim() && !section().querySelector("#price, .refused")) foresee();
 })();

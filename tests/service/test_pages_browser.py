@@ -1,0 +1,340 @@
+"""The pages in a real browser, used by an owner and two analysts."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ViewportSize
+
+from discreet.ledger import Kind
+from tests.explore import kit as browsers
+from tests.explore.kit import Visitor
+from tests.explore.test_browser import serious
+from tests.ledger import postgres
+from tests.service import kit
+from tests.service.kit import Served
+
+MORE = 'job = { type = "text" }\n' + kit.RATE
+CANARY = "clerk"  # a value of rows that no page may show
+Scheme = Literal["dark", "light"]
+LOOKS: list[tuple[int, int, Scheme]] = [(1280, 900, "light"), (360, 740, "dark")]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    yield from browsers.browser()
+
+
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.long)])
+def served(
+    request: pytest.FixtureRequest, browser: Browser, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("service")
+    addresses = [postgres.address() for _ in range(2)] if request.param == "postgres" else []
+    with kit.service(folder, "--workers", "1", more=MORE, addresses=addresses) as running:
+        yield running
+
+
+class Reader(Visitor):
+    """Someone who reads pages of the service. Every page that is shown is noted."""
+
+    def __init__(self, context: BrowserContext, served: Served) -> None:
+        super().__init__(context)
+        self.served = served
+        self.sources: list[str] = []
+        self.titles: set[str] = set()
+        self.page.on("response", lambda answer: self.requests.append(answer.url))
+
+    def sign_in(self, token: str) -> "Reader":
+        self.page.goto(self.served.url)
+        self.page.fill("#token", token)
+        self.page.click("main button[type=submit]")
+        self.page.wait_for_url("**/tables")
+        return self
+
+    def look(self, path: str) -> str:
+        """Open a page; its words."""
+        self.page.goto(f"{self.served.url}{path}")
+        return self.note()
+
+    def note(self) -> str:
+        self.sources.append(self.page.content())
+        self.titles.add(self.page.title())
+        return self.page.inner_text("main")
+
+    def write(self, sql: str) -> None:
+        """Write a question into the editor, by its keys."""
+        self.page.wait_for_selector("#editor")
+        self.page.evaluate(
+            "document.getElementById('editor').shadowRoot.querySelector('.cm-content').focus()"
+        )
+        self.page.keyboard.press("Control+a")
+        self.page.keyboard.insert_text(sql)
+
+    def foresee(self) -> str:
+        """Wait for the forecast of what was written; its words."""
+        self.page.wait_for_selector("#price")
+        return self.page.inner_text("#forecast")
+
+    def pay(self) -> str:
+        """Press the button, and wait for the answer or the refusal; its words."""
+        with self.page.expect_navigation():
+            self.page.click("#pay")
+        return self.note()
+
+    def press(self, button: str) -> str:
+        """Press the button of a form, and wait for the next page; its words."""
+        with self.page.expect_navigation():
+            self.page.get_by_role("button", name=button, exact=True).first.click()
+        return self.note()
+
+    def check(self) -> None:
+        """Nothing failed, nothing left the machine, and no value of a row was shown."""
+        assert self.problems == []
+        assert self.requests_elsewhere() == []
+        seen = [*self.sources, *self.requests, *self.titles]
+        assert [text for text in seen if CANARY in text] == []
+        urls = " ".join(self.requests)
+        assert not re.search(r"SELECT|wage\b(?!s)|discreet_[0-9a-f]", urls)
+
+
+@pytest.fixture
+def readers(browser: Browser, served: Served) -> Iterator[list[Reader]]:
+    """Three people, each with a browser of his own."""
+    contexts = [browser.new_context(accept_downloads=True) for _ in range(3)]
+    found = [Reader(context, served) for context in contexts]
+    yield found
+    for one in found:
+        one.check()
+    for context in contexts:
+        context.close()
+
+
+def charges(served: Served, by: str) -> int:
+    entries = served.ledger.history()
+    return sum(one.kind is Kind.CHARGE and one.by == by for one in entries)
+
+
+def test_an_owner_and_two_analysts(readers: list[Reader], served: Served, tmp_path: Path) -> None:
+    """Sign in, grant, ask until the share is spent, be refused, lock and unlock, revoke, sign
+    out."""
+    owner, ana, ben = readers
+    # 1. the owner makes tokens and shares
+    owner.sign_in(served.owner)
+    tokens = {}
+    for name, share in (("ana", "0.3"), ("ben", "0.2")):
+        owner.look("desk")
+        owner.page.fill("#name", name)
+        assert f"A token for {name}" in owner.press("Make a token")
+        tokens[name] = owner.page.inner_text(".token").strip()
+        owner.sources.clear()  # the one page that shows a token
+        owner.look("desk")
+        owner.page.fill("#share-1", name)
+        owner.page.fill("#epsilon-1", share)
+        owner.press("Grant")
+    assert "ben" in owner.look("tables/wages")
+    # 2. an analyst writes a question: a forecast, a refusal at its place, a price, an answer
+    ana.sign_in(tokens["ana"])
+    assert "ana" in ana.look("tables/wages")
+    assert not re.search(r"\bben\b", ana.page.inner_text("main"))
+    ana.look("tables/wages/ask")
+    ana.write("SELECT COUNT(*) AS n,\n  kurt(wage) FROM wages")
+    ana.page.wait_for_selector("#place", state="attached")
+    marked = "document.getElementById('editor').shadowRoot.querySelector('.cm-wrong').innerText"
+    assert ana.page.evaluate(marked) == "kurt("
+    ana.write(kit.BY_YEAR)
+    assert "This costs ε = 0.1" in ana.foresee()
+    assert ana.page.inner_text("#pay") == "Pay ε = 0.1 and ask"
+    answer = ana.pay()
+    assert "Paid ε = 0.1 by ana" in answer
+    assert "one person counts for at most 3 rows" in answer
+    assert len(ana.page.query_selector_all("figure svg")) == 2
+    place = ana.page.url
+    assert charges(served, "ana") == 1
+    ana.page.reload()
+    assert "Paid ε = 0.1 by ana" in ana.note()
+    assert charges(served, "ana") == 1
+    # 3. the receipt is downloaded, and dropped on the page that checks it
+    with ana.page.expect_download() as download:
+        ana.page.click("text=Receipt >> nth=1")
+    receipt = tmp_path / "receipt.json"
+    download.value.save_as(receipt)
+    ana.look("receipts")
+    with ana.page.expect_navigation():
+        ana.page.set_input_files("#file", receipt)
+    assert "The receipt is right" in ana.note()
+    altered = {**json.loads(receipt.read_text()), "by": "ben"}
+    receipt.write_text(json.dumps(altered, indent=2))
+    with ana.page.expect_navigation():
+        ana.page.set_input_files("#file", receipt)
+    assert "altered" in ana.note()
+    ana.problems = [text for text in ana.problems if "422" not in text]  # the refused form's status
+    # 4. the other analyst sees none of it; both ask until a share is spent
+    ben.sign_in(tokens["ben"])
+    ben.page.goto(place)
+    assert "there is nothing at this address" in ben.note()
+    ben.problems = [text for text in ben.problems if "404" not in text]
+    for reader, name, more in ((ben, "ben", 2), (ana, "ana", 2)):
+        for _ in range(more):
+            reader.look("tables/wages/ask")
+            reader.write(kit.BY_YEAR)
+            reader.foresee()
+            assert f"by {name}" in reader.pay()
+        reader.look("tables/wages/ask")
+        reader.write(kit.BY_YEAR)
+        assert "That is more than the 0 that is left" in reader.foresee()
+        assert "would reach" in reader.pay()
+        reader.problems = [text for text in reader.problems if "402" not in text]
+    assert (charges(served, "ana"), charges(served, "ben")) == (3, 2)
+    assert ana.look("tables/wages").count("SELECT") == 3
+    # 5. a failure locks the table; the owner sees the question, and unlocks
+    charge = {"privacy_loss": kit.pure(0.01), "purpose": "a run that fails", "request": "fails"}
+    made = served.send("POST", "/v1/tables/wages/charge", charge).json["receipt"]
+    body = {name: made[name] for name in ("number", "digest")}
+    served.send("POST", "/v1/tables/wages/lock", body)
+    assert "This table is locked" in ben.look("tables/wages")
+    assert "a run that fails" in owner.look("tables/wages")
+    owner.page.fill("#reason", "the disk was full")
+    assert "the owner unlocked the table: the disk was full" in owner.press("Unlock wages")
+    # 6. a token is revoked while its page is open, and one signs out
+    ben.look("tables/wages/ask")
+    owner.look("desk")
+    owner.page.get_by_role("button", name=re.compile("of ben$")).click()
+    owner.page.wait_for_selector("text=revoked")
+    ben.write(kit.BY_YEAR)
+    ben.page.wait_for_selector("text=No forecast came")
+    assert "Your session has ended" in ben.pay()
+    ben.problems = [text for text in ben.problems if "401" not in text]
+    assert charges(served, "ben") == 2
+    ana.press("Sign out")
+    ana.page.go_back()
+    assert "Sign in" in ana.note()
+    assert ana.page.context.cookies() == []
+
+
+@pytest.fixture
+def reader(browser: Browser, served: Served) -> Iterator[Reader]:
+    with browser.new_context() as context:
+        found = Reader(context, served)
+        yield found
+        found.check()
+
+
+@pytest.fixture(scope="module")
+def cid(served: Served) -> str:
+    return served.token("cid", share=5)
+
+
+def test_a_double_click_pays_once(reader: Reader, served: Served, cid: str) -> None:
+    reader.sign_in(cid).look("tables/wages/ask")
+    reader.write(kit.BY_YEAR)
+    reader.foresee()
+    before = charges(served, "cid")
+    with reader.page.expect_navigation():
+        reader.page.dblclick("#pay")
+    reader.page.wait_for_url("**/answers/*")
+    assert charges(served, "cid") == before + 1
+    # a page that was left open sends its question again
+    reader.page.go_back()
+    reader.page.wait_for_selector("#question")
+    assert charges(served, "cid") == before + 1
+
+
+def test_an_accuracy_finds_its_price(reader: Reader, served: Served, cid: str) -> None:
+    reader.sign_in(cid).look("tables/wages/ask")
+    reader.page.check("input[value=accuracy]")
+    reader.page.fill("#within", "500")
+    reader.write("SELECT COUNT(*) AS n FROM wages")
+    reader.foresee()
+    price = reader.page.inner_text("#price")
+    reader.page.locator("#within-slider").focus()
+    reader.page.keyboard.press("ArrowRight")
+    reader.page.wait_for_function(
+        "before => document.getElementById('price')?.textContent !== before &&"
+        " !document.querySelector('[aria-busy=true]')",
+        arg=price,
+    )
+    price = reader.page.inner_text("#price")
+    assert f"Paid {price} by cid" in reader.pay()
+
+
+def test_everything_works_by_keyboard_alone(reader: Reader, served: Served, cid: str) -> None:
+    reader.page.goto(served.url)
+    press, write = reader.page.keyboard.press, reader.page.keyboard.insert_text
+
+    def tab_to(wanted: str) -> None:
+        for _ in range(40):
+            press("Tab")
+            found = reader.page.evaluate(
+                "document.activeElement.id + ' ' + document.activeElement.textContent.trim()"
+            )
+            if wanted in found:
+                return
+        pytest.fail(f"Tab does not reach {wanted}")
+
+    tab_to("token")
+    write(cid)
+    press("Enter")
+    reader.page.wait_for_selector("text=Ask a question")
+    tab_to("Ask a question")
+    press("Enter")
+    reader.page.wait_for_selector("#editor")
+    tab_to("editor")
+    reader.page.keyboard.type("SELECT COUNT(*) AS n FROM wa")
+    tooltip = (
+        "document.getElementById('editor').shadowRoot.querySelector('.cm-tooltip-autocomplete')"
+    )
+    reader.page.wait_for_function(f"() => {tooltip}")
+    reader.page.wait_for_timeout(300)  # the editor takes no Enter right after a list opens
+    press("Enter")
+    assert reader.page.input_value("#sql").startswith("SELECT COUNT(*) AS n FROM wage")
+    reader.write("SELECT COUNT(*) AS n FROM wages")
+    reader.foresee()
+    tab_to("pay")
+    press("Enter")
+    reader.page.wait_for_url("**/answers/*")
+    assert "by cid" in reader.note()
+
+
+def test_questions_are_asked_without_scripts(browser: Browser, served: Served, cid: str) -> None:
+    with browser.new_context(java_script_enabled=False) as context:
+        reader = Reader(context, served).sign_in(cid)
+        reader.look("tables/wages/ask")
+        reader.page.fill("#sql", "SELECT COUNT(*) AS n FROM wages")
+        assert "This costs ε = 0.1" in reader.press("Forecast")
+        assert "Paid ε = 0.1 by cid" in reader.pay()
+        assert reader.look("tables/wages")
+        reader.check()
+
+
+def test_pages_read_well_everywhere(reader: Reader, served: Served, cid: str) -> None:
+    """Nothing is wider than the screen, and axe finds nothing serious."""
+    if served.address is not None:
+        pytest.skip("the look does not depend on the database")
+    answer = served.ask("look", token=cid)
+    assert answer.status == 200
+    served.send("GET", "/v1/tables")
+    pages = {
+        cid: [
+            *("tables", "tables/wages", "tables/wages/ask", "receipts"),
+            *("answers/look", "answers/look/statement", "answers/none"),
+        ],
+        served.owner: ["desk", "tables/wages"],
+    }
+    for token, paths in pages.items():
+        reader.page.context.clear_cookies()
+        reader.sign_in(token)
+        for path in paths:
+            reader.look(path)
+            if path.endswith("ask"):
+                reader.write(kit.BY_YEAR)
+                reader.foresee()
+            for width, height, scheme in LOOKS:
+                reader.page.set_viewport_size(ViewportSize(width=width, height=height))
+                reader.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+                assert reader.page.evaluate("document.documentElement.scrollWidth") <= width, path
+                assert serious(reader) == [], (path, width)
+    reader.problems = [text for text in reader.problems if "404" not in text]
