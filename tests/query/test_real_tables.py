@@ -24,7 +24,10 @@ WITHOUT_LEVEL = [one for one in AggregateFunction if not ESTIMATORS[one].takes_l
 FUNCTIONS = [one for one in WITHOUT_LEVEL if one is not AggregateFunction.COUNT_UNITS]
 
 
-SIMPLE = [AggregateFunction.COUNT, AggregateFunction.SUM, AggregateFunction.AVG]
+SIMPLE = [
+    *(AggregateFunction.COUNT, AggregateFunction.COUNT_DISTINCT),
+    *(AggregateFunction.SUM, AggregateFunction.AVG),
+]
 
 
 def _held(

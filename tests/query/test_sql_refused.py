@@ -192,6 +192,8 @@ SELECT year, COUNT(*) AS year FROM wages GROUP BY year  | two columns 'year'
 SELECT COUNT(*) AS 'n' FROM wages  | a name stands bare or in double quotes
 SELECT COUNT(*) AS 1 FROM wages  | a name stands bare or in double quotes
 SELECT COUNT(*) AS TRUE FROM wages  | a name stands bare or in double quotes
+SELECT AS year, COUNT(*) FROM wages GROUP BY year  | AS names the value before it, and there is none
+SELECT COUNT(*) FROM (SELECT AS wage FROM wages) AS q  | AS names the value before it
 SELECT AS COUNT(*) FROM wages  | `AS` (line 1, column 8): a name stands bare or in double quotes
 SELECT COUNT(*) BY FROM wages  | BY stands after GROUP or ORDER
 SELECT COUNT(*) FALSE FROM wages  | `FALSE` (line 1, column 17): a name that is a word of SQL

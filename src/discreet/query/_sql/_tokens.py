@@ -101,6 +101,7 @@ _EXPONENTS = re.compile(  # what may hold the letters of a number, and numbers w
 LOST = f"this is not expected here, or something is missing beside it; {FORM}"
 _EMPTY = "there is nothing in these parentheses"
 _NO_NAME = "a name stands bare or in double quotes"
+_NOTHING_NAMED = "AS names the value before it, and there is none"
 _NO_NUMBER = "a number is written 12, 1.5 or 1e3"
 _NO_SIGN = "this sign has no meaning here"
 _NO_TEXT = "a text is written '...' and means each of its characters; '' in it is one quote"
@@ -269,6 +270,7 @@ def check_places(text: str, found: Sequence[Token]) -> None:
             (kind is TokenType.NULL and not is_tested, USE_IS_NULL),
             (kind is TokenType.NOT and is_after_value and not negates, LOST),
             (kind is TokenType.ALIAS and next_kind not in _TABLES, _NO_NAME),
+            (kind is TokenType.ALIAS and before is TokenType.SELECT, _NOTHING_NAMED),
             (kind in _CLAUSES and next_kind is None, LOST),
         ):
             if applies:
