@@ -70,6 +70,14 @@ def test_without_the_ledger_it_says_what_it_could_not_check(receipts: list[Recei
     assert "without a statement" in missing
 
 
+def test_another_layout_is_named(receipts: list[Receipt]) -> None:
+    """As programs write the member of an answer in JSON: no fact was altered."""
+    facts = json.loads(receipts[0].to_json())
+    for text in (json.dumps(facts), json.dumps(facts, indent=4), f" {receipts[0].to_json()}"):
+        with pytest.raises(ReceiptDiffers, match="in another layout: give the text of"):
+            check_receipt(text)
+
+
 def test_every_changed_byte_is_found_without_the_ledger(receipts: list[Receipt]) -> None:
     for receipt in receipts:
         text = receipt.to_json()

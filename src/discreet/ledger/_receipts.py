@@ -87,8 +87,13 @@ def _read(text: str) -> dict[str, Any]:  # Any: JSON
             f"this is a receipt of another version than {RECEIPT_FORMAT}, which this version of "
             "discreet reads"
         )
-    if not is_whole or checksum != receipt_checksum(facts):
+    if checksum != receipt_checksum(facts):
         raise ReceiptDiffers("the receipt was altered or damaged: its checksum differs")
+    if not is_whole:
+        raise ReceiptDiffers(
+            "this has the members of a receipt in another layout: give the text of "
+            "`discreet ask --receipt FILE`, or of receipt.to_json()"
+        )
     if set(facts) != _MEMBERS:
         raise ReceiptDiffers(f"a receipt has the members {', '.join(sorted(_MEMBERS))}")
     return facts
