@@ -1,6 +1,7 @@
 """The facts that follow from WHERE hold in each row that meets it, and leave out what can't be."""
 
 import datetime
+from contextlib import suppress
 from fractions import Fraction
 from functools import partial
 from random import Random
@@ -215,6 +216,25 @@ def test_sums_have_the_bounds_that_the_condition_leaves(
     assert total.grid is not None
     found = [float(end * total.grid.step) for end in (total.grid.lower, total.grid.upper)]
     assert found == pytest.approx(ends)
+
+
+@pytest.mark.parametrize("key", ["FLOOR(x)", "i * 4", "FLOOR(x) - 1", "ROUND(x)"])
+def test_a_key_has_the_type_that_the_engine_computes(key: str) -> None:
+    """Within wide bounds it is no whole number: its values are refused or right, and never fail."""
+    columns = {"x": Column.number(-(10**100), 10**100), "i": Column.integer(-(2**62), 2**62)}
+    rows = pd.DataFrame({"x": [0.5, 1.5, 9.0], "i": [0, 1, 2]})
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=10))
+    table = Table(rows, name="t", unit=dp.Unit.ROW, columns=columns, ledger=ledger)
+    where = "WHERE x BETWEEN 0 AND 5 AND i BETWEEN 0 AND 5"
+    for text in (
+        f"SELECT COUNT(*) AS n, SUM({key}) AS s, MEDIAN({key}) AS m FROM t {where}",
+        f"SELECT {key} AS k, COUNT(*) AS n FROM t {where} GROUP BY {key}",
+        f"SELECT MODE({key}) AS n FROM t {where}",
+    ):
+        with suppress(QueryRefused):
+            table.sql(text, epsilon=1)
+            continue
+        assert "SUM" not in text
 
 
 def test_answers_are_those_of_the_rows_that_meet_it() -> None:

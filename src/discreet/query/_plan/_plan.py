@@ -191,7 +191,7 @@ def plan(query: Query, declaration: Declaration) -> Plan:
 
 def _plan(query: Query, declaration: Declaration, facts: Declaration) -> Plan:
     # 1. groups
-    keys = tuple(_keys_of(key, query, facts) for key in query.named_keys)
+    keys = tuple(_keys_of(key, query, declaration, facts) for key in query.named_keys)
     groups = _groups(query, keys)
     private = tuple(place for place, values in enumerate(keys) if values is None)
     there = _UNBOUNDED if private else len(groups)
@@ -207,7 +207,8 @@ def _plan(query: Query, declaration: Declaration, facts: Declaration) -> Plan:
             if private:
                 why = without_keys(query.named_keys[private[0]].value, facts)
                 raise QueryRefused(f"MODE needs groups with declared keys. {why}")
-            counted = key_counts_of(aggregate.argument, query.where, facts, there)
+            own = _of_same_type(aggregate.argument, declaration, facts)
+            counted = key_counts_of(aggregate.argument, query.where, own, there)
             key_counts[counted.name] = counted
             sources.append((counted.name,))
             continue
@@ -265,15 +266,27 @@ def _rows_of(argument: Scalar | None, level: Fraction, declaration: Declaration)
     return RowsOf(name, argument, grid, level, is_whole, ends)
 
 
-def _keys_of(key: GroupKey, query: Query, facts: Declaration) -> Sequence[KeyValue] | None:
+def _keys_of(
+    key: GroupKey, query: Query, declaration: Declaration, facts: Declaration
+) -> Sequence[KeyValue] | None:
     """The values of a key with which a row can meet the condition; ``None`` if they are private."""
-    keys = public_keys(key.value, facts)
+    keys = public_keys(key.value, _of_same_type(key.value, declaration, facts))
     if keys is None:
         return None
     left = keys_where(query.where, key.value, keys)
     if not left:
         raise QueryRefused(f"WHERE excludes all values of {key.name}, so no group can have rows")
     return left
+
+
+def _of_same_type(
+    value: Scalar | None, declaration: Declaration, facts: Declaration
+) -> Declaration:
+    """The facts in rows that meet the condition, if the value has the type there that the engine
+    computes: a number can be whole within narrower bounds."""
+    if value is None or infer(value, declaration).type is infer(value, facts).type:
+        return facts
+    return declaration
 
 
 def _groups(
