@@ -1,4 +1,4 @@
-"""Forty faults of private mechanisms as small stand-ins, each beside its right version.
+"""Faults of private mechanisms as small stand-ins, each beside its right version.
 
 Each is a function of a dataset and a number of outputs, or of a dataset alone. A dataset is a list
 of numbers, one for each person. Real noise is rounded to a grid in right versions, since the low
@@ -22,6 +22,7 @@ RANDOM = generator()
 FEW, MANY = 1_500, 30_000
 ONE_MORE = ([1.0, 1.0, 0.0], [1.0, 1.0, 0.0, 1.0])
 OUTLIER = ([1.0, 0.0], [1.0, 0.0, 1e6])
+ROWS = [(owner, value) for owner in range(1, 11) for value in (0.0, 1.0)]
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,40 @@ def truncated(data: Data, count: int) -> Any:
     return on_grid(len(data) + np.clip(RANDOM.normal(0, 1, count), -1, 1))
 
 
+def masked(*, by_place: bool) -> Function:
+    """A sum of values, of which a mask leaves out half: every second place, or by a coin each."""
+
+    def draw(data: Data, count: int) -> Any:
+        kept = sum(clipped(data[::2])) if by_place else RANDOM.binomial(int(sum(data)), 0.5, count)
+        return kept + laplace(1, count)
+
+    return draw
+
+
+def one_row_each(*, sorts_owners: bool) -> Function:
+    """A sum of each owner's last value; if only the column of owners is sorted, then rows are
+    credited to others."""
+
+    def draw(rows: list[tuple[int, float]], count: int) -> Any:
+        owners = [owner for owner, _ in rows]
+        credited = sorted(owners) if sorts_owners else owners
+        last = dict(zip(credited, (value for _, value in rows), strict=True))
+        return sum(last.values()) + laplace(1, count)
+
+    return draw
+
+
+def session(*, keeps_noise: bool) -> Function:
+    """Two answers of one session: all people, and those with 1."""
+
+    def draw(data: Data, count: int) -> Any:
+        noise = [laplace(2, count), laplace(2, count)]
+        second = noise[0 if keeps_noise else 1]
+        return np.column_stack([len(data) + noise[0], data.count(1.0) + second])
+
+    return draw
+
+
 def suppressed(data: Data) -> float | None:
     return len(data) + laplace(1) if len(data) > 3 else None
 
@@ -270,6 +305,17 @@ FAULTS = {
         lambda data, count: on_grid(len(data) + RANDOM.normal(0, 1, count)),
         claim=Gaussian(1),
         samples=MANY,
+    ),
+    "mask by the place in the batch": Fault(
+        masked(by_place=True), masked(by_place=False), ([1.0, 0.0] * 5, [0.0] + [1.0, 0.0] * 5)
+    ),
+    "rows credited to others": Fault(
+        one_row_each(sorts_owners=True),
+        one_row_each(sorts_owners=False),
+        (ROWS, [*ROWS, (0, 0.0)]),
+    ),
+    "noise kept between calls": Fault(
+        session(keeps_noise=True), session(keeps_noise=False), ([1.0], [1.0, 0.0])
     ),
     "small groups suppressed": Fault(suppressed, summed()),
     "replaced, not added": Fault(
