@@ -25,7 +25,7 @@ class Store:
         self.token = self.tokens.issue("ana", Role.ANALYST, days=1)
 
     def begin(self) -> str:
-        text = self.sessions.begin(self.token)
+        text = self.sessions.opened(self.token)
         assert text is not None
         return text
 
@@ -47,7 +47,7 @@ def test_no_other_text_is_a_session(store: Store) -> None:
     text = store.begin()
     for other in ("", text[:-1], text + "A", text.swapcase(), "x" * 100_000, "é", store.token):
         assert store.sessions.session(other) is None
-    assert store.sessions.begin(store.token[:-1]) is None
+    assert store.sessions.opened(store.token[:-1]) is None
 
 
 def test_sessions_have_keys_of_their_own(store: Store) -> None:

@@ -46,7 +46,7 @@ class SessionStore:
         """Use this database and these tokens; ``clock`` gives the seconds since 1970."""
         self._engine, self._tokens, self._clock = engine, tokens, clock
 
-    def begin(self, token: str) -> str | None:
+    def opened(self, token: str) -> str | None:
         """The cookie of a new session for this token; None if the token is not valid."""
         facts = self._tokens.caller(token)
         if facts is None:

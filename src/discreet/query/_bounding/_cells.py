@@ -110,7 +110,7 @@ def _cells_of_blocks(
     words = layout.words(blocks, least, place_bits)
     for word in words:
         word.sort()
-    to_unit, start = place_bits + layout.bits[0], 0
+    to_unit, start = place_bits + layout.widths[0], 0
     while start < words[0].size:
         last = words[0][min(start + _PART, words[0].size) - 1] >> to_unit
         end = int(np.searchsorted(words[0], (last + 1) << to_unit))
@@ -157,7 +157,7 @@ class _Layout:
 
     lower: tuple[int, ...]
     pieces: tuple[_BitRange, ...]
-    bits: tuple[int, ...]
+    widths: tuple[int, ...]
 
     @staticmethod
     def of(ends: Sequence[tuple[int, int]], room: int) -> "_Layout":
@@ -180,7 +180,7 @@ class _Layout:
     def words(self, blocks: list[_Block], least: int, place_bits: int) -> list[IndexArray]:
         """The words of all rows of these blocks, which are removed from the list meanwhile."""
         count = sum(block[0].size for block in blocks)
-        found = [np.empty(count, np.int64) for _ in self.bits]
+        found = [np.empty(count, np.int64) for _ in self.widths]
         while blocks:
             numbers, places, *addends = blocks.pop()
             rows = [word[count - numbers.size : count] for word in found]
@@ -188,8 +188,8 @@ class _Layout:
             cells = numbers - least
             cells <<= place_bits
             cells |= places
-            for row, bits in zip(rows, self.bits, strict=True):
-                np.left_shift(cells, bits, out=row)
+            for row, width in zip(rows, self.widths, strict=True):
+                np.left_shift(cells, width, out=row)
             for piece in self.pieces:
                 own = addends[piece.addend].astype(np.int64)
                 own -= self.lower[piece.addend]
@@ -205,7 +205,7 @@ def _added_up(
     words: Sequence[IndexArray], layout: _Layout, ids: IndexArray | range, place_bits: int
 ) -> UnitCells:
     """The cells of these sorted words, which are all rows of their units."""
-    numbers = words[0] >> layout.bits[0]
+    numbers = words[0] >> layout.widths[0]
     starts = _starts(numbers)
     rows = _sizes(starts, numbers.size)
     cells = numbers.take(starts)

@@ -134,7 +134,7 @@ class Site:
             self._application.note("/sign-in", problem.kind.status, "POST", None)
             return self._problem(problem, None)
         to, token = _target(form.get("to")), form.get("token", "").strip()
-        text = await to_thread.run_sync(partial(self._sessions.begin, token))
+        text = await to_thread.run_sync(partial(self._sessions.opened, token))
         if text is None:
             self._application.note("/sign-in", UNAUTHORIZED.status, "POST", None)
             wrong = "This is no valid token. Ask the owner of the table for one."
