@@ -519,7 +519,7 @@ def test_pages_share_the_rate_of_their_token(
     token = desk.tokens.issue("ana", Role.ANALYST, days=1)
     application = Application(desk, RateLimit(1e-9, 4))
     app = application.build()
-    app.router.routes.extend(Site(application, desk.sessions).routes())
+    app.router.routes.extend(Site(application, desk.sessions, desk.folder).routes())
     with TestClient(app) as client:
         headers = {"Origin": "http://testserver"}
         client.post("/sign-in", data={"token": token}, headers=headers, follow_redirects=False)

@@ -17,7 +17,7 @@ from discreet.mechanisms import Door
 from discreet.query import Column, ColumnType, Suggestion
 from discreet.query._rows._source import ComputedSource
 from discreet.query._statistics._suggestion import price_suggestion, release_suggestion
-from discreet.query._statistics._suggestion_search import SuggestionOf, chosen_columns
+from discreet.query._statistics._suggestion_search import SuggestionOf, chosen_columns, is_open
 from discreet.query._toml._declaration_edit import Setting
 from discreet.query._toml._located_toml import Keys
 from discreet.query._toml._proposed import propose_types
@@ -51,7 +51,7 @@ def with_suggestions(
         if kind_of(name, there[name].type, options) is ColumnType.NUMBER
     }
     types = {name: column.type for name, column in declared.columns.items()} | open_numbers
-    known = {name: column for name, column in declared.columns.items() if not _is_open(column)}
+    known = {name: column for name, column in declared.columns.items() if not is_open(column)}
     is_cap_known = _ROWS in wanted.table or not proposal.is_new
     rows = declared.caps.rows if is_cap_known else None
     asked = SuggestionOf(source, declared.unit, types, known, rows, chosen_columns(chosen))
@@ -80,11 +80,6 @@ def with_suggestions(
             columns[option].append(f"{name}={text}")
             comments["columns", name] = f"{comment}: {found.found[name]}"
     return replace(wanted, table=table, columns=columns), comments, _summary(found)
-
-
-def _is_open(column: Column) -> bool:
-    is_bare = column.lower is None and column.keys is None
-    return is_bare and column.type in (ColumnType.INTEGER, ColumnType.TEXT)
 
 
 def _option(column: Column) -> tuple[str, str]:

@@ -21,6 +21,7 @@ _LONGEST_WHOLE = 18
 _LARGEST_EXPONENT = 300
 # never goes back, and so takes linear time for a text without an end, too
 _TEXTS = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
+_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -116,6 +117,20 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("a name stands there twice")
     return found
+
+
+def number_in(text: str) -> int | Decimal | None:
+    """The number that a field holds, as a body's; None for any other text.
+
+    1,5 is no number: half of the world reads it as one and a half.
+    """
+    text = f"0{text}" if text.startswith(".") else text
+    if not _NUMBER.fullmatch(text):
+        return None
+    try:
+        return _whole(text) if text.lstrip("-").isdigit() else _decimal(text)
+    except (ValueError, ArithmeticError):
+        return None
 
 
 def _whole(text: str) -> int:

@@ -2,24 +2,33 @@
 
 import hashlib
 import json
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from types import MappingProxyType
 
 from discreet._budget import Limit
 from discreet._exact import float_down, float_up
 from discreet.accounting import PrivacyLoss
-from discreet.errors import DiscreetError, InvalidArgument, ReceiptDiffers
+from discreet.errors import (
+    DeclarationError,
+    DiscreetError,
+    InvalidArgument,
+    LedgerDiffers,
+    ReceiptDiffers,
+)
 from discreet.ledger import Entry, Ledger, Share, check_receipt
 from discreet.mechanisms import stated_loss
 from discreet.query import Declaration, Noise
+from discreet.query._toml._declaration_edit import save
 from discreet.query._toml._declaration_file import read, read_text, service_facts
+from discreet.query._toml._declared_files import TableFile
 from discreet.service._answers import AnswerStore
 from discreet.service._confinement import Barrier
+from discreet.service._declaring import LOOKED_AT, files_beside, text_of_source, text_with
 from discreet.service._memory import usual_limit
 from discreet.service._outside_charges import (
     Body,
@@ -35,13 +44,15 @@ from discreet.service._sessions import SessionStore
 from discreet.service._storage import held_storage, place_of
 from discreet.service._tokens import Role, TokenFacts, TokenStore
 from discreet.service._work_order import Task, WorkOrder
-from discreet.service._workers import WorkerPool, WorkerSettings, sources_of
+from discreet.service._workers import Worker, WorkerPool, WorkerSettings, sources_of
 
 _WAIT = 20.0  # seconds for a free worker
 _LAST_ENTRIES = 1000
 _MOST_PRICED, _LONGEST_PRICED = 500, 2000  # losses whose prices are known, and their characters
 _MIB = 1 << 20
 _CONFIDENCE = Decimal("0.95")
+_SUGGEST = "SUGGEST"  # in place of a question
+_MOST_RETIRED = 20  # pools of earlier declarations
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +81,17 @@ class Desk:
         """Open the ledgers and start the workers; `DiscreetError` if one of them can't."""
         file = settings.file.absolute()
         read(file)  # refuses a file without tables
-        text = file.read_text(encoding="utf-8")
+        self._settings, self._file = settings, file
+        self._text = text = file.read_text(encoding="utf-8")
+        self._redeclaring = threading.Lock()
+        self._retired: list[WorkerPool] = []
         declared = read_text(text, file)
         facts = service_facts(text, file)
         self.requests_per_second = facts.requests_per_second
         self._most_memory = usual_limit(settings.workers)
         if facts.worker_memory is not None:
             self._most_memory = facts.worker_memory * _MIB
-        self._declared: Mapping[str, Declaration] = MappingProxyType(
-            {name: one.declaration for name, one in declared.items()}
-        )
+        self._files: Mapping[str, TableFile] = declared
         self._ledgers = {name: one.open_ledger() for name, one in declared.items()}
         place = place_of(settings.storage, (one.ledger.address for one in declared.values()))
         self._held = ExitStack()
@@ -90,16 +102,25 @@ class Desk:
             self._answers = AnswerStore(engine)
             self._charges = OutsideCharges(self._answers)
             self._priced = set[tuple[str, str, str]]()  # table, caller's name, loss
-            sources = sources_of(declared)
-            self._pool = WorkerPool(
-                WorkerSettings(
-                    file, text, sources, settings.log, settings.seconds, self._most_memory
-                ),
-                settings.workers,
-            )
+            self._pool = WorkerPool(self._worker_settings(text), settings.workers)
         except BaseException:
             self._held.close()
             raise
+
+    def _worker_settings(self, text: str) -> WorkerSettings:
+        sources, settings = sources_of(read_text(text, self._file)), self._settings
+        return WorkerSettings(
+            self._file, text, sources, settings.log, settings.seconds, self._most_memory
+        )
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the declaration, where files of rows may be put."""
+        return self._file.parent
+
+    @property
+    def _declared(self) -> Mapping[str, Declaration]:
+        return {name: one.declaration for name, one in self._files.items()}
 
     @property
     def barriers(self) -> tuple[Barrier, ...]:
@@ -108,7 +129,8 @@ class Desk:
 
     def close(self) -> None:
         """End the workers, and let another service begin."""
-        self._pool.close()
+        for pool in (self._pool, *self._retired):
+            pool.close()
         self._held.close()
 
     # questions
@@ -165,6 +187,10 @@ class Desk:
 
     def _order(self, task: Task, caller: TokenFacts, table: str, body: Body) -> WorkOrder:
         self._ledger(table)
+        return self._order_of(task, caller, table, body)
+
+    @staticmethod
+    def _order_of(task: Task, caller: TokenFacts, table: str, body: Body) -> WorkOrder:
         numbers = {
             name: Decimal(body.get(name, usual)).normalize() + 0  # -0 is 0
             for name, usual in (("epsilon", 0), ("delta", 0), ("confidence", _CONFIDENCE))
@@ -385,6 +411,69 @@ class Desk:
         """End a share: it takes no further charge."""
         self._ledger(table).revoke(share, by=caller.name)
         return {}
+
+    # declarations
+
+    def sources(self, _: TokenFacts) -> object:
+        """The files of rows in the folder of the declaration, and the tables that have them."""
+        declared = {
+            one.source.name: name
+            for name, one in self._files.items()
+            if isinstance(one.source, Path)
+        }
+        names = files_beside(self._file)
+        return {"sources": [{"name": one, "table": declared.get(one)} for one in names]}
+
+    def look(self, caller: TokenFacts, body: Body) -> object:
+        """The columns of a file, or of a declared table, with proposed types. Its schema and the
+        first values of its texts count as public."""
+        table = body.get("table")
+        if table is not None:
+            self._ledger(table)
+            return self._looked_at(caller, self._text, table)
+        return self._looked_at(caller, text_of_source(self._file, body.get("source", "")), None)
+
+    def _looked_at(self, caller: TokenFacts, text: str, table: str | None) -> object:
+        """The columns, read by a worker that may read nothing else."""
+        order = self._order_of(Task.LOOK, caller, table or LOOKED_AT, {"sql": ""})
+        worker = Worker(self._worker_settings(text))
+        try:
+            return worker.result(order, None)
+        except DeclarationError as error:
+            raise InvalidArgument(str(error)) from None
+        finally:
+            worker.end()
+
+    def declare(self, caller: TokenFacts, table: str, body: Body) -> object:
+        """Declare a table, or further columns of it, in the declaration's file. Questions in
+        progress are answered by the declaration before."""
+        with self._redeclaring:
+            if self._file.read_text(encoding="utf-8") != self._text:
+                raise InvalidArgument(
+                    "the declaration's file was changed by hand: start the service again first"
+                )
+            text = text_with(self._text, self._file, table, body["facts"])
+            self._looked_at(caller, text, table)  # refused unless the columns are there
+            files = read_text(text, self._file)
+            try:
+                ledger = self._ledgers.get(table) or files[table].open_ledger()
+            except LedgerDiffers:
+                raise InvalidArgument(
+                    f"the ledger of {table} is there already, with another limit or unit"
+                ) from None
+            pool = WorkerPool(self._worker_settings(text), self._settings.workers)
+            save(self._file, text)
+            before, self._pool = self._pool, pool
+            self._text, self._files = text, files
+            self._ledgers = {**self._ledgers, table: ledger}
+            self._retired = [*self._retired, before][-_MOST_RETIRED:]
+        threading.Thread(target=before.retire, daemon=True).start()
+        return {}
+
+    def suggest(self, caller: TokenFacts, table: str, body: Body) -> bytes:
+        """Suggested bounds and keys of columns that are not declared yet, from the rows, for a
+        price."""
+        return self.ask(caller, table, {**body, "sql": _SUGGEST}, Task.SUGGEST)
 
     def unlock(self, caller: TokenFacts, table: str, body: Body) -> object:
         """Open a locked table again; the entries of the questions that failed."""

@@ -1,14 +1,24 @@
 """Forecasts, explanations, answers and diagnoses as JSON; all of it may leave."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from discreet._budget import Receipt
 from discreet._exact import decimal_up, fraction, shown
 from discreet.accounting import PrivacyLoss
-from discreet.query import Answer, Diagnosis, Forecast, QuestionExplanation, QuestionPrice
+from discreet.query import (
+    Answer,
+    Diagnosis,
+    Forecast,
+    QuestionExplanation,
+    QuestionPrice,
+    Suggestion,
+)
+from discreet.query._toml._proposed import ProposedType
 
 _DIGITS = 12
 
@@ -57,6 +67,49 @@ def diagnosis_json(found: Diagnosis) -> dict[str, Any]:  # Any: JSON
         "text": repr(found),
         **_payment_json(found.privacy_loss, Decimal(0), found.receipt),
     }
+
+
+def look_json(proposed: Mapping[str, ProposedType]) -> dict[str, Any]:  # Any: JSON
+    """The columns of a source, with proposed types."""
+    return {
+        "columns": [
+            {
+                "name": name,
+                "type": None if one.type is None else one.type.value,
+                "formats": list(one.formats),
+                "zone": one.zone,
+                "decimals": one.decimals,
+            }
+            for name, one in proposed.items()
+        ]
+    }
+
+
+def suggestion_json(found: Suggestion, delta: Decimal) -> dict[str, Any]:  # Any: JSON
+    """The suggested bounds and keys, the cost and the receipt."""
+    (release,) = found.releases
+    return {
+        "suggested": [
+            {
+                "name": name,
+                "type": column.type.value,
+                "lower": _plain(column.lower),
+                "upper": _plain(column.upper),
+                "keys": None if column.keys is None else [str(key) for key in column.keys],
+            }
+            for name, column in found.columns.items()
+            if name in found.found
+        ],
+        "text": repr(found),
+        **_payment_json(found.privacy_loss, delta, release.receipt),
+    }
+
+
+def _plain(end: object) -> str | None:
+    """A suggested bound with all its digits; its denominator is a power of two."""
+    if not isinstance(end, Fraction):
+        return None
+    return f"{Decimal(end.numerator) / Decimal(end.denominator):f}"
 
 
 def _payment_json(

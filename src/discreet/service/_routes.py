@@ -32,7 +32,15 @@ _FORECAST = {
     "within": _NUMBER,
     "of_groups": Member(MemberType.WHOLE),
 }
+_LONGEST_FACTS = 50_000
+_FACTS = Member(MemberType.TEXT, is_required=True, longest=_LONGEST_FACTS)
+_TEXT = Member(MemberType.TEXT)
 _REQUEST = {"request": Member(MemberType.TEXT, is_required=True, is_place=True)}
+_SUGGESTED = {
+    "epsilon": Member(MemberType.NUMBER, is_required=True),
+    "delta": _NUMBER,
+    **_REQUEST,
+}
 _LONGEST_LOSS = 8_000  # characters: pricing takes time
 _LONGEST_STATEMENT = 40_000
 _LONGEST_RECEIPT = 60_000
@@ -103,6 +111,10 @@ ROUTES = (
     ),
     Route("POST", f"{_TABLE}/reserved", ASKERS, Desk.reserved, _CHARGED),
     Route("POST", f"{_TABLE}/lock", ASKERS, Desk.lock, _CHARGED),
+    Route("GET", "/v1/sources", OWNERS, Desk.sources),
+    Route("POST", "/v1/sources", OWNERS, Desk.look, {"source": _TEXT, "table": _TEXT}),
+    Route("PUT", _TABLE, OWNERS, Desk.declare, {"facts": _FACTS}),
+    Route("POST", f"{_TABLE}/suggest", OWNERS, Desk.suggest, _SUGGESTED, is_paid=True),
     Route("GET", f"{_TABLE}/budget", ALL, Desk.budget),
     Route("GET", f"{_TABLE}/history", ALL, Desk.history),
     Route("POST", f"{_TABLE}/check", ALL, Desk.check, _RECEIPT),

@@ -107,7 +107,7 @@ def serve(
             rate = RateLimit.each_second(desk.requests_per_second)
             application = Application(desk, rate, deadline)
             app = application.build()
-            app.router.routes.extend(Site(application, desk.sessions).routes())
+            app.router.routes.extend(Site(application, desk.sessions, desk.folder).routes())
             config = uvicorn.Config(
                 app,
                 log_config=None,

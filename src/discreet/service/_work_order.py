@@ -11,17 +11,20 @@ _NUMBERS = ("epsilon", "delta", "confidence", "within")
 
 
 class Task(Enum):
-    """A question's task; the last two read rows and are charged."""
+    """A worker's task. A look reads the schema of a source, and the first rows of texts; the last
+    three read rows and are charged."""
 
+    LOOK = "look"
     FORECAST = "forecast"
     EXPLAIN = "explain"
     ASK = "ask"
     DIAGNOSE = "diagnose"
+    SUGGEST = "suggest"
 
     @property
     def is_paid(self) -> bool:
         """Whether the task reads rows."""
-        return self in (Task.ASK, Task.DIAGNOSE)
+        return self in (Task.ASK, Task.DIAGNOSE, Task.SUGGEST)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,16 +22,24 @@ from discreet._budget import Limit, Receipt, Request
 from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
 from discreet.ledger import Ledger
+from discreet.mechanisms import Door
 from discreet.query import Column, Noise, Question, QuestionPrice, Table, count
 from discreet.query._relations._beside import Beside
+from discreet.query._rows._source import ComputedSource, check_schema
+from discreet.query._statistics._suggestion import release_suggestion
+from discreet.query._statistics._suggestion_search import SuggestionOf, is_open
 from discreet.query._toml._declaration_file import read_text
 from discreet.query._toml._declared_files import PublicFile, TableFile
+from discreet.query._toml._proposed import propose_types
 from discreet.service._confinement import confine
+from discreet.service._declaring import LOOKED_AT
 from discreet.service._results import (
     answer_json,
     diagnosis_json,
     explanation_json,
     forecast_json,
+    look_json,
+    suggestion_json,
 )
 from discreet.service._work_order import Task, WorkOrder, public_name
 from discreet.service._workers import sources_of
@@ -92,9 +100,44 @@ def served(one: TableFile, channel: Connection) -> Table:
         for name, other in one.others.items()
     }
     public = [name for name, other in one.others.items() if isinstance(other, PublicFile)]
+    return Table.declared(one.rows, one.declaration, payer_of(one, channel), Beside(makers, public))
+
+
+def payer_of(one: TableFile, channel: Connection) -> ParentPayer:
+    """The payer of a table: the parent, for its ledger."""
     ledger = one.ledger.resolve() if isinstance(one.ledger, Path) else one.ledger
-    payer = ParentPayer(repr((ledger, one.declaration.unit, one.limit)), channel)
-    return Table.declared(one.rows, one.declaration, payer, Beside(makers, public))
+    return ParentPayer(repr((ledger, one.declaration.unit, one.limit)), channel)
+
+
+def look_at(job: WorkOrder, one: TableFile) -> dict[str, Any]:  # Any: JSON
+    """The columns of a source with proposed types; refused if the declared ones don't fit."""
+    if job.table != LOOKED_AT:
+        check_schema(one.rows, one.declaration.columns, one.declaration.unit)
+    return look_json(propose_types(one.rows))
+
+
+def suggested(job: WorkOrder, one: TableFile, channel: Connection) -> dict[str, Any]:  # Any: JSON
+    """Suggested bounds of numbers, and keys of texts, that are not declared yet."""
+    declared, source = one.declaration, one.rows
+    if isinstance(source, ComputedSource):
+        raise errors.InvalidArgument(f"the rows of {declared.name} have keys in place of ids")
+    there = {
+        name: proposed.type
+        for name, proposed in propose_types(source).items()
+        if proposed.type is not None and name not in (*declared.columns, *declared.unit.columns)
+    }
+    types = {name: column.type for name, column in declared.columns.items()} | there
+    known = {name: column for name, column in declared.columns.items() if not is_open(column)}
+    asked = SuggestionOf(source, declared.unit, types, known, declared.caps.rows)
+    found = release_suggestion(
+        Door.secure(payer_of(one, channel)),
+        asked,
+        epsilon=job.epsilon,
+        delta=job.delta,
+        by=job.by,
+        request=job.request,
+    )
+    return suggestion_json(found, job.delta)
 
 
 def result_of(job: WorkOrder, table: Table) -> dict[str, Any]:  # Any: JSON
@@ -121,6 +164,8 @@ def result_of(job: WorkOrder, table: Table) -> dict[str, Any]:  # Any: JSON
                 epsilon=job.epsilon, confidence=job.confidence, by=job.by, request=job.request
             )
             return diagnosis_json(diagnosis)
+        case _:
+            raise ValueError(f"{job.task.value} asks no question")
 
 
 def _price(job: WorkOrder, question: Question, noise: Noise | None) -> QuestionPrice:
@@ -141,7 +186,15 @@ def work(channel: Connection, declared: Mapping[str, TableFile]) -> None:
         job = WorkOrder.from_json(channel.recv_bytes(_LARGEST_REPLY))
         reply: dict[str, object]
         try:
-            reply = {"result": result_of(job, served(declared[job.table], channel))}
+            one = declared[job.table]
+            match job.task:
+                case Task.LOOK:
+                    result = look_at(job, one)
+                case Task.SUGGEST:
+                    result = suggested(job, one, channel)
+                case _:
+                    result = result_of(job, served(one, channel))
+            reply = {"result": result}
             text = json.dumps(reply)
         except errors.DiscreetError as refusal:
             text = json.dumps({"error": [public_name(refusal), str(refusal)]})

@@ -180,12 +180,22 @@ class WorkerPool:
     """
 
     __slots__ = (
-        *("_all", "_idle", "_is_closed", "_lock", "_places", "_settings", "_watch", "barriers"),
+        *(
+            "_all",
+            "_count",
+            "_idle",
+            "_is_closed",
+            "_lock",
+            "_places",
+            "_settings",
+            "_watch",
+            "barriers",
+        ),
     )
 
     def __init__(self, settings: WorkerSettings, count: int) -> None:
         """Start ``count`` workers and a spare, and wait for the first."""
-        self._settings = settings
+        self._settings, self._count = settings, count
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         self._places = threading.BoundedSemaphore(count)
         self._all: set[Worker] = set()
@@ -221,6 +231,12 @@ class WorkerPool:
                 self._take_back(worker)
         finally:
             self._places.release()
+
+    def retire(self) -> None:
+        """End all workers, each after the job that it has. Further jobs find none."""
+        for _ in range(self._count):
+            self._places.acquire()
+        self.close()
 
     def _usable(self, wait: float) -> Worker:
         while True:

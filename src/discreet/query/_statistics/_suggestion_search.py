@@ -96,6 +96,12 @@ class SuggestionOf:
         return _WIDE.get(kind) or (Column.date() if kind is ColumnType.DATE else Column.text())
 
 
+def is_open(column: Column) -> bool:
+    """Whether a declared column lacks bounds and keys that could be suggested."""
+    is_bare = column.lower is None and column.keys is None
+    return is_bare and column.type in (ColumnType.INTEGER, ColumnType.TEXT)
+
+
 def chosen_columns(names: Sequence[str] | None) -> tuple[str, ...] | None:
     """The checked choice of columns; None for all."""
     if names is None:

@@ -1,20 +1,19 @@
 """Reads the form of a page: sent by a page of this service, small, in time, each field once."""
 
 import json
-import re
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlsplit
 
 from starlette.requests import Request
 
-from discreet.service._body import Member, MemberType, read_body
+from discreet.service._body import Member, MemberType, number_in, read_body
 from discreet.service._problems import BAD_BODY, FOREIGN, UNSUPPORTED, Problem
 from discreet.service._reading import read_bytes
 
 FormFields = Mapping[str, str]
 _MOST_FIELDS = 2000
+FILE = "application/octet-stream"
 _FORM = "application/x-www-form-urlencoded"
-_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 
 
 def check_origin(request: Request) -> None:
@@ -25,6 +24,12 @@ def check_origin(request: Request) -> None:
         raise Problem(FOREIGN)
     if urlsplit(origin).netloc != host:
         raise Problem(FOREIGN)
+
+
+def key_of_file(request: Request) -> FormFields:
+    """The key of a file that a script of this service's page sent; its bytes are not read yet."""
+    check_origin(request)
+    return {"key": request.headers.get("x-form-key", "")}
 
 
 async def read_form(request: Request) -> FormFields:
@@ -68,7 +73,5 @@ def _value(text: str, member: Member) -> str:
         case MemberType.FACT:
             return "true"  # a box that isn't ticked is not sent
         case MemberType.NUMBER | MemberType.WHOLE:
-            number = text.strip()
-            number = f"0{number}" if number.startswith(".") else number
-            # 1,5 is no number: half of the world reads it as one and a half
-            return number if _NUMBER.fullmatch(number) else json.dumps(text)
+            number = number_in(text.strip())
+            return json.dumps(text) if number is None else str(number)

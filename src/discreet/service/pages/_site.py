@@ -4,6 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from anyio import to_thread
@@ -16,8 +17,15 @@ from discreet.service._app import Application
 from discreet.service._observing import owners_log
 from discreet.service._problems import FOREIGN, UNAUTHORIZED, UNEXPECTED, Problem, problem_of
 from discreet.service._sessions import SESSION_SECONDS, BrowserSession, SessionStore
-from discreet.service.pages import _datasets, _owners_desk, _questions, _receipts
-from discreet.service.pages._forms import FormFields, read_form
+from discreet.service.pages import (
+    _datasets,
+    _declarations,
+    _owners_desk,
+    _questions,
+    _receipts,
+    _uploads,
+)
+from discreet.service.pages._forms import FormFields, key_of_file, read_form
 from discreet.service.pages._visit import STATIC, Rendering, Visit, in_words, redirected, templates
 
 PageOf = Callable[[Visit], Awaitable[Response]]
@@ -26,7 +34,7 @@ _SECURE, _PLAIN = "__Host-discreet", "discreet"  # the first is for HTTPS only
 _TARGET = re.compile(r"/(?:tables|answers|desk|receipts)(?:/[\w%.~-]+)*", re.ASCII)
 _ENDED = "Your session has ended, and nothing was sent: sign in again."
 
-_TABLE, _ANSWER = "/tables/{table}", "/answers/{request}"
+_TABLE, _ANSWER, _UPLOAD = "/tables/{table}", "/answers/{request}", "/desk/files/{name}"
 PAGES: Sequence[tuple[str, str, PageOf]] = (
     ("GET", "/tables", _datasets.tables),
     ("GET", _TABLE, _datasets.dataset),
@@ -41,6 +49,13 @@ PAGES: Sequence[tuple[str, str, PageOf]] = (
     ("GET", "/receipts", _receipts.form),
     ("POST", "/receipts", _receipts.check),
     ("GET", "/desk", _owners_desk.desk),
+    ("GET", "/desk/declare", _declarations.sources),
+    ("POST", "/desk/declare/look", _declarations.look),
+    ("POST", "/desk/declare", _declarations.declare),
+    ("GET", f"{_TABLE}/columns", _declarations.columns),
+    ("POST", f"{_TABLE}/columns", _declarations.add_columns),
+    ("POST", f"{_TABLE}/suggest", _declarations.suggest),
+    ("POST", _UPLOAD, _uploads.upload),
     ("POST", "/desk/tokens", _owners_desk.issue),
     ("POST", "/desk/tokens/revoke", _owners_desk.revoke_token),
     ("POST", f"{_TABLE}/shares", _owners_desk.grant),
@@ -53,9 +68,9 @@ PAGES: Sequence[tuple[str, str, PageOf]] = (
 class Site:
     """The pages over an application and its sessions."""
 
-    def __init__(self, application: Application, sessions: SessionStore) -> None:
-        """Show what this application answers."""
-        self._application, self._sessions = application, sessions
+    def __init__(self, application: Application, sessions: SessionStore, folder: Path) -> None:
+        """Show what this application answers, about a declaration in this folder."""
+        self._application, self._sessions, self._folder = application, sessions, folder
         self._rendering = Rendering(templates())
 
     def routes(self) -> list[BaseRoute]:
@@ -80,8 +95,10 @@ class Site:
                 if session is None:
                     found = self._signed_out(request)
                 else:
-                    form = await self._form(request, session)
-                    visit = Visit(self._application, self._rendering, request, session, form)
+                    form = await self._form(request, session, path)
+                    visit = Visit(
+                        *(self._application, self._rendering, request, session, form, self._folder)
+                    )
                     found = await page(visit)
             except Exception as error:  # noqa: BLE001  # each becomes a problem of the list
                 problem = problem_of(error)
@@ -94,10 +111,10 @@ class Site:
 
         return endpoint
 
-    async def _form(self, request: Request, session: BrowserSession) -> FormFields:
+    async def _form(self, request: Request, session: BrowserSession, path: str) -> FormFields:
         if request.method != "POST":
             return {}
-        form = await read_form(request)
+        form = key_of_file(request) if path == _UPLOAD else await read_form(request)
         if not session.admits(form.get("key", "")):
             raise Problem(FOREIGN)
         return form

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from discreet import _look
 from discreet._version import __version__
 from discreet.service._app import Application
-from discreet.service._problems import BAD_BODY, Problem
+from discreet.service._problems import BAD_BODY, FORBIDDEN, Problem
 from discreet.service._routes import ROUTES
 from discreet.service._sessions import BrowserSession
 from discreet.service._tokens import Role, TokenFacts
@@ -97,6 +97,7 @@ class Visit:
     request: Request
     session: BrowserSession
     form: FormFields
+    folder: Path  # of the declaration
 
     @property
     def caller(self) -> TokenFacts:
@@ -106,6 +107,11 @@ class Visit:
     def place(self, name: str) -> str:
         """A part of the address."""
         return str(self.request.path_params[name])
+
+    def check_owner(self) -> None:
+        """Refuse all others than owners before anything is read."""
+        if self.caller.role is not Role.OWNER:
+            raise Problem(FORBIDDEN)
 
     async def bytes_of(
         self, answer: Callable[..., object], *places: str, form: FormFields | None = None

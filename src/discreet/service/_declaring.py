@@ -1,0 +1,156 @@
+"""Declarations of tables at a running service: the files beside it, and the settings of a table.
+
+The rows of a file are looked at by a worker only, as those of each table.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import make_url
+
+from discreet.errors import DeclarationError, InvalidArgument
+from discreet.ledger._schema_beside import SchemaBeside
+from discreet.query import ColumnType
+from discreet.query._toml._declaration_edit import Setting, added
+from discreet.query._toml._declaration_file import read_text
+from discreet.query._toml._declared_files import TableFile, format_of
+from discreet.query._toml._located_toml import Keys
+
+LOOKED_AT = "looked_at"  # the name of a table that is not declared yet
+_NAME = re.compile(r"[A-Za-z_]\w{0,59}", re.ASCII)
+_OF_TABLE = {
+    "source": str,
+    "unit": (str, list),
+    "row": bool,
+    "rows": int,
+    "epsilon": (int, Decimal),
+    "delta": (int, Decimal),
+    "columns": dict,
+}
+_OF_COLUMN = {
+    "type": str,
+    "lower": (int, Decimal, str),
+    "upper": (int, Decimal, str),
+    "keys": (str, list),
+    "format": str,
+    "zone": str,
+    "decimals": int,
+    "null": object,
+}
+
+
+def files_beside(file: Path) -> list[str]:
+    """The names of the files of rows in the folder of a declaration."""
+    there = (path for path in file.parent.iterdir() if path.is_file())
+    return sorted(path.name for path in there if format_of(path) is not None)
+
+
+def check_file(file: Path, name: str) -> None:
+    """Refuse a source that is no file of rows in the folder of the declaration."""
+    if name not in files_beside(file):
+        raise InvalidArgument(
+            f"source = {name!r}: give the name of a Parquet or CSV file in the folder of the "
+            "declaration"
+        )
+
+
+def text_of_source(file: Path, name: str) -> str:
+    """A declaration of one file without any column, for a look at its schema."""
+    check_file(file, name)
+    settings: dict[Keys, Setting] = {
+        ("source",): name,
+        ("row",): True,
+        ("ledger", "path"): f"{LOOKED_AT}.ledger",
+        ("ledger", "epsilon"): 1,
+    }
+    return added("", LOOKED_AT, _with_columns(settings), Path(file.name))
+
+
+def _with_columns(settings: dict[Keys, Setting]) -> dict[Keys, Setting]:
+    """A declaration needs a table of columns; the one here is in no file."""
+    return {**settings, ("columns", LOOKED_AT, "type"): ColumnType.TEXT.value}
+
+
+def text_with(text: str, file: Path, table: str, facts: str) -> str:
+    """The text of a declaration with these facts of a table, which are JSON; `InvalidArgument` for
+    facts that no declaration can have."""
+    if not _NAME.fullmatch(table):
+        raise InvalidArgument(f"table = {table!r}: give letters, digits and _")
+    given, declared = _read(facts), read_text(text, file)
+    if table not in declared and "source" not in given:
+        raise InvalidArgument(f"{table} is not declared yet: give its source")
+    if table in declared and given.keys() - {"columns"}:
+        raise InvalidArgument(f"{table} is declared: only columns can be added to it here")
+    settings: dict[Keys, Setting] = {}
+    if "source" in given:
+        check_file(file, given["source"])
+        settings |= {
+            ("ledger", "path"): _ledger_beside(table, declared),
+            ("ledger", "epsilon"): given.get("epsilon", 0),
+            ("ledger", "delta"): given.get("delta", 0),
+        }
+    for name in ("source", "unit", "row", "rows"):
+        if name in given:
+            settings[name,] = given[name]
+    for column, stated in given.get("columns", {}).items():
+        kind = stated.get("type")
+        for name, value in stated.items():
+            settings["columns", column, name] = _value(name, value, kind)
+    try:
+        return added(text, table, settings, Path(file.name))
+    except DeclarationError as error:
+        raise InvalidArgument(str(error)) from None
+
+
+def _ledger_beside(table: str, declared: Mapping[str, TableFile]) -> str:
+    """A new ledger where those of all other tables are: in a file, or in their database."""
+    addresses = [one.ledger.address for one in declared.values()]
+    if addresses and all(SchemaBeside.of(one, "") is not None for one in addresses):
+        url = make_url(str(addresses[0])).update_query_dict({"ledger": table})
+        return url.render_as_string(hide_password=False)
+    return f"{table}.ledger"
+
+
+def _read(facts: str) -> dict[str, Any]:  # Any: JSON
+    try:
+        found = json.loads(facts, parse_float=Decimal, parse_constant=_no_number)
+        _check(found, _OF_TABLE, "facts")
+        for name, stated in found.get("columns", {}).items():
+            _check(stated, _OF_COLUMN, name)
+    except (ValueError, RecursionError, ArithmeticError) as error:
+        if isinstance(error, InvalidArgument):
+            raise
+        raise InvalidArgument("facts: give a text of JSON") from None
+    checked: dict[str, Any] = found
+    return checked
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number")
+
+
+def _check(found: object, allowed: Mapping[str, Any], name: str) -> None:
+    if not isinstance(found, dict) or found.keys() - allowed.keys():
+        raise InvalidArgument(f"{name}: give an object with members of {', '.join(allowed)}")
+    for member, value in found.items():
+        kinds = allowed[member]
+        if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+            raise InvalidArgument(f"{name}: {member} has a value that is not allowed")
+
+
+def _value(name: str, value: Any, kind: object) -> Setting:  # Any: JSON
+    """A setting of a column: days are texts in JSON, and values of their own in declarations."""
+    if kind != ColumnType.DATE.value or name not in ("lower", "upper", "keys", "null"):
+        setting: Setting = value
+        return setting
+    try:
+        if isinstance(value, list):
+            return [date.fromisoformat(one) for one in value]
+        return date.fromisoformat(value)
+    except (TypeError, ValueError):
+        raise InvalidArgument(f"{name}: give a day, such as 1987-05-01") from None

@@ -1,0 +1,252 @@
+"""The owner declares a table in steps: a file, its unit and limit, its columns, further bounds."""
+
+import csv
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from discreet.query import ColumnType
+from discreet.service._body import number_in
+from discreet.service._desk import Desk
+from discreet.service._problems import BAD_BODY, Problem
+from discreet.service.pages._forms import FormFields
+from discreet.service.pages._visit import Visit, in_words, redirected
+
+_RANGE = re.compile(r"\s*-?\d+\s*\.\.\s*-?\d+\s*", re.ASCII)
+_TRUE, _ROW = "yes", "row"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFields:
+    """The fields of one column, by its place in the form: typed, or proposed."""
+
+    name: str
+    type: str
+    is_used: bool = False
+    lower: str = ""
+    upper: str = ""
+    keys: str = ""
+    format: str = ""
+    formats: tuple[str, ...] = ()
+    zone: str = ""
+    decimals: str = ""
+    is_suggested: bool = False
+
+    @staticmethod
+    def proposed(one: Mapping[str, Any], suggested: Mapping[str, Any]) -> "ColumnFields":
+        """The fields of a column that was looked at, with what was suggested for it."""
+        found = suggested.get(one["name"], {})
+        keys = found.get("keys")
+        return ColumnFields(
+            one["name"],
+            one["type"] or "",
+            bool(found) or one["type"] in ("boolean", "date"),
+            found.get("lower") or "",
+            found.get("upper") or "",
+            "" if not keys else _line(keys),
+            one["formats"][0] if len(one["formats"]) == 1 else "",
+            tuple(one["formats"]),
+            one["zone"] or "",
+            "" if found or one["decimals"] is None else str(one["decimals"]),
+            bool(found),
+        )
+
+    @staticmethod
+    def sent(form: FormFields, place: int) -> "ColumnFields":
+        """The fields in a form."""
+
+        def field(name: str) -> str:
+            return form.get(f"{name}-{place}", "").strip()
+
+        return ColumnFields(
+            form[f"column-{place}"],
+            field("type"),
+            field("use") == _TRUE,
+            field("lower"),
+            field("upper"),
+            field("keys"),
+            field("format"),
+            tuple(filter(None, field("formats").split("\n"))),
+            field("zone"),
+            field("decimals"),
+        )
+
+    def facts(self) -> dict[str, object]:
+        """The declared facts of the column; raises `Problem` for a text that is none."""
+        found: dict[str, object] = {"type": self.type}
+        for name in ("lower", "upper"):
+            if text := getattr(self, name):
+                found[name] = text if self.type == ColumnType.DATE.value else self._number(text)
+        if self.keys:
+            found["keys"] = self._keys()
+        if self.type == ColumnType.DATE.value:
+            texts = {"format": self.format, "zone": self.zone}
+            found |= {name: text for name, text in texts.items() if text}
+        if self.decimals and self.type == ColumnType.NUMBER.value:
+            found["decimals"] = self._number(self.decimals)
+        return found
+
+    def _keys(self) -> object:
+        if self.type == ColumnType.INTEGER.value:
+            if _RANGE.fullmatch(self.keys):
+                return "".join(self.keys.split())
+            return [self._number(text.strip()) for text in self.keys.split(",")]
+        return next(csv.reader([self.keys], skipinitialspace=True))
+
+    def _number(self, text: str) -> int | Decimal:
+        number = number_in(text)
+        if number is None:
+            raise Problem(BAD_BODY, f"{BAD_BODY.text}: {self.name}: {text} is no number")
+        return number
+
+
+def _line(keys: Sequence[str]) -> str:
+    return ", ".join('"{}"'.format(key.replace('"', '""')) for key in keys)
+
+
+# a new table
+
+
+async def sources(visit: Visit, status: int = 200, problem: str = "") -> Response:
+    """The first step: the file."""
+    found = await visit.get(Desk.sources)
+    free = [one["name"] for one in found["sources"] if one["table"] is None]
+    return visit.page("sources.html", status, sources=free, problem=problem)
+
+
+async def look(visit: Visit) -> Response:
+    """The second step: unit, limit and columns."""
+    source = visit.form.get("source", "")
+    try:
+        looked = await visit.get(Desk.look, form={"source": source})
+    except Problem as problem:
+        return await sources(visit, problem.kind.status, in_words(problem))
+    columns = [ColumnFields.proposed(one, {}) for one in looked["columns"]]
+    return visit.page("declare.html", source=source, columns=columns, form={}, problem="")
+
+
+async def declare(visit: Visit) -> Response:
+    """The last step: write the declaration."""
+    visit.check_owner()
+    form, columns = visit.form, _columns(visit.form)
+    name = form.get("name", "").strip()
+    try:
+        facts = {
+            "source": form.get("source", ""),
+            "epsilon": _number(form, "epsilon"),
+            "delta": _number(form, "delta") if "delta" in form else 0,
+            "columns": {one.name: one.facts() for one in columns if one.is_used},
+        }
+        if form.get("unit") == _ROW:
+            facts["row"] = True
+        else:
+            facts |= {"unit": _unit(columns, form), "rows": _number(form, "rows")}
+        await visit.get(Desk.declare, name, form={"facts": _json(facts)})
+    except Problem as problem:
+        return visit.page(
+            "declare.html",
+            problem.kind.status,
+            source=form.get("source", ""),
+            columns=columns,
+            form=form,
+            problem=in_words(problem),
+        )
+    return redirected(f"/tables/{quote(name, safe='')}/columns")
+
+
+def _unit(columns: Sequence[ColumnFields], form: FormFields) -> str:
+    """The column of ids; the form names its place."""
+    place = form.get("unit", "")
+    if not (place.isascii() and place.isdigit() and int(place) < len(columns)):
+        raise Problem(BAD_BODY, f"{BAD_BODY.text}: choose who is protected")
+    return columns[int(place)].name
+
+
+def _columns(form: FormFields) -> list[ColumnFields]:
+    found: list[ColumnFields] = []
+    while f"column-{len(found)}" in form:
+        found.append(ColumnFields.sent(form, len(found)))
+    return found
+
+
+def _number(form: FormFields, name: str) -> int | Decimal:
+    number = number_in(form.get(name, "").strip())
+    if number is None:
+        raise Problem(BAD_BODY, f"{BAD_BODY.text}: look at {name}")
+    return number
+
+
+def _json(facts: object) -> str:
+    """The facts as JSON; a decimal keeps its digits."""
+    match facts:
+        case Decimal():
+            return str(facts).lower()
+        case dict():
+            return f"{{{', '.join(f'{json.dumps(k)}: {_json(v)}' for k, v in facts.items())}}}"
+        case list():
+            return f"[{', '.join(map(_json, facts))}]"
+        case _:
+            return json.dumps(facts)
+
+
+# columns of a declared table
+
+
+async def columns(visit: Visit, status: int = 200, problem: str = "") -> Response:
+    """The columns that are not declared yet, with suggestions that were paid for."""
+    table, earlier = visit.place("table"), visit.request.query_params.get("from")
+    declared = {one["name"]: one for one in (await visit.get(Desk.table, table))["columns"]}
+    answer = await visit.get(Desk.answer, earlier) if earlier else {}
+    suggested = {one["name"]: one for one in answer.get("suggested", ())}
+    sent = _columns(visit.form)
+    if not sent:
+        looked = (await visit.get(Desk.look, form={"table": table}))["columns"]
+        sent = [
+            ColumnFields.proposed(one, suggested)
+            for one in looked
+            if one["name"] not in declared or one["name"] in suggested
+        ]
+    return visit.page(
+        "columns.html",
+        status,
+        table_name=table,
+        columns=sent,
+        budget=await visit.get(Desk.budget, table),
+        suggested=answer.get("text", "").splitlines(),
+        problem=problem,
+    )
+
+
+async def add_columns(visit: Visit) -> Response:
+    """Declare further columns."""
+    visit.check_owner()
+    table = visit.place("table")
+    try:
+        used = [one for one in _columns(visit.form) if one.is_used]
+        if not used:
+            raise Problem(BAD_BODY, f"{BAD_BODY.text}: choose a column")
+        facts = _json({"columns": {one.name: one.facts() for one in used}})
+        await visit.get(Desk.declare, table, form={"facts": facts})
+    except Problem as problem:
+        return await columns(visit, problem.kind.status, in_words(problem))
+    return redirected(f"/tables/{quote(table, safe='')}")
+
+
+async def suggest(visit: Visit) -> Response:
+    """Pay for suggestions, and show them in the form."""
+    visit.check_owner()
+    table = visit.place("table")
+    form = {name: text for name, text in visit.form.items() if name in ("epsilon", "delta")}
+    request = f"suggest {visit.form.get('once', '')}"
+    try:
+        await visit.bytes_of(Desk.suggest, table, form={**form, "request": request})
+    except Problem as problem:
+        return await columns(visit, problem.kind.status, in_words(problem))
+    place = f"/tables/{quote(table, safe='')}/columns"
+    return redirected(f"{place}?from={quote(request, safe='')}")

@@ -1,0 +1,33 @@
+// Sends a file of rows to the service, and then shows it among the files to choose.
+(function () {
+  "use strict";
+  var room = document.getElementById("upload");
+  var says = document.getElementById("upload-says");
+  var button = document.getElementById("send");
+  room.hidden = false;
+  button.addEventListener("click", function () {
+    var file = document.getElementById("rows").files[0];
+    if (!file) {
+      says.textContent = "Choose a file first.";
+      return;
+    }
+    button.disabled = true;
+    says.textContent = "Uploading " + file.name + "…";
+    fetch("/desk/files/" + encodeURIComponent(file.name), {
+      method: "POST", body: file, redirect: "error",
+      headers: { "Content-Type": "application/octet-stream", "X-Form-Key": room.dataset.key }
+    }).then(function (answer) {
+      if (answer.ok) {
+        location.reload();
+        return null;
+      }
+      return answer.text().then(function (text) {
+        var found = new DOMParser().parseFromString(text, "text/html").querySelector("[role=alert]");
+        throw new Error(found ? found.textContent.trim() : "the service answered " + answer.status);
+      });
+    }).catch(function (error) {
+      button.disabled = false;
+      says.textContent = "Not uploaded: " + error.message;
+    });
+  });
+})();

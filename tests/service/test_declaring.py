@@ -1,0 +1,249 @@
+"""An owner declares tables at a running service: looks, suggestions for a price, and refusals."""
+
+import json
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.errors import InvalidArgument
+from discreet.ledger import Ledger
+from discreet.query._toml._declaration_file import read, read_text
+from discreet.service._declaring import files_beside, text_of_source, text_with
+from discreet.service._problems import Problem
+from discreet.service.pages._declarations import ColumnFields
+from tests.cli.kit import wages
+from tests.service import kit
+from tests.service.kit import Served
+from tests.service.pages_kit import Browser
+
+FACTS: dict[str, Any] = {
+    "source": "panel.parquet",
+    "unit": "person",
+    "rows": 3,
+    "epsilon": 2,
+    "columns": {
+        "year": {"type": "integer", "keys": [1980, 1981, 1982]},
+        "in_union": {"type": "boolean"},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("service")
+    wages(folder / "panel.parquet", people=400)
+    with kit.service(folder, "--workers", "1", more=kit.RATE) as running:
+        yield running
+
+
+def declare(served: Served, table: str, **facts: object) -> kit.Reply:
+    return served.send("PUT", f"/v1/tables/{table}", {"facts": json.dumps({**FACTS, **facts})})
+
+
+def test_a_table_is_declared_asked_and_completed(served: Served) -> None:
+    # 1. a look shows columns and types, and reads no more
+    names = [one["name"] for one in served.send("GET", "/v1/sources").json["sources"]]
+    assert names == ["fewer.parquet", "panel.parquet", "wages.parquet"]
+    looked = served.send("POST", "/v1/sources", {"source": "panel.parquet"}).json["columns"]
+    assert {one["name"]: one["type"] for one in looked} == {
+        "person": "integer",
+        "year": "integer",
+        "in_union": "boolean",
+        "job": "text",
+        "wage": "number",
+        "hours": "number",
+    }
+    # 2. facts that don't hold change nothing
+    before = (served.folder / "discreet.toml").read_text()
+    for wrong in (
+        {"unit": "nobody"},
+        {"unit": None},
+        {"epsilon": 0},
+        {"source": "../panel.parquet"},
+        {"source": "wages.parquet"},  # one dataset has one ledger
+        {"columns": {"wage": {"type": "number"}}},
+        {"columns": {"none": {"type": "text"}}},
+        {"columns": {"year": {"type": "date", "lower": 1}}},
+        {"ledger": "x"},
+    ):
+        found = declare(served, "panel", **wrong)
+        assert (found.status, found.error) == (400, "invalid_argument"), wrong
+    assert declare(served, "a-b").status == 400
+    assert served.send("GET", "/v1/tables/panel").status == 404
+    assert (served.folder / "discreet.toml").read_text() == before
+    # 3. the table is there at once, for tables before it too
+    assert declare(served, "panel").status == 200
+    assert served.ask("before").status == 200
+    body = {"sql": "SELECT COUNT(*) AS n FROM panel", "epsilon": 0.1, "request": "n"}
+    assert served.send("POST", "/v1/tables/panel/ask", body).status == 200
+    assert read(served.folder / "discreet.toml")["panel"].declaration.caps.rows == 3
+    # 4. bounds are suggested for a price, once for each request
+    asked = {"epsilon": 1, "request": "bounds"}
+    suggested = served.send("POST", "/v1/tables/panel/suggest", asked)
+    assert suggested.status == 200, suggested.body
+    assert served.send("POST", "/v1/tables/panel/suggest", asked).body == suggested.body
+    assert 1.1 <= served.send("GET", "/v1/tables/panel/budget").json["spent"] < 1.1001
+    bounds = {one["name"]: one for one in suggested.json["suggested"]}
+    assert float(bounds["wage"]["lower"]) < 8 < float(bounds["wage"]["upper"])
+    # 5. columns are added; other facts of a declared table stay
+    columns = {"wage": {"type": "number", "lower": 0, "upper": 20.5}}
+    more = {"facts": json.dumps({"columns": columns})}
+    for fixed in ({"unit": "year"}, {"rows": 9}, {"epsilon": 9}, {"source": "wages.parquet"}):
+        text = json.dumps({"columns": columns, **fixed})
+        assert served.send("PUT", "/v1/tables/panel", {"facts": text}).status == 400, fixed
+    assert served.send("PUT", "/v1/tables/panel", more).status == 200
+    body = {"sql": "SELECT AVG(wage) AS pay FROM panel", "epsilon": 0.1, "request": "pay"}
+    (row,) = served.send("POST", "/v1/tables/panel/ask", body).json["rows"]
+    assert 0 <= row["pay_low"] <= row["pay_high"] <= 20.5
+    Ledger.open(served.folder / "panel.ledger").verify()
+
+
+def test_only_an_owner_looks_and_declares(served: Served) -> None:
+    token = served.token("ana")
+    for method, path, body in (
+        ("GET", "/v1/sources", None),
+        ("POST", "/v1/sources", {"source": "panel.parquet"}),
+        ("PUT", "/v1/tables/other", {"facts": json.dumps(FACTS)}),
+        ("POST", "/v1/tables/wages/suggest", {"epsilon": 1, "request": "x"}),
+    ):
+        assert served.send(method, path, body, token=token).error == "forbidden"
+
+
+def test_a_file_that_was_changed_by_hand_is_not_overwritten(served: Served) -> None:
+    file = served.folder / "discreet.toml"
+    before = file.read_text()
+    file.write_text(f"{before}\n# by hand\n")
+    try:
+        found = declare(served, "hand")
+        assert found.status == 400
+        assert "changed by hand" in found.json["message"]
+        assert file.read_text().endswith("# by hand\n")
+    finally:
+        file.write_text(before)
+
+
+def test_sources_are_files_of_rows_in_the_folder_only(tmp_path: Path) -> None:
+    file = kit.declare(tmp_path)
+    (tmp_path / "notes.md").touch()
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "x.parquet").touch()
+    assert files_beside(file) == ["fewer.parquet", "wages.parquet"]
+    for wrong in ("below/x.parquet", "/etc/passwd", "..", "", "notes.md", "discreet.toml"):
+        with pytest.raises(InvalidArgument):
+            text_of_source(file, wrong)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        *("x", "[]", "1", "{", '{"source": 1}', '{"source": "panel.parquet", "rows": true}'),
+        '{"source": "panel.parquet", "columns": []}',
+        '{"source": "panel.parquet", "columns": {"a": 1}}',
+        '{"source": "panel.parquet", "unit": "a", "rows": 1, "epsilon": NaN, "columns": {}}',
+        '{"columns": {}}',
+        "[" * 100_000,
+    ],
+)
+def test_facts_of_another_form_are_refused(tmp_path: Path, facts: str) -> None:
+    file = kit.declare(tmp_path)
+    (tmp_path / "panel.parquet").touch()
+    text = file.read_text()
+    with pytest.raises(InvalidArgument):
+        text_with(text, file, "panel", facts)
+
+
+def test_a_new_ledger_lies_where_all_others_do(tmp_path: Path) -> None:
+    address = "postgresql://owner@example.org/budgets?ledger={}"
+    file = kit.declare(tmp_path, addresses=[address.format("a"), address.format("b")])
+    (tmp_path / "panel.parquet").touch()
+    text = file.read_text()
+    new = text_with(text, file, "panel", json.dumps(FACTS))
+    assert str(read_text(new, file)["panel"].ledger.address) == address.format("panel")
+    assert read_text(new, file)["wages"] == read_text(text, file)["wages"]
+
+
+# by the pages
+
+
+def test_the_owner_declares_by_the_pages(served: Served) -> None:
+    owner = Browser(served).sign_in(served.owner)
+    rows = (served.folder / "panel.parquet").read_bytes()
+    # 1. a file is uploaded, once, by its own page only
+    key = owner.get("/desk/declare").hidden("key")
+    sent = {"Content-Type": "application/octet-stream", "X-Form-Key": key}
+    here = {**sent, "Origin": owner.origin, "Sec-Fetch-Site": "same-origin"}
+    path = "/desk/files/mine.parquet"
+    for wrong in ({"X-Form-Key": "x"}, {"Origin": "https://evil.example"}, {"Origin": "null"}):
+        assert owner._sent("POST", path, rows, {**here, **wrong}).status == 403
+    ana = Browser(served).sign_in(served.token("ana of files"))
+    theirs = {**here, "X-Form-Key": ana.get("/tables").hidden("key")}
+    assert ana._sent("POST", path, rows, theirs).status == 403
+    for name in ("..%2Fmine.csv", "discreet.toml", ".mine.csv", "mine.exe", "a%20b.csv"):
+        assert owner._sent("POST", f"/desk/files/{name}", rows, here).status in (400, 404), name
+    assert not (served.folder / "mine.parquet").exists()
+    assert owner._sent("POST", path, rows, here).status == 201
+    assert owner._sent("POST", path, b"other", here).status == 400
+    assert (served.folder / "mine.parquet").read_bytes() == rows
+    assert (served.folder / "mine.parquet").stat().st_mode & 0o077 == 0
+    assert not list(served.folder.glob(".*part"))
+    # 2. its columns are looked at, and it is declared
+    looked = owner.send("/desk/declare", "/desk/declare/look", source="mine.parquet")
+    assert looked.status == 200
+    places = {one: n for n, one in enumerate(("person", "year", "in_union", "job", "wage"))}
+    fields = {f"column-{n}": name for name, n in places.items()}
+    fields |= {f"type-{n}": "number" for n in places.values()}
+    fields |= {"use-1": "yes", "type-1": "integer", "keys-1": "1980 .. 1982"}
+    fields |= {"type-2": "boolean", "use-2": "yes", "type-3": "text", "source": "mine.parquet"}
+    fields |= {"key": looked.hidden("key"), "name": "mine", "unit": "0", "rows": "3"}
+    for wrong_fields in ({"epsilon": "1,5"}, {"epsilon": ""}, {"epsilon": "2", "unit": "9"}):
+        assert owner.post("/desk/declare", {**fields, **wrong_fields}).status == 400
+    again = owner.post("/desk/declare", {**fields, "epsilon": "x"})
+    assert 'value="1980 .. 1982"' in again.text  # what was typed stays
+    made = owner.post("/desk/declare", {**fields, "epsilon": "2"})
+    assert (made.status, made.to) == (303, "/tables/mine/columns"), made.words
+    # 3. suggestions are paid once, and fill the form of further columns
+    page = owner.get("/tables/mine/columns")
+    assert "it costs a part of the budget, of which ε = 2 is left" in page.words
+    price = {"key": page.hidden("key"), "once": page.hidden("once"), "epsilon": "0.5"}
+    found = {owner.post("/tables/mine/suggest", price).to for _ in range(2)}
+    assert len(found) == 1
+    assert served.send("GET", "/v1/tables/mine/budget").json["charges"] == 1
+    shown = owner.get(found.pop())
+    assert "suggested from the rows" in shown.words
+    columns = dict(re.findall(r'name="column-(\d+)" value="(\w+)"', shown.text))
+    (wage,) = [n for n, name in columns.items() if name == "wage"]
+    upper = re.search(rf'name="upper-{wage}" value="([\d.]+)"', shown.text)
+    assert upper is not None
+    add = {"key": shown.hidden("key"), f"column-{0}": "wage", "type-0": "number", "use-0": "yes"}
+    add |= {"lower-0": "0", "upper-0": upper[1]}
+    assert owner.post("/tables/mine/columns", add).to == "/tables/mine"
+    assert f"wage number 0 to {float(upper[1]):g}" in owner.get("/tables/mine").words
+
+
+@pytest.mark.parametrize(
+    ("fields", "facts"),
+    [
+        ({"type": "integer", "keys": "1..3"}, {"keys": "1..3"}),
+        ({"type": "integer", "keys": "1, 2"}, {"keys": [1, 2]}),
+        ({"type": "text", "keys": 'a, "b, c"'}, {"keys": ["a", "b, c"]}),
+        ({"type": "number", "lower": "0", "upper": "1.50"}, {"lower": 0, "upper": Decimal("1.50")}),
+        ({"type": "date", "lower": "2020-01-01", "format": "%d"},
+         {"lower": "2020-01-01", "format": "%d"}),
+        ({"type": "number", "decimals": "2"}, {"decimals": 2}),
+        ({"type": "text", "decimals": "2", "format": "%d"}, {}),
+    ],
+)  # fmt: skip
+def test_fields_become_facts(fields: dict[str, str], facts: dict[str, object]) -> None:
+    sent = {"column-0": "a", **{f"{name}-0": text for name, text in fields.items()}}
+    assert ColumnFields.sent(sent, 0).facts() == {"type": fields["type"], **facts}
+
+
+@pytest.mark.parametrize("text", ["1,5", "x", "1e999", "nan", "1 2", "²"])
+def test_a_bound_that_is_no_number_is_refused(text: str) -> None:
+    column = ColumnFields.sent({"column-0": "a", "type-0": "number", "lower-0": text}, 0)
+    with pytest.raises(Problem):
+        column.facts()
