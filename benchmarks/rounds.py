@@ -65,25 +65,26 @@ class Worker:
             text=True,
             bufsize=1,
         )
-        self.cases = self._answer("?").split()
+        self.cases = self.ask("?").split()
 
     def run(self, case: str) -> float:
         """The seconds per item of one run of the case."""
-        return float(self._answer(case))
+        return float(self.ask(case))
 
     def figure(self, name: str) -> float:
         """A figure of another kind."""
-        return float(self._answer(name))
+        return float(self.ask(name))
 
     def errors(self, case: str) -> tuple[float, ...]:
         """The number, the sum and the sum of squares of one batch of errors."""
-        return tuple(map(float, self._answer(case).split()))
+        return tuple(map(float, self.ask(case).split()))
 
     def stop(self) -> None:
         """End the worker by closing its input."""
         self._process.communicate()
 
-    def _answer(self, line: str) -> str:
+    def ask(self, line: str) -> str:
+        """The answer to one line."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(line, file=self._process.stdin, flush=True)
