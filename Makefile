@@ -19,7 +19,7 @@ TRAINING := torch==2.13.0 accelerate lightning peft scikit-learn transformers
 PEERS := $(patsubst benchmarks/peers/%.txt,.peers/%/ready,$(wildcard benchmarks/peers/*.txt))
 TESTED := $(READY) $(TRAINED) .peers/dp-accounting/ready
 
-COMPARISONS := noise group_by postgres accounting local ledger mechanisms train units accuracy audit
+COMPARISONS := noise query postgres accounting local ledger mechanisms train units accuracy audit
 
 .DEFAULT_GOAL := help
 .PHONY: help again install torch demo demo-service test test-long check format bench mutants peers docs \

@@ -1,15 +1,22 @@
-"""The table of the group-by: 200 000 people with 2 000 000 rows at 50 places."""
+"""The table of the group-by: 10 million rows of a million people of skewed activity."""
 
 import numpy as np
 import pyarrow as pa
 
-ROWS, PEOPLE, PLACES = 2_000_000, 200_000, 50
+ROWS, PEOPLE, PLACES = 10_000_000, 1_000_000, 50
+MOST_PLACES, MOST_ROWS = 3, 5  # of a person, and of those in each of these places
+LARGEST = 100  # wage that counts
 
 _generator = np.random.default_rng(1)
-WAGES = pa.table(
-    {
-        "person": _generator.integers(0, PEOPLE, ROWS),
-        "place": _generator.integers(0, PLACES, ROWS),
-        "wage": _generator.uniform(0, 100, ROWS),
-    }
-)
+
+
+def table(rows: int = ROWS, people: int = PEOPLE) -> pa.Table:
+    """Rows of people, of whom a few have very many; some wages are too large."""
+    shares = np.cumsum(1 + _generator.pareto(1.5, people))
+    return pa.table(
+        {
+            "person": np.searchsorted(shares, shares[-1] * _generator.random(rows)),
+            "place": _generator.integers(0, PLACES, rows),
+            "wage": _generator.uniform(0, 1.2 * LARGEST, rows),
+        }
+    )

@@ -1,11 +1,13 @@
 """The loop of every contestant's worker: each input line names a case, which is run and timed
 once."""
 
+import os
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 Case = tuple[int, Callable[[], object]]  # its number of items, and what to run
 Errors = Callable[[], Iterable[float]]  # one batch of errors; a single one is exact
@@ -54,3 +56,30 @@ def imported(statement: str, *, after: str) -> Callable[[], float]:
         return float(done.stdout.split()[-1])
 
     return run
+
+
+def on_cores(run: Callable[[], object], count: int) -> Callable[[], object]:
+    """The run on this many cores of those that the process may use, by Linux."""
+    allowed = sorted(os.sched_getaffinity(0))
+
+    def limited() -> object:
+        os.sched_setaffinity(0, allowed[:count])
+        try:
+            return run()
+        finally:
+            os.sched_setaffinity(0, allowed)
+
+    return limited
+
+
+def peak(run: Callable[[], object]) -> float:
+    """The MiB of memory that a run needs at most beyond what the process had before, by Linux."""
+    before = _memory("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak before
+    run()
+    return (_memory("VmHWM") - before) / 1024
+
+
+def _memory(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name))

@@ -228,6 +228,14 @@ def test_cells_hold_their_rows_under_any_limits(
     assert added_up(batches, 5) == due
 
 
+def test_an_addend_beyond_its_ends_reaches_no_other_unit() -> None:
+    rows = pa.table({"unit": [4, 5, 6], "place": [0, 0, 1], "sum0": [2, -9, 9]})
+    (cells,) = _cells.cells_of(lambda: nullcontext(rows.to_batches()), 2, [(0, 3)])
+    assert cells.ids.tolist() == [4, 5, 6]
+    assert cells.places.tolist() == [0, 0, 1]
+    assert [each.tolist() for each in cells.sums] == [[2, 0, 3]]
+
+
 def test_more_rows_than_memory_holds_are_read_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     """No more rows than the limit and one batch are held at once, and none of several slices."""
     monkeypatch.setattr(_cells, "_MOST_ROWS", 300)

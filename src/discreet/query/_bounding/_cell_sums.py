@@ -22,38 +22,18 @@ from discreet.query._bounding._bounding import (
     rows_that_count,
     sum_name,
 )
+from discreet.query._bounding._carriers import CarriedSum, carried_sums
 from discreet.query._bounding._cell_choice import first_cells, offsets
 from discreet.query._bounding._cells import ADDEND_BITS, EXACT_BITS, Batches, UnitCells, cells_of
 from discreet.query._bounding._choice import word_table
 from discreet.query._bounding._compiling import Compiler
-from discreet.query._expressions._inference import infer
 from discreet.query._plan._plan import Plan
-from discreet.query._plan._sums import ColumnOutcome, Counted, SumOf
+from discreet.query._plan._sums import Counted, SumOf
 
 _MOST_GROUPS = 2**12
 _CAP_BITS = 30
 _HALF = 30  # bits of half a total
 _FEW = 2**10
-
-
-@dataclass(frozen=True, slots=True)
-class _Recipe:
-    """A sum as that of the carrier of this number, plus a constant for each row with a value. Of
-    these rows the carrier ``count`` is the number, or all rows if that is ``None``."""
-
-    carrier: int
-    constant: int = 0
-    count: int | None = None
-
-    def total(self, cells: UnitCells) -> IndexArray:
-        """The sum in each cell."""
-        if self.constant == 0:
-            return self.sums(cells)
-        there = cells.rows if self.count is None else cells.sums[self.count]
-        return self.sums(cells) + self.constant * there
-
-    def sums(self, cells: UnitCells) -> IndexArray:
-        return cells.sums[self.carrier].copy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +43,7 @@ class CellSums:
 
     plan: Plan
     carriers: tuple[SumOf, ...]
-    recipes: tuple[_Recipe | None, ...]
+    recipes: tuple[CarriedSum | None, ...]
 
     def rows(self, table: ir.Table) -> ir.Table:
         """The expression of the rows: (unit, place, addends...)."""
@@ -110,7 +90,7 @@ class CellSums:
                 is_of_units = one.counted is Counted.UNITS
                 values = np.ones_like(allotted) if is_of_units else allotted
             else:
-                values = recipe.total(cells)
+                values = np.array(recipe.total(cells.sums, cells.rows))
                 values[cut] = _scaled(values[cut], allotted[cut], few.rows, offset)
                 np.clip(values, min(0, lower), max(0, upper), out=values)
             found.append(_by_group(values, cells.places, len(plan.groups), max(-lower, upper)))
@@ -130,46 +110,7 @@ def cell_sums_of(plan: Plan, ids: pa.Schema) -> CellSums | None:
         return None
     if len(ids) != 1 or not pa.types.is_integer(ids[0].type) or ids[0].type == pa.uint64():
         return None
-    carriers: list[SumOf] = []
-    recipes = tuple(_recipe(one, plan, carriers) for one in plan.sums_of_rows)
-    return CellSums(plan, tuple(carriers), recipes)
-
-
-def _recipe(one: SumOf, plan: Plan, carriers: list[SumOf]) -> _Recipe | None:
-    """The recipe of a sum, and its carrier among the others. An average's centred sum is a sum of
-    the same points, less their middle for each."""
-    if one.argument is None:
-        return None
-    for number, other in enumerate(carriers):
-        if one == other:
-            return _Recipe(number)
-        if not _have_same_points(one, other):
-            continue
-        assert one.grid is not None and other.grid is not None  # noqa: PT018  # they have points
-        assert not isinstance(one.argument, ColumnOutcome | None)
-        constant = other.grid.center - one.grid.center
-        if not infer(one.argument, plan.declaration).can_be_null:
-            return _Recipe(number, constant)
-        counts = [s for s in plan.sums_of_rows if s.grid is None and s.argument == one.argument]
-        if counts:
-            count = _recipe(counts[0], plan, carriers)
-            assert count is not None  # it has an argument
-            return _Recipe(number, constant, count.carrier)
-    carriers.append(one)
-    return _Recipe(len(carriers) - 1)
-
-
-def _have_same_points(one: SumOf, other: SumOf) -> bool:
-    """Whether the addends of both are the same points of one grid, from two centres."""
-    if one.grid is None or other.grid is None or one.argument != other.argument:
-        return False
-    if any(s.is_squared or s.times is not None for s in (one, other)):
-        return False
-    facts = [
-        (grid.exponent, grid.decimals, grid.lower + grid.center, grid.upper + grid.center)
-        for grid in (one.grid, other.grid)
-    ]
-    return facts[0] == facts[1]
+    return CellSums(plan, *carried_sums(plan))
 
 
 def _allotted(cells: UnitCells, counted: IndexArray, most: int) -> IndexArray:

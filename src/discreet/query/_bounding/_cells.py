@@ -155,7 +155,7 @@ class _BitRange:
 class _Layout:
     """The words of a row: in each, below the number of the cell, pieces of this many bits."""
 
-    lower: tuple[int, ...]
+    ends: tuple[tuple[int, int], ...]
     pieces: tuple[_BitRange, ...]
     widths: tuple[int, ...]
 
@@ -175,7 +175,7 @@ class _Layout:
                     _BitRange(addend, start, taken, len(bits) - 1, bits[-1], taken < width)
                 )
                 bits[-1] += taken
-        return _Layout(tuple(lower for lower, _ in ends), tuple(pieces), tuple(bits))
+        return _Layout(tuple(ends), tuple(pieces), tuple(bits))
 
     def words(self, blocks: list[_Block], least: int, place_bits: int) -> list[IndexArray]:
         """The words of all rows of these blocks, which are removed from the list meanwhile."""
@@ -191,8 +191,10 @@ class _Layout:
             for row, width in zip(rows, self.widths, strict=True):
                 np.left_shift(cells, width, out=row)
             for piece in self.pieces:
-                own = addends[piece.addend].astype(np.int64)
-                own -= self.lower[piece.addend]
+                lower, upper = self.ends[piece.addend]
+                # clipped, so that no addend can reach the bits of another unit
+                own = np.clip(addends[piece.addend], lower, upper).astype(np.int64)
+                own -= lower
                 if piece.is_cut:
                     own >>= piece.start
                     own &= 2**piece.width - 1
@@ -213,7 +215,7 @@ def _added_up(
     firsts = _starts(units)
     owners = np.arange(firsts.size).repeat(_sizes(firsts, units.size))
     ends = starts + (rows - 1)
-    sums = [lower * rows for lower in layout.lower]
+    sums = [lower * rows for lower, _ in layout.ends]
     for piece in layout.pieces:
         own = piece.of_words(words)
         if piece.width == 1 and own.all():  # a count, and no value is missing

@@ -83,8 +83,9 @@ def first_groups(cells: ir.Table, words: ir.Table | None, most: int) -> ir.Table
     else:
         steps = steps.inner_join(words, steps.place == words.group)
     steps = _mixed(steps, lambda step, index: step[f"word{index}"])
-    order = [_hash(steps), steps.place]
-    ranked = steps.mutate(rank=ibis.row_number().over(group_by="unit", order_by=order))
+    hashed = steps.select(*cells.columns, hashed=_hash(steps))  # the fewer columns to sort
+    order = [hashed.hashed, hashed.place]
+    ranked = hashed.mutate(rank=ibis.row_number().over(group_by="unit", order_by=order))
     return ranked.filter(ranked.rank < most).select(*cells.columns)
 
 

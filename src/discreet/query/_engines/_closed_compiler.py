@@ -68,7 +68,7 @@ class ClosedForms:
             return self._function(op, list(given.values()))
         if name in self.forms.FORMS:
             return filled(self.forms.FORMS[name], *given.values())
-        if name in _RELATIONS or isinstance(op, ops.Sum | ops.CountStar | ops.Max | ops.Min):
+        if name in _RELATIONS or isinstance(op, ops.CountStar | ops.Max | ops.Min):
             return super().visit_node(op, **given)  # type: ignore[misc]  # Ibis' compiler
         raise UnsupportedOperationError(f"{name} has no form")
 
@@ -76,6 +76,12 @@ class ClosedForms:
         """The end of a frame."""
         value = sge.Literal.number(int(op.value.value))
         return {"value": value, "side": "preceding" if op.preceding else "following"}
+
+    def form_Sum(self, op: ops.Node, *, arg: Any, where: Any, **_: Any) -> Any:  # noqa: N802
+        """A sum."""
+        if where is not None:
+            raise UnsupportedOperationError("a sum of chosen rows")
+        return filled(self.forms.summed(op.arg.dtype), arg)
 
     # --- values ---
 
@@ -231,6 +237,9 @@ def written(operation: ops.Relation, compiler: Any, dialect: Any) -> str:  # Any
             return max(str(compiler.forms.cast_of(node)).count("@0"), 1)
         name = type(node).__name__
         form = compiler.forms.FORMS.get(name)
+        if isinstance(node, ops.Multiply):
+            constant = _number(node.right) if _number(node.left) is None else _number(node.left)
+            form = compiler.forms.product(node.left.dtype, node.right.dtype, constant)
         if form is None:
             return 1 if name in READ_ONCE else 2
         return max(str(form).count(f"@{place}") for place in range(3))

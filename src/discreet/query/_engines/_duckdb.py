@@ -29,6 +29,9 @@ from discreet.query._engines._engine_statement import EngineStatement, check_zon
 # what the functions of `_engine` are here
 FUNCTIONS = {
     "discreet_quotient(dividend, divisor)": "divide(dividend, divisor)",
+    "discreet_share(total, part, away, whole)": (
+        "CAST(divide(CAST(total AS HUGEINT) * part + away, whole) AS BIGINT)"
+    ),
     "discreet_bytes(given)": "encode(given)",
     "discreet_text(given)": (
         "CASE WHEN octet_length(encode(given)) <= 4096 THEN try(decode(encode(given))) END"

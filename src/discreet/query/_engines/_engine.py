@@ -5,6 +5,7 @@ functions have another name in each SQL engine. These are declared below, and ea
 them:
 
     discreet_quotient      of integers of up to 128 bits, cut towards 0
+    discreet_share         (total * part + offset) div whole, cut towards 0, if it fits 64 bits
     discreet_bytes         of a text in UTF-8
     discreet_text          a text of at most 4 096 bytes in valid UTF-8; NULL for any other
     discreet_key           a text of at most 1 024 bytes; NULL for any other
@@ -98,6 +99,11 @@ def is_embedded(engine: Engine) -> bool:
 @ibis.udf.scalar.builtin(name="discreet_quotient")  # type: ignore[untyped-decorator]  # Ibis ships no types
 def quotient(dividend: int, divisor: int) -> int:  # type: ignore[empty-body]  # the engine's own
     """The quotient of two integers of up to 128 bits, cut towards 0."""
+
+
+@ibis.udf.scalar.builtin(name="discreet_share")  # type: ignore[untyped-decorator]  # Ibis ships no types
+def share(total: int, part: int, offset: int, whole: int) -> int:  # type: ignore[empty-body]  # the engine's own
+    """The quotient of total * part + offset by the whole, cut towards 0; it fits 64 bits."""
 
 
 @ibis.udf.scalar.builtin(name="discreet_bytes")  # type: ignore[untyped-decorator]  # Ibis ships no types

@@ -16,12 +16,15 @@ from discreet.query._engines import _postgres_texts as texts
 from discreet.query._engines._closed_compiler import constant
 
 _LEAST_MAGNITUDE = "1e-290"  # products and quotients of a smaller magnitude are 0
-_HALF = "0.49999999999999994"  # the largest float below a half: so halves, and no less, round up
+_HALF = (
+    "'0.49999999999999994'::float8"  # the largest below a half: so halves, and no less, round up
+)
 _LEAST, _END = "'-9223372036854775808'::float8", "'9223372036854775808'::float8"
 
 # the functions of `_engine` that are the same for all arguments
 FUNCTIONS = {
     "discreet_quotient": "div(@0::numeric, nullif(@1, 0)::numeric)",
+    "discreet_share": "div(@0::numeric * @1 + @2, nullif(@3, 0)::numeric)::int8",
     "discreet_bytes": "convert_to(@0, 'UTF8')",
     "discreet_text": "(CASE WHEN octet_length(@0) <= 4096 THEN @0 END)",
     "discreet_key": "(CASE WHEN octet_length(@0) <= 1024 THEN @0 END)",
@@ -77,6 +80,12 @@ FORMS = {
 }
 
 AS_FLOAT = "@0::float8"
+
+
+def summed(kind: Any) -> str:  # Any: a type of Ibis
+    """A sum. One of integers of 32 bits has 64, and takes half the time."""
+    return "sum(@0::int4)" if str(kind).endswith("int32") else "sum(@0)"
+
 
 _PRODUCT = (
     "(CASE WHEN abs(@0) >= 1 OR abs(@1) >= 1 THEN @0 * @1 "

@@ -7,10 +7,9 @@ import ibis.expr.operations as ops
 from ibis.backends.sql.compilers.base import SQLGlotCompiler
 from ibis.backends.sql.compilers.pyspark import PySparkCompiler
 from ibis.backends.sql.dialects import PySpark
-from ibis.common.exceptions import UnsupportedOperationError
 
 from discreet.query._engines import _spark_forms, _spark_texts
-from discreet.query._engines._closed_compiler import ClosedForms, filled, written
+from discreet.query._engines._closed_compiler import ClosedForms, written
 
 
 def compiled(operation: ops.Relation) -> str:
@@ -28,9 +27,3 @@ class _SparkWriter(ClosedForms, PySparkCompiler):  # type: ignore[misc]  # Ibis 
     def form_Field(self, op: ops.Node, *, rel: Any, name: str) -> Any:  # noqa: N802
         """A column, of floats too, which Ibis reads an option of another backend for."""
         return SQLGlotCompiler.visit_Field(self, op, rel=rel, name=name)
-
-    def form_Sum(self, op: ops.Node, *, arg: Any, where: Any, **_: Any) -> Any:  # noqa: N802
-        """A sum; one of whole numbers as a decimal, since it can exceed 64 bits."""
-        if where is not None:
-            raise UnsupportedOperationError("a sum of chosen rows")
-        return filled(_spark_forms.summed(op.arg.dtype), arg)

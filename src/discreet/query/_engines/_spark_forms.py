@@ -27,6 +27,10 @@ FUNCTIONS = {
     "discreet_quotient": (  # a decimal's own quotient is rounded, so its remainder goes first
         f"CAST(({_LEFT} - {_LEFT} % {_RIGHT}) / {_RIGHT} AS DECIMAL(38, 0))"
     ),
+    "discreet_share": (
+        f"CAST((({_LEFT} * @1 + @2) - ({_LEFT} * @1 + @2) % nullif(@3, 0)) / nullif(@3, 0) "
+        "AS BIGINT)"
+    ),
     "discreet_bytes": "CAST(@0 AS BINARY)",
     "discreet_text": "(CASE WHEN octet_length(@0) <= 4096 AND is_valid_utf8(@0) THEN @0 END)",
     "discreet_key": "(CASE WHEN octet_length(@0) <= 1024 THEN @0 END)",
@@ -82,7 +86,9 @@ FORMS = {
 
 
 def summed(kind: Any) -> str:  # Any: a type of Ibis
-    """A sum; one of whole numbers as a decimal, since it can exceed 64 bits."""
+    """A sum; one of whole numbers of 64 bits as a decimal, since it can exceed 64 bits."""
+    if str(kind).endswith("int32"):
+        return "sum(CAST(@0 AS INT))"
     return f"sum({_WHOLE.format(0)})" if kind.is_integer() else "sum(@0)"
 
 
