@@ -75,9 +75,17 @@ class Browser:
         return self.post(path, given)
 
     def ask(self, sql: str, epsilon: str = "0.01", table: str = "wages", **more: str) -> Shown:
-        """Ask a question by its page."""
-        path = f"/tables/{table}/ask"
-        return self.send(path, path, sql=sql, epsilon=epsilon, **more)
+        """Ask a question by its page: look at its price, and pay it; or the refusal."""
+        fields = {"sql": sql, "epsilon": epsilon, **more}
+        shown = self.send(f"/tables/{table}/ask", f"/tables/{table}/forecast", **fields)
+        return self.pay(shown, f"/tables/{table}/ask", **fields)
+
+    def pay(self, shown: Shown, path: str, **fields: str) -> Shown:
+        """Send the form of a page with these fields, and with the price that it shows."""
+        if 'name="agreed"' in shown.text:
+            fields = {"agreed": shown.hidden("agreed"), **fields}
+        own = {name: shown.hidden(name) for name in ("key", "once")}
+        return self.post(path, {**own, **fields})
 
     def _sent(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]

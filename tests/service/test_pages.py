@@ -277,7 +277,8 @@ def test_a_question_is_paid_once_however_often_its_form_is_sent(
     before = charges(served)
 
     def send(epsilon: str) -> str:
-        return ana.post("/tables/wages/ask", {**fields, "epsilon": epsilon}).to
+        price = {"epsilon": epsilon, "agreed": f"ε = {epsilon}"}
+        return ana.post("/tables/wages/ask", {**fields, **price}).to
 
     with ThreadPoolExecutor() as threads:
         found = set(threads.map(send, ["0.01"] * 3))
@@ -342,23 +343,38 @@ def test_a_forecast_is_free_and_says_price_and_error(ana: Browser, served: Serve
     assert charges(served) == before
 
 
-def test_a_price_from_an_accuracy_is_paid_after_it_was_seen(ana: Browser, served: Served) -> None:
+@pytest.mark.parametrize(
+    ("fields", "others"),
+    [
+        ({"epsilon": "0.1"}, [{"epsilon": "0.2"}, {"epsilon": "0.1", "delta": "0.00001"}]),
+        (
+            {"by": "accuracy", "within": "500"},
+            [{"by": "accuracy", "within": "400"}, {"epsilon": "0.1"}],
+        ),
+    ],
+)
+def test_only_the_price_that_was_shown_is_paid(
+    ana: Browser, served: Served, fields: dict[str, str], others: list[dict[str, str]]
+) -> None:
     before = charges(served)
-    path = "/tables/wages/ask"
-    fields = {"sql": "SELECT COUNT(*) AS n FROM wages", "by": "accuracy", "within": "500"}
+    path, forecast = "/tables/wages/ask", "/tables/wages/forecast"
+    sql = "SELECT COUNT(*) AS n FROM wages"
     page = ana.get(path)
-    fields |= {"key": page.hidden("key"), "once": page.hidden("once")}
-    first = ana.post(path, fields)
-    assert first.status == 200
-    price = first.hidden("agreed")
-    assert f"This costs ε = {price}" in first.words
-    assert ana.post(path, {**fields, "agreed": "0.000001"}).status == 200
+    own = {"key": page.hidden("key"), "once": page.hidden("once"), "sql": sql}
+    seen = [ana.send(path, forecast, sql=sql, **one).hidden("agreed") for one in others]
+    for agreed in ({}, *({"agreed": text} for text in (*seen, "0.1", "ε = 0.0001"))):
+        shown = ana.post(path, {**own, **fields, **agreed})
+        assert shown.status == 200
+        assert f"This costs {shown.hidden('agreed')}" in shown.words
+        assert f"Pay {shown.hidden('agreed')} and ask" in shown.words
     assert charges(served) == before
-    place = ana.post(path, {**fields, "agreed": price}).to
-    assert ana.post(path, {**fields, "agreed": price}).to == place
+    place = ana.pay(shown, path, sql=sql, **fields).to
+    assert ana.pay(shown, path, sql=sql, **fields).to == place
     assert charges(served) == before + 1
-    (row,) = json.loads(ana.get(f"{place}/answer.json").text)["rows"]
-    assert row["n_high"] - row["n_low"] <= 1000
+    assert f"Paid {shown.hidden('agreed')} by ana" in ana.get(place).words
+    if "within" in fields:
+        (row,) = json.loads(ana.get(f"{place}/answer.json").text)["rows"]
+        assert row["n_high"] - row["n_low"] <= 1000
 
 
 def test_a_share_is_spent_and_then_refuses(served: Served) -> None:

@@ -243,6 +243,26 @@ def test_a_double_click_pays_once(reader: Reader, served: Served, cid: str) -> N
     assert charges(served, "cid") == before + 1
 
 
+def test_a_click_pays_the_price_on_its_button(reader: Reader, served: Served, cid: str) -> None:
+    reader.sign_in(cid)
+    before = charges(served, "cid")
+    for is_click in (True, False):
+        reader.look("tables/wages/ask")
+        reader.write(kit.BY_YEAR)
+        reader.foresee()
+        reader.page.fill("#epsilon", "0.2")
+        assert reader.page.inner_text("#pay") == "Show the price"
+        with reader.page.expect_navigation():
+            if is_click:
+                reader.page.click("#pay")
+            else:
+                reader.page.press("#epsilon", "Enter")
+        assert reader.page.inner_text("#pay") == "Pay ε = 0.2 and ask"
+        assert charges(served, "cid") == before
+    assert "Paid ε = 0.2 by cid" in reader.pay()
+    assert charges(served, "cid") == before + 1
+
+
 def test_an_accuracy_finds_its_price(reader: Reader, served: Served, cid: str) -> None:
     reader.sign_in(cid).look("tables/wages/ask")
     reader.page.check("input[value=accuracy]")
@@ -302,9 +322,13 @@ def test_everything_works_by_keyboard_alone(reader: Reader, served: Served, cid:
 def test_questions_are_asked_without_scripts(browser: Browser, served: Served, cid: str) -> None:
     with browser.new_context(java_script_enabled=False) as context:
         reader = Reader(context, served).sign_in(cid)
+        before = charges(served, "cid")
         reader.look("tables/wages/ask")
         reader.page.fill("#sql", "SELECT COUNT(*) AS n FROM wages")
-        assert "This costs ε = 0.1" in reader.press("Forecast")
+        with reader.page.expect_navigation():
+            reader.page.press("#epsilon", "Enter")
+        assert "This costs ε = 0.1" in reader.note()
+        assert charges(served, "cid") == before
         assert "Paid ε = 0.1 by cid" in reader.pay()
         assert reader.look("tables/wages")
         reader.check()

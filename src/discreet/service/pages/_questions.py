@@ -81,12 +81,21 @@ class Predicted:
     facts: Mapping[str, Any] | None = None  # Any: JSON
     problem: str = ""
     place: _shown.RefusedPlace | None = None
+    status: int = 200
 
     @staticmethod
     def refused(sql: str, problem: Problem) -> "Predicted":
         """The problem, and its place in the question."""
         text = in_words(problem)
-        return Predicted(None, text, _shown.refused_place(sql, text))
+        return Predicted(None, text, _shown.refused_place(sql, text), problem.kind.status)
+
+    @property
+    def price(self) -> str:
+        """The price in words, as it is shown and agreed to; none without a forecast."""
+        if self.facts is None:
+            return ""
+        delta = self.facts["delta"]
+        return f"ε = {self.facts['price']['epsilon']}" + (f", δ = {delta!r}" if delta else "")
 
 
 async def form(visit: Visit) -> Response:
@@ -137,26 +146,23 @@ async def _predicted(visit: Visit, draft: Draft) -> Predicted:
 
 
 async def ask(visit: Visit) -> Response:
-    """Pay for a question, and show its answer. A price from an accuracy is paid only after the
-    reader has seen it."""
+    """Pay for a question, and show its answer. A form without the price that is to be paid leads to
+    the forecast, which shows it: the reader has changed the question since, or saw no price."""
     table, draft = visit.place("table"), Draft.of(visit.form)
+    predicted = await _predicted(visit, draft)
+    if predicted.facts is None or visit.form.get("agreed") != predicted.price:
+        return await _page(visit, draft, predicted, status=predicted.status)
     members = draft.members()
     if draft.by == "accuracy":
-        predicted = await _predicted(visit, draft)
-        if predicted.facts is None:
-            return await _page(visit, draft, predicted, status=422)
-        price = predicted.facts["price"]
-        if visit.form.get("agreed") != price["epsilon"]:
-            return await _page(visit, draft, predicted)
         for name in ("within", "of_groups"):
             members.pop(name, None)
-        members |= {name: text for name, text in price.items() if text}
+        members |= {name: text for name, text in predicted.facts["price"].items() if text}
     request = draft.request(table, members)
     try:
         await visit.bytes_of(Desk.ask, table, form={**members, "request": request})
     except Problem as problem:
         predicted = Predicted.refused(draft.sql, problem)
-        return await _page(visit, draft, predicted, status=problem.kind.status)
+        return await _page(visit, draft, predicted, status=predicted.status)
     return redirected(f"/answers/{quote(request, safe='')}")
 
 

@@ -69,14 +69,23 @@
   function foreseeSoon() {
     clearTimeout(waiting);
     turn += 1;
+    disagree();
     waiting = setTimeout(foresee, PAUSE);
+  }
+
+  // The shown price is not that of the changed question: without it the server shows another one.
+  function disagree() {
+    var agreed = form.elements.agreed;
+    if (agreed) agreed.remove();
+    section().setAttribute("aria-busy", "true");
+    showPrice();
   }
 
   function foresee() {
     var now = turn;
+    if (!area.value.trim()) section().removeAttribute("aria-busy");
     if (!area.value.trim() || isSent) return;
     var fields = new FormData(form);
-    fields.delete("agreed");
     fields.append("part", "forecast");
     section().setAttribute("aria-busy", "true");
     fetch(document.getElementById("foresee").formAction, {
@@ -113,8 +122,8 @@
   }
 
   function showPrice() {
-    var price = document.getElementById("price");
-    pay.textContent = price ? "Pay " + price.textContent + " and ask" : "Pay and ask";
+    var agreed = form.elements.agreed;
+    pay.textContent = agreed ? "Pay " + agreed.value + " and ask" : "Show the price";
   }
 
   // The price: a number, and a slider over powers of ten
@@ -164,7 +173,7 @@
       return;
     }
     isSent = true;
-    pay.textContent = "Waiting for the answer…";
+    pay.textContent = form.elements.agreed ? "Waiting for the answer…" : "Waiting for the price…";
     setTimeout(function () { pay.disabled = true; });
   });
   window.addEventListener("pageshow", function (event) {
