@@ -534,9 +534,8 @@ def test_pages_share_the_rate_of_their_token(
     desk = _desk.Desk(_desk.DeskSettings(kit.declare(tmp_path)))
     token = desk.tokens.issue("ana", Role.ANALYST, days=1)
     application = Application(desk, RateLimit(1e-9, 4))
-    app = application.build()
-    app.router.routes.extend(Site(application, desk.sessions, desk.folder).routes())
-    with TestClient(app) as client:
+    site = Site(application, desk.sessions, desk.folder)
+    with TestClient(application.build(site.routes())) as client:
         headers = {"Origin": "http://testserver"}
         client.post("/sign-in", data={"token": token}, headers=headers, follow_redirects=False)
         statuses = [client.get("/tables").status_code for _ in range(4)]

@@ -78,7 +78,7 @@ def test_the_declared_rate_is_that_of_the_service(
     found = list[RateLimit]()
     monkeypatch.setattr(_desk, "WorkerPool", kit.NoWorkers)
     monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: None)
-    monkeypatch.setattr(Application, "build", lambda app: found.append(app._rate))
+    monkeypatch.setattr(Application, "build", lambda app, _: found.append(app._rate))
     file = kit.declare(tmp_path, more)
     serve(file, Place(port=0), on_token=lambda _: None, on_ready=lambda _: None)
     assert [one._rate for one in found] == [rate]

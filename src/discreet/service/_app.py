@@ -7,7 +7,7 @@ read, and the role before the address is looked up.
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any
@@ -16,6 +16,7 @@ from anyio import to_thread
 from fastapi import FastAPI, Request, Response
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute
 
 from discreet._version import __version__
 from discreet.service._body import Member, check_headers, read_body
@@ -75,8 +76,8 @@ class Application:
             registry=self.registry,
         )
 
-    def build(self) -> FastAPI:
-        """The application for an ASGI server."""
+    def build(self, pages: Sequence[BaseRoute] = ()) -> FastAPI:
+        """The application for an ASGI server, with these pages beside the requests."""
         app = FastAPI(
             title="discreet",
             version=__version__,
@@ -100,6 +101,7 @@ class Application:
         app.add_api_route(
             metrics.path, self._endpoint(metrics), methods=["GET"], response_class=Response
         )
+        app.router.routes.extend(pages)
         app.add_exception_handler(HTTPException, self._unknown)
         app.add_middleware(OneLength)
         components = app.openapi().setdefault("components", {})

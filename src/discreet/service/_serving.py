@@ -106,10 +106,9 @@ def serve(
             # 3. the server
             rate = RateLimit.each_second(desk.requests_per_second)
             application = Application(desk, rate, deadline)
-            app = application.build()
-            app.router.routes.extend(Site(application, desk.sessions, desk.folder).routes())
+            site = Site(application, desk.sessions, desk.folder)
             config = uvicorn.Config(
-                app,
+                application.build(site.routes()),
                 log_config=None,
                 access_log=False,
                 lifespan="off",

@@ -111,9 +111,11 @@ def payer_of(one: TableFile, channel: Connection) -> ParentPayer:
 
 def look_at(job: WorkOrder, one: TableFile) -> dict[str, Any]:  # Any: JSON
     """The columns of a source with proposed types; refused if the declared ones don't fit."""
+    found = propose_types(one.rows)
     if job.table != LOOKED_AT:
         check_schema(one.rows, one.declaration.columns, one.declaration.unit)
-    return look_json(propose_types(one.rows))
+        found = {n: kind for n, kind in found.items() if n not in one.declaration.unit.columns}
+    return look_json(found)
 
 
 def suggested(job: WorkOrder, one: TableFile, channel: Connection) -> dict[str, Any]:  # Any: JSON

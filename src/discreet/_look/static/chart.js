@@ -147,7 +147,8 @@
     errors: function (to, points) {
       return points.map(function (p) {
         var x = round(to.x(p[0])), low = round(to.y(p[2])), high = round(to.y(p[3]));
-        return "M" + (x - 1) + "," + low + "h2V" + high + "h-2z" + circle(x, round(to.y(p[1])), 4);
+        var dot = p[1] === null ? "" : circle(x, round(to.y(p[1])), 4); // an interval without a number
+        return "M" + (x - 1) + "," + low + "h2V" + high + "h-2z" + dot;
       }).join("");
     },
     ticks: function (to, points) {

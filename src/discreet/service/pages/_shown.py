@@ -183,7 +183,7 @@ def charts(
     found = []
     for name in numbers[:_MOST_CHARTS]:
         points = [
-            (place, row[name] if row[name] is not None else (low + high) / 2, low, high)
+            (place, row[name], low, high)
             for place, row in zip(places, rows, strict=True)
             if (low := row[f"{name}_low"]) is not None and (high := row[f"{name}_high"]) is not None
         ]
