@@ -11,12 +11,12 @@ from statistics import median
 from typing import Any
 
 import psycopg
+import pyarrow as pa
 from pyarrow import csv
 
 import discreet as dp
 from benchmarks.tables import duration, show, table
-from benchmarks.wages import LARGEST, MOST_PLACES, MOST_ROWS, PLACES
-from benchmarks.wages import table as wages
+from benchmarks.wages import LARGEST, MOST_PLACES, MOST_ROWS, PLACES, columns
 from discreet.query._bounding._compiled_plan import prepare
 from discreet.query._engines import _engine
 from tests.query import postgres_tables
@@ -57,7 +57,7 @@ def main() -> None:
 
 def _filled() -> str:
     name, text = postgres_tables.new_name(), BytesIO()
-    csv.write_csv(wages(ROWS, ROWS // 10), text, csv.WriteOptions(include_header=False))
+    csv.write_csv(pa.table(columns(ROWS, ROWS // 10)), text, csv.WriteOptions(include_header=False))
     postgres_tables.run(f"CREATE TABLE {name} (person int8, place int4, wage float8)")
     with (
         psycopg.connect(postgres_tables.owner(), autocommit=True) as connection,

@@ -11,6 +11,7 @@ from benchmarks.rounds import running, taking_turns
 from benchmarks.tables import duration, show, table, times
 
 CONTESTANTS = ("duckdb", "by_hand", "discreet")
+PEERS = ("pipeline_dp", "smartnoise_sql")  # with fewer rows, see their workers
 CORES = ("one-core", "two-cores")
 SMALL = ("small", "forecast")
 ROUNDS = 5
@@ -18,8 +19,8 @@ ROUNDS = 5
 
 def main() -> None:
     """Print CPU times and peak memory, and on the last line the ratios and the fixed cost."""
-    with running("query", CONTESTANTS) as workers:
-        memory = {w.name: w.figure("peak") for w in workers if w.name != "duckdb"}
+    with running("query", [*CONTESTANTS, *PEERS]) as workers:
+        memory = {w.name: w.figure("peak") for w in workers if w.name in CONTESTANTS[1:]}
         found = taking_turns("query", workers, [*CORES, *SMALL], ROUNDS)
     cpu = {
         case: {name: median(seconds) for name, seconds in by_name.items()}
@@ -42,6 +43,10 @@ def main() -> None:
         made.add_row(case, "", "", duration(cpu[case]["discreet"]), "", "")
     show(made)
     raw, hand, own = (cpu["one-core"][name] for name in CONTESTANTS)
+    for name in PEERS:
+        if name in cpu["one-core"]:
+            peer = cpu["one-core"][name]
+            print(f"{name}: {duration(peer)} a row, {times(peer / own)} of discreet")
     fixed = 1000 * cpu["small"]["discreet"]
     print(
         f"query: ratio to hand-written = {own / hand:.2f}, to raw = {own / raw:.1f}, "

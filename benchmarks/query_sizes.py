@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 
 import discreet as dp
 from benchmarks.tables import duration, show, table
-from benchmarks.wages import LARGEST, MOST_PLACES, MOST_ROWS, PLACES
-from benchmarks.wages import table as wages
+from benchmarks.wages import LARGEST, MOST_PLACES, MOST_ROWS, PLACES, columns
 from benchmarks.worker import peak, spent
 from discreet.query import Question
 
@@ -42,7 +41,7 @@ def main() -> None:
             each = duration(seconds[-1] / size)
             made.add_row(f"{size:,} rows", duration(seconds[-1]), each, f"{memory:,.0f} MiB")
             path.unlink()
-        few = wages(SIZES[0], SIZES[0] // 10)
+        few = pa.table(columns(SIZES[0], SIZES[0] // 10))
         times = []
         for keys in (PLACES, KEYS):
             start = spent()
@@ -54,15 +53,15 @@ def main() -> None:
 
 
 def _write(path: Path, size: int) -> None:
-    few = wages(1, 1)
+    few = pa.table(columns(1, 1))
     with pq.ParquetWriter(path, few.schema) as writer:
         for start in range(0, size, _BLOCK):
             rows = min(_BLOCK, size - start)
-            writer.write_table(wages(rows, size // 10))
+            writer.write_table(pa.table(columns(rows, size // 10)))
 
 
 def _by_place(rows: pa.Table | Path, keys: int) -> Question:
-    columns = {
+    declared = {
         "place": dp.Column.integer(keys=range(keys)),
         "wage": dp.Column.number(0, LARGEST),
     }
@@ -70,7 +69,7 @@ def _by_place(rows: pa.Table | Path, keys: int) -> Question:
         rows,
         name="wages",
         unit=_UNIT,
-        columns=columns,
+        columns=declared,
         rows=MOST_PLACES * MOST_ROWS,
         groups=MOST_PLACES,
         rows_per_group=MOST_ROWS,

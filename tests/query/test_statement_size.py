@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import ibis
 import pyarrow as pa
 import pytest
 
@@ -9,6 +10,7 @@ from discreet._unit import Unit
 from discreet.query import Caps, Column, Declaration
 from discreet.query._bounding._compiled_plan import prepare
 from discreet.query._engines import _engine
+from discreet.query._engines._postgres_compiler import compiled
 from discreet.query._rows._source import source_of
 from tests.query.wages import plan_sql
 
@@ -41,3 +43,14 @@ def test_twice_the_question_is_at_most_twice_the_text(shape: str) -> None:
     few, more, most = (len(statement(QUESTIONS[shape](n))) for n in (5, 10, 20))
     assert most - more <= 2.5 * (more - few) + 2_000
     assert most < 100_000
+
+
+def test_a_server_gets_few_steps_and_computes_each_value_once() -> None:
+    given = ibis.table({"x": "float64"}, name="source")
+    steps = given.mutate(y=given.x.exp())
+    steps = steps.mutate(z=steps.y * steps.y)
+    steps = steps.mutate(more=steps.z + 1).drop("x")
+    text = compiled(steps.select(w=steps.more.sqrt() + steps.z.sqrt()).op())
+    assert text.count("exp(") == 1
+    assert text.count("abs(") == 4  # of one product
+    assert text.count("SELECT") == 3

@@ -2,11 +2,12 @@
 person and place, the three smallest hashes of each person by a join, and no exact rounding."""
 
 import duckdb
+import pyarrow as pa
 
-from benchmarks.wages import LARGEST, MOST_PLACES, MOST_ROWS, PLACES, ROWS, table
+from benchmarks.wages import LARGEST, MOST_PLACES, MOST_ROWS, PLACES, ROWS, columns
 from benchmarks.worker import on_cores, peak, serve
 
-WAGES = table()
+WAGES = pa.table(columns())
 SQL = f"""
     WITH cells AS MATERIALIZED (
       SELECT key // {PLACES} AS person, key % {PLACES} AS place, hash(key) AS h, rows, total FROM (

@@ -1,9 +1,10 @@
 """The same, private for each person; and a small question that is asked again."""
 
+import numpy as np
 import pyarrow as pa
 
 import discreet as dp
-from benchmarks.wages import LARGEST, MOST_PLACES, MOST_ROWS, PLACES, ROWS, table
+from benchmarks.wages import LARGEST, MOST_PLACES, MOST_ROWS, PLACES, ROWS, columns
 from benchmarks.worker import on_cores, peak, serve
 
 UNIT = dp.Unit("person")
@@ -11,9 +12,9 @@ COLUMNS = {"place": dp.Column.integer(keys=range(PLACES)), "wage": dp.Column.num
 LEDGER = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=10_000))
 
 
-def _question(rows: pa.Table) -> dp.query.Question:
+def _question(rows: dict[str, np.ndarray]) -> dp.query.Question:
     private = dp.Table(
-        rows,
+        pa.table(rows),
         name="wages",
         unit=UNIT,
         columns=COLUMNS,
@@ -27,7 +28,7 @@ def _question(rows: pa.Table) -> dp.query.Question:
     )
 
 
-LARGE, SMALL = _question(table()), _question(table(1_000, 100))
+LARGE, SMALL = _question(columns()), _question(columns(1_000, 100))
 
 
 def _run() -> None:
