@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -186,6 +187,55 @@ def test_shadow_runs_make_scores_of_different_candidates_comparable() -> None:
     found = membership(overfitted, minus, candidates=200, claim=1, shadows=16)
     assert found.is_refuted
     assert found.auc > 0.9
+
+
+class Stopped(Exception):
+    """Raised in the place of an interrupt."""
+
+
+@pytest.mark.parametrize("complete", [0, 1, 9])
+def test_a_stopped_audit_goes_on_after_its_last_complete_run(tmp_path: Path, complete: int) -> None:
+    """And its result is that of the stored runs: nothing is trained when all are complete."""
+    trained: list[int] = []
+
+    def train(members: Coins) -> Any:
+        if len(trained) == complete:
+            raise Stopped
+        trained.append(1)
+        return overfitted(members)
+
+    given: dict[str, Any] = {"candidates": 50, "claim": 1, "shadows": 8, "folder": tmp_path / "a"}
+    if complete < 9:
+        with pytest.raises(Stopped):
+            membership(train, minus, **given)
+    assert len(trained) == complete or complete == 9
+    more: list[int] = []
+
+    def go_on(members: Coins) -> Any:
+        more.append(1)
+        return overfitted(members)
+
+    first = membership(go_on if complete < 9 else train, minus, **given)
+    assert len(more) == 9 - complete
+    assert membership(never, minus, **given).counts == first.counts
+
+
+def never(_: Coins) -> Any:
+    raise AssertionError
+
+
+def test_stored_runs_of_other_settings_are_refused(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"candidates": 50, "claim": 1, "folder": tmp_path}
+    membership(lambda coins: coins, float_of, **given)
+    for other in ({"candidates": 60}, {"shadows": 4}, {"runs": 2}, {"guesses": 7}):
+        with pytest.raises(InvalidArgument, match="its runs have the settings"):
+            membership(never, float_of, **{**given, **other})
+
+
+def test_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(InvalidArgument, match="it has other files"):
+        membership(never, float_of, candidates=50, claim=1, folder=tmp_path)
 
 
 def test_one_candidate_of_many_runs_is_enough() -> None:

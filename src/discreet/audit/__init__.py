@@ -4,8 +4,9 @@
 (`_black_box`, with `_draws`, `_canonical`, `_outputs`, `_scores`, `_guesses`, `_certified`,
 `_result`). `neighbours` makes pairs of datasets (`_neighbours`). `report` puts any audit in words
 (`_report`, `_report_words`). `membership` lets an attacker guess who took part in a run, such as a
-training, and measures a lower bound from one run (`_membership`, `_one_run`). `exact` computes the
-privacy of a finite mechanism from the probabilities of its outcomes (`_exact_privacy`).
+training, and measures a lower bound from one run (`_membership`, `_one_run`, `_stored_runs`).
+`exact` computes the privacy of a finite mechanism from the probabilities of its outcomes
+(`_exact_privacy`).
 `reconstruct` rebuilds secret bits from many counts, and `exposed` finds the people whom counts
 without noise tell (`_reconstruction`). `misuse` makes common mistakes with a live object
 (`_misuse`).

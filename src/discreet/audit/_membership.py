@@ -8,8 +8,10 @@
 
 import json
 import math
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from discreet.accounting import PrivacyLoss, Term
 from discreet.accounting._profile import Profile
 from discreet.audit._black_box import CONFIDENCE, Progress, claimed_loss
 from discreet.audit._one_run import EventFloor, RightGuesses
+from discreet.audit._stored_runs import StoredRuns
 from discreet.errors import InvalidArgument
 
 Coins = npt.NDArray[np.bool_]  # (candidate,)
@@ -116,6 +119,7 @@ def membership(  # noqa: PLR0913  # the game, its size and its claim
     guesses: int | None = None,
     confidence: Number = CONFIDENCE,
     progress: Progress | None = None,
+    folder: str | os.PathLike[str] | None = None,
 ) -> MembershipResult:
     """How well an attacker tells who took part in a run, next to the claim.
 
@@ -132,7 +136,8 @@ def membership(  # noqa: PLR0913  # the game, its size and its claim
     fresh coins. ``shadows`` further runs serve to learn the scores of each candidate as a member
     and otherwise, if scores of different candidates can't be compared; a score is then the
     likelihood ratio of two normal laws. ``progress`` is called after each run with the number of
-    runs that are done, and of all.
+    runs that are done, and of all. With a ``folder`` of its own, an audit that was stopped goes on
+    after its last complete run: the coins and scores of each run are stored there.
 
     Guarantee: if the claim holds, the audit refutes it with probability at most 1 - ``confidence``.
     One run is enough, because the bounds don't take guesses as independent. With probability delta
@@ -168,9 +173,12 @@ def membership(  # noqa: PLR0913  # the game, its size and its claim
             f"so no claim is refuted at an alarm of {alarm:.2g}; give a smaller confidence, such "
             "as 0.95, or attack one candidate by black_box"
         )
+    settings = {"candidates": size, "runs": targets, "shadows": learned, "guesses": guesses}
+    stored = None if folder is None else StoredRuns.open(Path(folder), settings)
     # each run has its own coins, and no score sees them
     coins, scores = [], []
-    for done, (flipped, found) in enumerate(_runs(train, score, size, learned + targets), start=1):
+    known_runs = _runs(train, score, size, count=learned + targets, stored=stored)
+    for done, (flipped, found) in enumerate(known_runs, start=1):
         coins.append(flipped)
         scores.append(found)
         if progress is not None:
@@ -195,11 +203,14 @@ def _guesses(guesses: int | None, candidates: int) -> list[int]:
 
 
 def _runs(
-    train: Train, score: Scoring, candidates: int, count: int
+    train: Train, score: Scoring, candidates: int, *, count: int, stored: StoredRuns | None
 ) -> Iterator[tuple[Coins, FloatArray]]:
     """The coins of each run, and the scores of its output."""
     generator = np.random.default_rng()
-    for _ in range(count):
+    for place in range(count):
+        if stored is not None and (complete := stored.read(place)) is not None:
+            yield complete
+            continue
         coins = generator.integers(0, 2, candidates).astype(bool)
         output = train(coins.copy())
         found = np.asarray(score(output), dtype=np.float64)
@@ -210,6 +221,8 @@ def _runs(
             )
         if np.isnan(found).any():
             raise InvalidArgument("score returned NaN: give 0 where the output says nothing")
+        if stored is not None:
+            stored.write(place, coins, found)
         yield coins, found
 
 
