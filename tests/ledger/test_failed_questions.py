@@ -10,6 +10,7 @@ from discreet._budget import Limit, Receipt
 from discreet.accounting import Pure
 from discreet.errors import (
     ComputationFailed,
+    InvalidArgument,
     LedgerDamaged,
     LedgerError,
     LedgerLocked,
@@ -39,6 +40,20 @@ def fail(ledger: Ledger, purpose: str, by: str = "ana") -> Receipt:
     receipt = ask(ledger, purpose, by)
     ledger.lock(receipt)
     return receipt
+
+
+def test_an_unlock_is_for_the_locks_that_were_looked_at(ledger: Ledger) -> None:
+    first, second = ask(ledger, "first"), ask(ledger, "second")
+    ledger.lock(first)
+    seen = ledger.history()[-1].number
+    ledger.lock(second)
+    both = [seen, ledger.history()[-1].number]
+    for stale in ([seen], [], [*both, 1]):
+        with pytest.raises(InvalidArgument, match="other failures lock it"):
+            ledger.unlock("looked", "owner", locks=stale)
+        assert ledger.is_locked
+    assert len(ledger.unlock("looked", "owner", locks=both)) == 2
+    assert not ledger.is_locked
 
 
 def test_unlocking_returns_the_failed_questions(ledger: Ledger) -> None:

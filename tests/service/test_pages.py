@@ -7,6 +7,8 @@ import json
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from discreet.ledger import Kind
 from discreet.service import _desk
 from discreet.service._app import Application
 from discreet.service._pace import RateLimit
+from discreet.service._sessions import SessionStore
 from discreet.service._tokens import Role
 from discreet.service.pages._questions import csv_text
 from discreet.service.pages._shown import refused_place
@@ -103,6 +106,26 @@ def test_behind_tls_the_cookie_is_for_https_only(served: Served, tokens: dict[st
     assert found.status == 303
     assert found.headers["set-cookie"].startswith("__Host-discreet=")
     assert "secure" in found.headers["set-cookie"].lower().split("; ")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        'a={"b":1}',
+        "a[b]=1",
+        "x/y=1",
+        "a=\xe9",
+        "a=b c",
+        "expires=1",
+        "Path=/",
+        "a",
+        "discreet=",
+        '"',
+    ],
+)
+def test_no_cookie_of_others_ends_a_session(ana: Browser, other: str) -> None:
+    for cookies in (f"{other}; {ana.cookie}", f"{ana.cookie};{other}", f"$Version=1; {ana.cookie}"):
+        assert Browser(ana.served, cookies).get("/tables").status == 200
 
 
 def test_a_session_ends_by_signing_out_and_with_its_token(served: Served) -> None:
@@ -193,6 +216,8 @@ def test_a_page_loads_files_of_the_service_only(ana: Browser) -> None:
 
 # forged requests
 
+MALFORMED = ["http://[", "http://]:x", "http://[::1", "//", "\x7f", "http://" + "a" * 3000]
+
 
 @pytest.mark.parametrize("path", ["/sign-out", *FORMS])
 def test_no_other_site_can_send_a_form(
@@ -222,6 +247,7 @@ def test_no_other_site_can_send_a_form(
         owner.post(at(path), right, {"Origin": "null"}),
         owner.post(at(path), right, {"Origin": None}),
         owner.post(at(path), right, {"Origin": f"{owner.origin}0"}),
+        *(owner.post(at(path), right, {"Origin": one}) for one in MALFORMED),
         owner.post(at(path), right, {"Sec-Fetch-Site": "same-site"}),
         owner.post(at(path), right, {"Sec-Fetch-Site": "cross-site"}),
         owner.post(at(path), right, {"Content-Type": "text/plain"}),
@@ -233,10 +259,36 @@ def test_no_other_site_can_send_a_form(
 
 
 def test_no_other_site_can_sign_a_browser_in(served: Served, tokens: dict[str, str]) -> None:
-    for origin in ("https://evil.example", "null", None):
+    log = (served.folder / "discreet.owner.log").read_text()
+    for origin in ("https://evil.example", "null", None, *MALFORMED):
         found = Browser(served).post("/sign-in", {"token": tokens["ana"]}, {"Origin": origin})
         assert found.status == 403
         assert "set-cookie" not in found.headers
+        assert "default-src 'none'" in found.headers["content-security-policy"]
+    assert (served.folder / "discreet.owner.log").read_text() == log
+
+
+def test_an_unexpected_failure_has_the_headers_of_each_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with _alone(tmp_path, monkeypatch, RateLimit(1e9, 9)) as (_, client):
+        for name in ("opened", "session"):
+            monkeypatch.setattr(SessionStore, name, fail)
+        monkeypatch.setattr("discreet.service.pages._site._target", fail)
+        headers = {"Origin": "http://testserver"}
+        failed = [
+            client.post("/sign-in", data={"token": "x"}, headers=headers),
+            client.get("/tables", headers={"Cookie": "discreet=x"}),
+            client.get("/sign-in"),
+        ]
+    for found in failed:
+        assert found.status_code == 500
+        assert found.headers["x-content-type-options"] == "nosniff"
+        assert found.headers["cache-control"] == "no-store"
+        assert "default-src 'none'" in found.headers["content-security-policy"]
 
 
 def test_a_form_is_read_in_one_way_only(ana: Browser) -> None:
@@ -422,10 +474,48 @@ def test_a_locked_table_is_unlocked_with_the_question_that_failed(
     shown = owner.get("/tables/wages")
     assert "a failing run" in shown.words
     assert owner.send("/tables/wages", "/tables/wages/unlock", reason="").status == 400
-    done = owner.send("/tables/wages", "/tables/wages/unlock", reason="the disk was full")
+    # another failure comes while this page is open: it unlocks nothing that it doesn't show
+    stale = {name: shown.hidden(name) for name in ("key", "locks")}
+    assert served.send("POST", "/v1/tables/wages/lock", body).status == 200
+    for wrong in (stale, {"key": stale["key"]}, {**stale, "locks": "x"}, {**stale, "locks": "0"}):
+        again = {**wrong, "reason": "stale", "allow_repeat": "yes"}
+        assert owner.post("/tables/wages/unlock", again).status == 400
+    assert ana.ask(kit.BY_YEAR).status == 423
+    shown = owner.get("/tables/wages")
+    assert shown.hidden("locks") != stale["locks"]
+    fields = {name: shown.hidden(name) for name in ("key", "locks")}
+    done = owner.post("/tables/wages/unlock", {**fields, "reason": "the disk was full"})
     assert (done.status, done.to) == (303, "/tables/wages")
     assert "the owner unlocked the table: the disk was full" in owner.get("/tables/wages").words
     assert ana.ask(kit.BY_YEAR).status == 303
+
+
+def test_every_paid_charge_has_pages(ana: Browser, served: Served, tokens: dict[str, str]) -> None:
+    log = (served.folder / "discreet.owner.log").read_text()
+    diagnosis = {"sql": "SELECT SUM(wage) AS s FROM wages", "epsilon": 0.01, "request": "diag"}
+    made = served.send("POST", "/v1/tables/wages/diagnose", diagnosis, token=tokens["ana"])
+    assert made.status == 200, made.body
+    statement = json.dumps({"unit": None, "assumptions": {"table": "<b>", "caps": 1}})
+    for request, more in (("stated", {"statement": statement}), ("bare", {})):
+        charge = {"privacy_loss": kit.pure(0.01), "purpose": "a run", "request": request, **more}
+        made = served.send("POST", "/v1/tables/wages/charge", charge, token=tokens["ana"])
+        assert made.status == 200, made.body
+    asked = ana.ask(kit.BY_YEAR).to
+    links = set(re.findall(r'href="(/answers/[^"]*)">answer', ana.get("/tables/wages").text))
+    others = {"/answers/diag", "/answers/stated"}
+    assert others | {asked} <= links
+    assert "/answers/bare" not in links
+    for link in links:
+        assert "Paid ε = " in ana.get(link).words
+        assert "Privacy loss ε = " in ana.get(f"{link}/statement").words
+        assert ana.get(f"{link}/receipt.json").status == 200
+        assert ana.get(f"{link}/answer.csv").status == (404 if link in others else 200)
+    assert "computation elsewhere" in ana.get("/answers/stated/statement").words
+    assert "Random noise" not in ana.get("/answers/stated/statement").words
+    text = json.loads(ana.get("/answers/diag/answer.json").text)["text"]
+    for end in ("", "/statement"):
+        assert " ".join(text.split()) in ana.get(f"/answers/diag{end}").words
+    assert (served.folder / "discreet.owner.log").read_text() == log
 
 
 # receipts
@@ -476,13 +566,21 @@ def test_no_name_or_text_becomes_markup(served: Served, owner: Browser, ana: Bro
 
 
 @pytest.mark.parametrize(
-    "text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "\ufeff=1"]
+    "text",
+    [
+        *("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "\ufeff=1", '"=1'),
+        *("a;=2+2", 'a;"=2', "a; +2;@b", "a\t=1", "a\n=1", "a|-x", 'a;=HYPERLINK("x"&A1);', "a,=x"),
+    ],
 )
 def test_no_text_in_csv_begins_a_formula(text: str) -> None:
-    (head, row) = csv.reader(io.StringIO(csv_text([text, "n"], [{text: text, "n": -1}])))
-    assert head == [f"'{text}", "n"]
-    assert row == [f"'{text}", "-1"]
-    assert csv_text(["a"], [{"a": "b=1"}]) == "a\r\nb=1\r\n"
+    """Also where a spreadsheet splits at semicolons, as in German or French."""
+    written = csv_text(["n", text], [{"n": -1.5, text: text}])
+    lines = written.replace("\r\n", "\n").replace("\r", "\n")
+    for split in ",;\t|":
+        for cell in chain.from_iterable(csv.reader(io.StringIO(lines), delimiter=split)):
+            is_number = re.fullmatch(r"\s*-[\d.]+(,.*)?", cell, re.DOTALL)
+            assert is_number or not re.match(r'[\s\ufeff"]*[=+@-]', cell), (split, cell)
+    assert csv_text(["a"], [{"a": "b=1, -2"}]) == '"a"\r\n"b=1, -2"\r\n'
 
 
 def test_no_page_shows_a_value_of_a_row(
@@ -527,20 +625,29 @@ def test_logs_hold_no_question_no_token_and_no_cookie(ana: Browser, served: Serv
     assert not [url for url in urls if "canary" in url or "SELECT" in url]
 
 
+@contextmanager
+def _alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, rate: RateLimit
+) -> Iterator[tuple[_desk.Desk, TestClient]]:
+    """A service in this process, without workers."""
+    monkeypatch.setattr(_desk, "WorkerPool", kit.NoWorkers)
+    desk = _desk.Desk(_desk.DeskSettings(kit.declare(folder)))
+    application = Application(desk, rate)
+    app = application.build(Site(application, desk.sessions, desk.folder).routes())
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield desk, client
+    desk.close()
+
+
 def test_pages_share_the_rate_of_their_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_desk, "WorkerPool", kit.NoWorkers)
-    desk = _desk.Desk(_desk.DeskSettings(kit.declare(tmp_path)))
-    token = desk.tokens.issue("ana", Role.ANALYST, days=1)
-    application = Application(desk, RateLimit(1e-9, 4))
-    site = Site(application, desk.sessions, desk.folder)
-    with TestClient(application.build(site.routes())) as client:
+    with _alone(tmp_path, monkeypatch, RateLimit(1e-9, 4)) as (desk, client):
+        token = desk.tokens.issue("ana", Role.ANALYST, days=1)
         headers = {"Origin": "http://testserver"}
         client.post("/sign-in", data={"token": token}, headers=headers, follow_redirects=False)
         statuses = [client.get("/tables").status_code for _ in range(4)]
         statuses.append(client.get("/tables/wages").status_code)
         of_program = client.get("/v1/tables", headers={"Authorization": f"Bearer {token}"})
-    desk.close()
     assert statuses == [200, 200, 200, 200, 429]
     assert of_program.status_code == 429

@@ -1,6 +1,6 @@
 """Decisions that append an entry: each reads the head of the chain, checks, and appends."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import replace
 
 from discreet import _checks
@@ -22,6 +22,7 @@ from discreet.ledger._decisions import (
     check_open,
     failures,
     last_reservation,
+    locking,
     receipt_of,
     repeated,
 )
@@ -185,8 +186,14 @@ def lock(rows: Transaction, head: Link, receipt: Receipt) -> None:
     _append(rows, head, Lock(receipt.number))
 
 
-def unlock(rows: Transaction, head: Link, fact: Unlock, name: str) -> tuple[Entry, ...]:
-    """Unlock the ledger; the charges whose questions failed."""
+def unlock(
+    rows: Transaction, head: Link, fact: Unlock, name: str, *, locks: Collection[int] | None = None
+) -> tuple[Entry, ...]:
+    """Unlock the ledger, if these entries locked it; the charges whose questions failed."""
+    if locks is not None and {link.number for link in locking(rows, head)} != set(locks):
+        raise InvalidArgument(
+            "locks: other failures lock it now than you looked at: look again, and then unlock it"
+        )
     found = tuple(Entry.of(link) for link in failures(rows, head))
     if not head.state.is_locked and not (fact.allow_repeat and found):
         raise LedgerError(f"{name} isn't locked")

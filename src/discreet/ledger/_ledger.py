@@ -1,7 +1,7 @@
 """The ledger: one budget for one dataset, whose limit is never exceeded."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from discreet import _checks
@@ -388,17 +388,26 @@ the owner
         """The number of reserved steps, of those that this receipt paid."""
         return self._reader.reserved(receipt)
 
-    def unlock(self, reason: str, by: str, *, allow_repeat: bool = False) -> tuple[Entry, ...]:
+    def unlock(
+        self,
+        reason: str,
+        by: str,
+        *,
+        allow_repeat: bool = False,
+        locks: Collection[int] | None = None,
+    ) -> tuple[Entry, ...]:
         """Open a locked ledger again, and return the charges whose questions failed.
 
         ``reason`` says why it is safe to go on, and ``by`` who decided. Questions with the purpose
         of a failed one stay refused for everyone (`QuestionFailed`), because a second failure could
         reveal something about the data. ``allow_repeat=True`` allows all of them again, even if the
-        ledger is no longer locked. An unlocked backup replaces its ledger.
+        ledger is no longer locked. ``locks`` are the numbers of the entries that locked it, as its
+        owner looked at them; if it was locked by others meanwhile, it stays so (`InvalidArgument`).
+        An unlocked backup replaces its ledger.
         """
         fact = Unlock(_checks.text(reason=reason), _checks.text(by=by), bool(allow_repeat))
         return self._writer.write(
-            lambda rows, head: _appending.unlock(rows, head, fact, self._store.name)
+            lambda rows, head: _appending.unlock(rows, head, fact, self._store.name, locks=locks)
         )
 
     def failed(self) -> tuple[Entry, ...]:

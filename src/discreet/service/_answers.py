@@ -5,7 +5,7 @@ are the very bytes that left, so that a repetition is equal in each byte.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -89,6 +89,14 @@ class AnswerStore:
         """Free a request id under which nothing was paid; one with an answer stays."""
         empty = (*_is(by, request), ANSWERS.c.answer.is_(None))
         self._writes.write(lambda connection: connection.execute(delete(ANSWERS).where(*empty)))
+
+    def answered(self, by: str, requests: Sequence[str]) -> set[str]:
+        """Those of these requests of one analyst to which a response is stored."""
+        with self._engine.connect() as connection:
+            asked = select(ANSWERS.c.request).where(
+                ANSWERS.c.by == by, ANSWERS.c.request.in_(requests), ANSWERS.c.answer.is_not(None)
+            )
+            return set(connection.execute(asked).scalars())
 
     def answer(self, by: str, request: str) -> bytes | None:
         """The stored response to this request; None if there is none."""

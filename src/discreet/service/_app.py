@@ -103,6 +103,7 @@ class Application:
         )
         app.router.routes.extend(pages)
         app.add_exception_handler(HTTPException, self._unknown)
+        app.add_exception_handler(Exception, self._unexpected)
         app.add_middleware(OneLength)
         components = app.openapi().setdefault("components", {})
         components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
@@ -210,6 +211,10 @@ class Application:
         problem = Problem(WRONG_METHOD if is_method else NOT_FOUND)
         self.note("unknown", problem.kind.status, "", None)
         return _refused(problem)
+
+    async def _unexpected(self, _: Request, __: Exception) -> Response:
+        self.note("unknown", UNEXPECTED.status, "", None)
+        return _refused(Problem(UNEXPECTED))
 
     def note(self, path: str, status: int, method: str, caller: TokenFacts | None) -> None:
         """Count and log a request: the route's own path, and never text of the request."""

@@ -352,12 +352,20 @@ class Desk:
         return {"entries": ledger.history(1)[-1].number}
 
     def history(self, caller: TokenFacts, table: str) -> object:
-        """The last entries of the ledger; for analysts those that are their own."""
+        """The last entries of the ledger; for analysts those that are their own. The
+        caller's own charges with a stored answer are marked."""
         entries = self._ledger(table).history(_LAST_ENTRIES)
         if caller.role is Role.ANALYST:
             own = {entry.number for entry in entries if entry.by == caller.name}
             entries = tuple(e for e in entries if e.number in own or e.about in own)
-        return {"entries": [_entry(entry) for entry in entries]}
+        own_requests = [e.request for e in entries if e.request and e.by == caller.name]
+        answered = self._answers.answered(caller.name, own_requests)
+        return {
+            "entries": [
+                {**_entry(e), "has_answer": e.by == caller.name and e.request in answered}
+                for e in entries
+            ]
+        }
 
     def status(self, _: TokenFacts) -> object:
         """The barriers around the workers, the memory in MiB that they have and may have, and which
@@ -476,17 +484,27 @@ class Desk:
         return self.ask(caller, table, {**body, "sql": _SUGGEST}, Task.SUGGEST)
 
     def unlock(self, caller: TokenFacts, table: str, body: Body) -> object:
-        """Open a locked table again; the entries of the questions that failed."""
+        """Open a locked table again, if it is still locked by the entries with these numbers; the
+        entries of the questions that failed."""
         ledger, may_repeat = self._ledger(table), body.get("allow_repeat", False)
         if not ledger.is_locked and not (may_repeat and ledger.failed()):
             raise InvalidArgument("the table isn't locked")
-        failed = ledger.unlock(body["reason"], caller.name, allow_repeat=may_repeat)
+        locks = _numbers(body["locks"]) if "locks" in body else None
+        failed = ledger.unlock(body["reason"], caller.name, allow_repeat=may_repeat, locks=locks)
         return {"failed": [_entry(entry) for entry in failed]}
 
     def _ledger(self, table: str) -> Ledger:
         if table not in self._ledgers:
             raise Problem(NOT_FOUND)
         return self._ledgers[table]
+
+
+def _numbers(text: str) -> list[int]:
+    """Numbers of entries, which spaces part."""
+    parts = text.split()
+    if not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
+        raise InvalidArgument("locks: give numbers of entries, with spaces between them")
+    return [int(part) for part in parts]
 
 
 def _facts(one: Declaration) -> dict[str, object]:

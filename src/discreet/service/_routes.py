@@ -157,6 +157,7 @@ ROUTES = (
         {
             "reason": Member(MemberType.TEXT, is_required=True, longest=2000),
             "allow_repeat": Member(MemberType.FACT),
+            "locks": Member(MemberType.TEXT, longest=20_000),
         },
     ),
 )

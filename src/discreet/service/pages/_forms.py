@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
@@ -20,9 +20,9 @@ def check_origin(request: Request) -> None:
     """Refuse what another site's page made the browser send."""
     site, origin = (request.headers.get(name) for name in ("sec-fetch-site", "origin"))
     host = request.headers.get("host")
-    if site not in (None, "same-origin") or not host or origin is None:
-        raise Problem(FOREIGN)
-    if urlsplit(origin).netloc != host:
+    schemes = ("https",) if request.url.scheme == "https" else ("http", "https")  # of a proxy
+    own = [f"{scheme}://{host}" for scheme in schemes]
+    if site not in (None, "same-origin") or not host or origin not in own:
         raise Problem(FOREIGN)
 
 

@@ -5,6 +5,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +22,15 @@ from discreet.query._answers._answer_rows import cells_of, parted
 from discreet.query._expressions._aggregates import SPELLINGS
 from discreet.query._functions._functions import CALLS
 from discreet.service._desk import Desk
-from discreet.service._problems import Problem
+from discreet.service._problems import NOT_FOUND, Problem
 from discreet.service.pages import _shown
 from discreet.service.pages._forms import FormFields
 from discreet.service.pages._visit import JsonValue, Visit, choice, file, in_words, redirected
 
 _CONFIDENCES = ("0.95", "0.9", "0.99")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # begin formulas in spreadsheets
+# where a spreadsheet that splits texts at ; or tabs would begin a formula inside one
+_INNER_FORMULA = re.compile(r"(?<=[;|\t\r\n])(?=[\s\ufeff\"]*[=+@-])")
 _PRICE = ("epsilon", "within", "of_groups", "delta", "noise", "confidence")
 
 
@@ -234,8 +237,20 @@ class ShownAnswer:
     facts: Mapping[str, Any]  # Any: JSON
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Whether the charge paid for a computation elsewhere, whose results are not here."""
+        return "request" not in self.facts
+
+    @property
+    def question(self) -> str:
+        """The question, or the purpose of a charge."""
+        return str(self.facts.get("query", self.facts["receipt"]["purpose"]))
+
+    @property
     def table(self) -> str | None:
-        """The table that was asked; None for a computation elsewhere."""
+        """The table that was asked; None for a computation elsewhere, which may name any."""
+        if self.is_elsewhere:
+            return None
         statement = self.facts["receipt"].get("statement")
         assumptions = statement.get("assumptions") if isinstance(statement, dict) else None
         name = assumptions.get("table") if isinstance(assumptions, dict) else None
@@ -275,6 +290,8 @@ class ShownAnswer:
     @property
     def assumed(self) -> list[str]:
         """The caps, and the bounds of columns, as the receipt states them."""
+        if self.is_elsewhere:
+            return []
         statement = self.facts["receipt"].get("statement")
         assumptions = statement.get("assumptions") if isinstance(statement, dict) else None
         return _assumed(assumptions if isinstance(assumptions, dict) else {})
@@ -328,13 +345,16 @@ async def download_receipt(visit: Visit) -> Response:
 async def download_csv(visit: Visit) -> Response:
     """The rows as CSV; no text begins a formula."""
     found = await stored(visit)
+    if not found.columns:
+        raise Problem(NOT_FOUND)
     return file("answer.csv", csv_text(found.columns, found.rows), "text/csv")
 
 
 def csv_text(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> str:
-    """The rows as CSV for spreadsheets: a text that would begin a formula gets a ' before it."""
+    """The rows as CSV for spreadsheets: texts are quoted, and a ' stands before each place at which
+    a formula would begin, also where a spreadsheet splits at semicolons or tabs."""
     lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\r\n")
+    writer = csv.writer(lines, lineterminator="\r\n", quoting=csv.QUOTE_NONNUMERIC)
     writer.writerow([_harmless(name) for name in columns])
     for row in rows:
         writer.writerow([_harmless(row[name]) for name in columns])
@@ -342,6 +362,7 @@ def csv_text(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> st
 
 
 def _harmless(value: object) -> object:
-    if isinstance(value, str):
-        return f"'{value}" if value.lstrip(" \ufeff").startswith(_FORMULA) else value
-    return "" if value is None else _shown.cell(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    text = "" if value is None else _INNER_FORMULA.sub("'", _shown.cell(value))
+    return f"'{text}" if text.lstrip(' \ufeff"').startswith(_FORMULA) else text

@@ -99,7 +99,7 @@ class Bar:
 @dataclass(frozen=True, slots=True)
 class HistoryLine:
     """One entry of a ledger: when, by whom, about what, and its cost. ``request`` is set for the
-    reader's own paid questions."""
+    reader's own charges whose answers are stored."""
 
     number: int
     at: str
@@ -110,7 +110,7 @@ class HistoryLine:
     is_alarming: bool
 
 
-def history(entries: Sequence[Mapping[str, Any]], reader: str) -> list[HistoryLine]:  # Any: JSON
+def history(entries: Sequence[Mapping[str, Any]]) -> list[HistoryLine]:  # Any: JSON
     """The entries that tell something to a reader, the last one first."""
     return [
         HistoryLine(
@@ -119,7 +119,7 @@ def history(entries: Sequence[Mapping[str, Any]], reader: str) -> list[HistoryLi
             one["by"] or "",
             _words(one),
             "" if one["privacy_loss"] is None else cost(one["privacy_loss"]),
-            one["request"] if one["by"] == reader else None,
+            one["request"] if one["has_answer"] else None,
             one["kind"] == "lock",
         )
         for one in reversed(entries)

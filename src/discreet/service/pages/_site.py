@@ -3,9 +3,8 @@
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from anyio import to_thread
 from starlette.requests import Request
@@ -101,10 +100,7 @@ class Site:
                     )
                     found = await page(visit)
             except Exception as error:  # noqa: BLE001  # each becomes a problem of the list
-                problem = problem_of(error)
-                if problem.kind is UNEXPECTED:
-                    owners_log.error("a page failed unexpectedly", exc_info=error)
-                found = self._problem(problem, session)
+                found = self._failed(error, session)
             caller = None if session is None else session.caller
             self._application.note(path, found.status_code, request.method, caller)
             return found
@@ -119,7 +115,10 @@ class Site:
             raise Problem(FOREIGN)
         return form
 
-    def _problem(self, problem: Problem, session: BrowserSession | None) -> Response:
+    def _failed(self, error: Exception, session: BrowserSession | None) -> Response:
+        problem = problem_of(error)
+        if problem.kind is UNEXPECTED:
+            owners_log.error("a page failed unexpectedly", exc_info=error)
         return self._rendering.page(
             "problem.html", problem.kind.status, session=session, problem=in_words(problem)
         )
@@ -146,14 +145,17 @@ class Site:
 
     async def _sign_in(self, request: Request) -> Response:
         try:
-            form = await read_form(request)
-        except Problem as problem:
-            self._application.note("/sign-in", problem.kind.status, "POST", None)
-            return self._problem(problem, None)
+            found = await self._signed_in(request)
+        except Exception as error:  # noqa: BLE001  # each becomes a problem of the list
+            found = self._failed(error, None)
+        self._application.note("/sign-in", found.status_code, "POST", None)
+        return found
+
+    async def _signed_in(self, request: Request) -> Response:
+        form = await read_form(request)
         to, token = _target(form.get("to")), form.get("token", "").strip()
         text = await to_thread.run_sync(partial(self._sessions.opened, token))
         if text is None:
-            self._application.note("/sign-in", UNAUTHORIZED.status, "POST", None)
             wrong = "This is no valid token. Ask the owner of the table for one."
             return self._sign_in_page(to, wrong, UNAUTHORIZED.status)
         found = redirected(to)
@@ -166,7 +168,6 @@ class Site:
             httponly=True,
             samesite="strict",
         )
-        self._application.note("/sign-in", found.status_code, "POST", None)
         return found
 
     async def _sign_out(self, visit: Visit) -> Response:
@@ -182,19 +183,22 @@ class Site:
 
 def _is_secure(request: Request) -> bool:
     """Whether the browser speaks HTTPS, perhaps to a proxy before this service."""
-    return urlsplit(request.headers.get("origin", "")).scheme == "https"
+    return request.headers.get("origin", "").startswith("https:")
 
 
 def _cookie(request: Request) -> str | None:
-    """The text of the session's cookie; that of HTTPS counts first."""
-    jar = SimpleCookie()
-    try:
-        for line in request.headers.getlist("cookie"):
-            jar.load(line)
-    except CookieError:
-        return None
-    found = jar.get(_SECURE) or jar.get(_PLAIN)
-    return None if found is None else found.value
+    """The text of the session's cookie; that of HTTPS counts first, and with TLS alone. Cookies of
+    others on this host may have any form."""
+    pairs = [
+        pair.strip(" \t").partition("=")
+        for line in request.headers.getlist("cookie")
+        for pair in line.split(";")
+    ]
+    for own in (_SECURE,) if request.url.scheme == "https" else (_SECURE, _PLAIN):
+        for name, _, text in pairs:
+            if name == own and text:
+                return text
+    return None
 
 
 def _target(given: str | None) -> str:
