@@ -137,7 +137,7 @@ SHARED = {
         "_toml._proposed",
     },
     "train": {"examples._watched"},  # for the explorer
-    "audit": {"_black_box", "_draws"},  # for the command: progress, and lines of errors
+    "audit": {"_draws"},  # for the command: lines of errors
 }
 
 # The package's own module: it exports names of every part, each imported on first use.

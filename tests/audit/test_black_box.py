@@ -203,6 +203,16 @@ def test_outputs_of_any_kind_are_told_apart(kind: str) -> None:
     assert not black_box(lambda _: function(1), PAIR, 0, samples=4000).is_refuted
 
 
+def test_progress_rises_to_the_number_of_outputs() -> None:
+    seen: list[tuple[int, int]] = []
+    black_box(
+        laplace(1), PAIR, 1, samples=60_000, progress=lambda done, of: seen.append((done, of))
+    )
+    assert seen == sorted(seen)
+    assert len(seen) > 1
+    assert seen[-1] == (120_000, 120_000)
+
+
 def test_the_worst_pair_is_found() -> None:
     pairs = [(0, 0), (0, 1), (0, 3), (0, 2)]
     audit = black_box(gaussian(1), pairs, Gaussian(1), samples=20_000)

@@ -48,6 +48,7 @@ def black_box(
     delta: Number = 0,
     samples: int = _SAMPLES,
     confidence: Number = CONFIDENCE,
+    progress: Progress | None = None,
 ) -> BlackBoxResult:
     """A certified lower bound on the privacy loss of a mechanism, next to its claim.
 
@@ -58,7 +59,8 @@ def black_box(
     first 64 numbers of an output are compared one by one, all of it as a whole. ``pairs`` are pairs
     of neighbouring datasets; the worst one is chosen by a pilot. ``claim`` is a privacy loss, or an
     epsilon at ``delta``; without it a mechanism of this library is compared with its own price for
-    the first dataset. About ``samples`` outputs are drawn of each dataset.
+    the first dataset. About ``samples`` outputs are drawn of each dataset. ``progress`` is called
+    now and then with the number of outputs that are drawn, and of all.
 
     Guarantee: if the claim holds for the pair, the audit refutes it with probability at most
     1 - ``confidence``; with the same confidence all measured bounds hold. This assumes that the
@@ -76,22 +78,6 @@ def black_box(
     >>> audit.is_refuted, 0.5 < audit.epsilon() < 1
     (True, True)
     """
-    return black_box_in_steps(
-        mechanism, pairs, claim, delta=delta, samples=samples, confidence=confidence
-    )
-
-
-def black_box_in_steps(
-    mechanism: object,
-    pairs: Sequence[Neighbours],
-    claim: PrivacyLoss | Term | Number | None,
-    *,
-    delta: Number,
-    samples: int,
-    confidence: Number,
-    progress: Progress | None = None,
-) -> BlackBoxResult:
-    """`black_box`, which reports its progress."""
     count = 2 * _checks.size(samples=samples)
     alarm = 1 - _checks.probability(confidence=confidence)
     known = checked_pairs(pairs, "[(people, people[1:])]")

@@ -87,16 +87,15 @@ def black_box(
     discreet audit black-box release:noisy_count release:pairs --epsilon 1
     """
     stated = needed(claimed(epsilon, delta, claim))
-    from discreet.audit._black_box import CONFIDENCE, black_box_in_steps
+    from discreet.audit import black_box as audit
 
     with users_code(), progress("drawing outputs") as advance:
-        found = black_box_in_steps(
+        found = audit(
             imported(mechanism),
             imported(pairs),
             stated,
             delta=delta,
             samples=samples,
-            confidence=CONFIDENCE,
             progress=advance,
         )
     end(found, html, as_json=as_json)
