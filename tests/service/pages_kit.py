@@ -84,7 +84,9 @@ class Browser:
         """Send the form of a page with these fields, and with the price that it shows."""
         if 'name="agreed"' in shown.text:
             fields = {"agreed": shown.hidden("agreed"), **fields}
-        own = {name: shown.hidden(name) for name in ("key", "once")}
+        own = {
+            name: shown.hidden(name) for name in ("key", "once") if f'name="{name}"' in shown.text
+        }
         return self.post(path, {**own, **fields})
 
     def _sent(

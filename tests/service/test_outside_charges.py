@@ -71,9 +71,9 @@ def office(tmp_path: Path) -> Office:
 
 
 def test_a_repeated_request_is_charged_once(office: Office) -> None:
-    first = office.charge(statement='{"a":1}')
-    assert (first["by"], first["request"], first["statement"]) == ("ana", "1", {"a": 1})
-    assert office.charge(statement='{"a":1}') == first
+    first = office.charge(statement='{"unit":null}')
+    assert (first["by"], first["request"], first["statement"]) == ("ana", "1", {"unit": None})
+    assert office.charge(statement='{"unit":null}') == first
     assert office.count == 1
     assert office.charge(request="2") != first
     assert office.count == 2
@@ -98,10 +98,10 @@ def test_a_charge_that_a_crash_cut_off_is_found_again(
     with monkeypatch.context() as broken:
         broken.setattr(AnswerStore, "put", crash)
         with pytest.raises(Crash):
-            office.charge(statement='{"a":1}')
+            office.charge(statement='{"unit":null}')
     assert office.count == 1
-    found = office.charge(statement='{"a":1}')
-    assert (found["request"], found["statement"]) == ("1", {"a": 1})
+    found = office.charge(statement='{"unit":null}')
+    assert (found["request"], found["statement"]) == ("1", {"unit": None})
     assert office.count == 1
     with pytest.raises(RequestReused):
         office.charge(purpose="another")
@@ -115,11 +115,11 @@ def test_charges_together_are_as_one_after_another(office: Office) -> None:
         {"request": "1"},
         {"request": "1", "purpose": "another"},
         {"request": "2", "statement": "{"},
-        {"request": "2", "statement": "[1]"},
+        {"request": "2", "statement": '{"unit":null}'},
         {"request": "3", **third},
         {"request": "4", **third},
         {"request": "4"},
-        {"request": "2", "statement": "[1]"},
+        {"request": "2", "statement": '{"unit":null}'},
     ]
     found = office.charge_each(*wanted)
     kinds = [type(one) for one in found]
@@ -172,6 +172,10 @@ def test_an_id_of_another_charge_gives_no_receipt(office: Office) -> None:
         ({"statement": "{"}, InvalidArgument),
         ({"statement": '{"a": NaN}'}, InvalidArgument),
         ({"statement": "[" * 40_000}, InvalidArgument),
+        # a receipt with one of these could never be checked
+        *(({"statement": text}, InvalidArgument) for text in ('"a"', "1", "null", "[1]", "{}")),
+        ({"statement": '{"unit":"x"}'}, InvalidArgument),
+        ({"statement": '{"unit":{"column":"other","change":"one"}}'}, InvalidArgument),
     ],
 )
 def test_a_refused_charge_leaves_its_id_free(
@@ -227,7 +231,7 @@ def test_a_charge_is_one_durable_write(office: Office, monkeypatch: pytest.Monke
     monkeypatch.setattr(GroupCommit, "write", lambda *_: seen.append("another"))
     office.charge(request="1")
     assert seen == ["writing"]
-    office.charge(request="2", statement="{}")
+    office.charge(request="2", statement='{"unit":null}')
     assert seen == ["writing", "writing", "another"]
 
 
@@ -248,7 +252,7 @@ def test_a_caller_without_a_share_is_told_so(
     assert desk.charge(ana, "wages", body)
     assert desk.is_priced(ana, "wages", body)
     assert not desk.is_priced(ana, "fewer", body)
-    assert not desk.is_priced(ana, "wages", {**body, "statement": "{}"})
+    assert not desk.is_priced(ana, "wages", {**body, "statement": '{"unit":null}'})
     desk.revoke_share(ana, "wages", "ana")
     with pytest.raises(Problem):
         desk.charge(ana, "wages", {**body, "request": "2"})
@@ -256,7 +260,7 @@ def test_a_caller_without_a_share_is_told_so(
     desk.close()
 
 
-@pytest.mark.parametrize("statement", [None, '{"a":1}'])
+@pytest.mark.parametrize("statement", [None, '{"unit":null}'])
 def test_the_receipt_is_found_by_its_request(office: Office, statement: str | None) -> None:
     facts = {} if statement is None else {"statement": statement}
     charged = office.charge(**facts)

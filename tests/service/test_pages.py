@@ -177,6 +177,9 @@ def test_a_viewer_asks_nothing(served: Served, tokens: dict[str, str]) -> None:
     viewer = Browser(served).sign_in(tokens["vic"])
     before = charges(served)
     assert viewer.ask(kit.BY_YEAR).status == 403
+    shown = viewer.get("/tables/wages/ask")
+    assert shown.status == 403
+    assert 'id="question"' not in shown.text
     assert charges(served) == before
 
 
@@ -307,6 +310,18 @@ def test_a_form_is_read_in_one_way_only(ana: Browser) -> None:
         }
         found = ana._sent("POST", path, body.encode(), headers)
         assert found.status in (400, 413), body[:80]
+
+
+@pytest.mark.parametrize("field", [{"confidence": "7"}, {"noise": "x"}, {"by": "x"}])
+def test_no_choice_is_replaced_by_another(
+    ana: Browser, served: Served, field: dict[str, str]
+) -> None:
+    before = charges(served)
+    fields = {"sql": kit.BY_YEAR, "epsilon": "0.01", "agreed": "ε = 0.01"}
+    found = ana.send("/tables/wages/ask", "/tables/wages/ask", **fields, **field)
+    assert found.status == 400
+    assert f"look at {next(iter(field))}" in found.words
+    assert charges(served) == before
 
 
 @pytest.mark.parametrize(
@@ -456,6 +471,12 @@ def test_the_owner_makes_tokens_and_shares_and_verifies(owner: Browser, served: 
     assert fay.ask(kit.BY_YEAR).status == 303
     owner.send("/desk", "/tables/wages/shares/revoke", share="fay")
     assert fay.ask(kit.BY_YEAR).status in (402, 403)
+    shown = fay.get("/tables/wages/ask")
+    assert "You have no share" in shown.words
+    assert re.search(r'<button[^>]* id="pay" disabled', shown.text)
+    for name in ("a/b", "..", "x\0"):
+        refused = owner.send("/desk", "/tables/wages/shares", share=name, epsilon="0.5")
+        assert refused.status == 400
     assert "is whole" in owner.send("/desk", "/tables/wages/verify").words
     bad = owner.send("/desk", "/desk/tokens", name="a/b", role="analyst", days="3")
     assert bad.status == 400
@@ -637,6 +658,21 @@ def _alone(
     with TestClient(app, raise_server_exceptions=False) as client:
         yield desk, client
     desk.close()
+
+
+def test_a_token_is_shown_whatever_else_can_not_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _alone(tmp_path, monkeypatch, RateLimit(1e-9, 2)) as (desk, client):
+        token = desk.tokens.issue("owner", Role.OWNER, days=1)
+        headers = {"Origin": "http://testserver"}
+        page = client.post("/sign-in", data={"token": token}, headers=headers)  # and one request
+        (key,) = set(re.findall(r'name="key" value="([^"]*)"', page.text))
+        fields = {"key": key, "once": "1", "name": "ana", "role": "analyst", "days": "1"}
+        made = client.post("/desk/tokens", data=fields, headers=headers)
+        (text,) = re.findall(r"discreet_[0-9a-f]{16}_[\w-]{43}", made.text)
+        assert desk.tokens.caller(text) is not None
+        assert "send fewer requests" in made.text
 
 
 def test_pages_share_the_rate_of_their_token(

@@ -41,10 +41,10 @@ class OutsideCharge:
         whole = json.dumps(self.body, sort_keys=True).encode()
         return f"{_ELSEWHERE} {hashlib.sha256(whole).hexdigest()}"
 
-    def order(self) -> ChargeOrder:
-        """The order for the ledger; raises `InvalidArgument`."""
+    def order(self, ledger: Ledger) -> ChargeOrder:
+        """The order for this ledger; raises `InvalidArgument`."""
         statement = self.body.get("statement")
-        _check_statement(statement)
+        _check_statement(statement, ledger)
         return ChargeOrder.of(
             loss_in(self.body),
             purpose=self.body["purpose"],
@@ -68,7 +68,7 @@ class OutsideCharges:
     ) -> list[bytes | Exception]:
         """For each charge the bytes of its receipt, or its error. It is recorded once for each
         request id of a ledger, also if the service ended in between."""
-        orders = [_tried(one.order) for one in wanted]
+        orders = [_tried(partial(one.order, ledger)) for one in wanted]
         outcomes = iter(ledger.charge_each([one for one in orders if isinstance(one, ChargeOrder)]))
         paid = [next(outcomes) if isinstance(one, ChargeOrder) else one for one in orders]
         return [
@@ -124,9 +124,19 @@ def loss_in(body: Body) -> PrivacyLoss:
     return PrivacyLoss.from_json(body["privacy_loss"])
 
 
-def _check_statement(text: str | None) -> None:
-    """Refuse a statement that a receipt could not show."""
+def _check_statement(text: str | None, ledger: Ledger) -> None:
+    """Refuse a statement with which the receipt could not be checked."""
+    if text is None:
+        return
     try:
-        json.dumps(None if text is None else json.loads(text), allow_nan=False)
+        facts = json.loads(text)
+        json.dumps(facts, allow_nan=False)
     except (ValueError, RecursionError):
         raise InvalidArgument("statement: give a text of JSON") from None
+    if not isinstance(facts, dict) or "unit" not in facts:
+        raise InvalidArgument("statement: give an object of JSON with a member unit, or null there")
+    if facts["unit"] is None:
+        return
+    unit = ledger.unit
+    if facts["unit"] != {"column": unit.plain, "change": unit.change.value}:
+        raise InvalidArgument("statement: its unit is another one than the table's")

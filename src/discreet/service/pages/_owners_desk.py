@@ -5,14 +5,17 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
+from discreet.service._body import Member, MemberType
 from discreet.service._desk import Desk
 from discreet.service._problems import Problem
 from discreet.service._tokens import Role
 from discreet.service.pages import _datasets
+from discreet.service.pages._forms import members_of
 from discreet.service.pages._shown import Bar
 from discreet.service.pages._visit import JsonValue, Visit, in_words, redirected
 
 _MOST_SENT = 1000  # forms that are remembered
+_SHARE = {"share": Member(MemberType.TEXT, is_required=True, is_place=True)}
 _SENT_TWICE = "this form was sent before: the first time counts"
 
 
@@ -62,7 +65,11 @@ async def issue(visit: Visit) -> Response:
         made = await visit.get(Desk.issue, form=visit.form)
     except Problem as problem:
         return await desk(visit, problem.kind.status, problem=in_words(problem))
-    return await desk(visit, token={"text": made["token"], "name": visit.form["name"]})
+    token = {"text": made["token"], "name": visit.form["name"]}
+    try:
+        return await desk(visit, token=token)
+    except Problem as problem:  # the token is shown now or never
+        return visit.page("token.html", token=token, problem=in_words(problem))
 
 
 _SENT = SentForms()
@@ -78,6 +85,7 @@ async def grant(visit: Visit) -> Response:
     """Grant a share, or replace it."""
     table, share = visit.place("table"), visit.form.get("share", "").strip()
     try:
+        members_of({"share": share}, _SHARE)  # the names that addresses can hold
         await visit.get(Desk.grant, table, share, form=visit.form)
     except Problem as problem:
         return await desk(visit, problem.kind.status, problem=in_words(problem))

@@ -22,7 +22,8 @@ from discreet.query._answers._answer_rows import cells_of, parted
 from discreet.query._expressions._aggregates import SPELLINGS
 from discreet.query._functions._functions import CALLS
 from discreet.service._desk import Desk
-from discreet.service._problems import NOT_FOUND, Problem
+from discreet.service._problems import FORBIDDEN, NOT_FOUND, Problem
+from discreet.service._tokens import Role
 from discreet.service.pages import _shown
 from discreet.service.pages._forms import FormFields
 from discreet.service.pages._visit import JsonValue, Visit, choice, file, in_words, redirected
@@ -172,6 +173,8 @@ async def ask(visit: Visit) -> Response:
 async def _page(
     visit: Visit, draft: Draft, predicted: Predicted | None, status: int = 200
 ) -> Response:
+    if visit.caller.role is Role.VIEWER:
+        raise Problem(FORBIDDEN)
     name = visit.place("table")
     table, budget = await visit.get(Desk.table, name), await visit.get(Desk.budget, name)
     own = [one for one in budget["shares"] if one["share"] == visit.caller.name]
@@ -188,6 +191,7 @@ async def _page(
         predicted=predicted,
         bar_of=_shown.Bar.of("your share", own[0]) if own else _shown.Bar.of("the table", budget),
         left=_left(budget, visit.caller.name),
+        has_share=bool(own) or visit.caller.role is Role.OWNER,
         is_locked=budget["is_locked"],
         abouts=words["columns"],
         words=json.dumps(words).replace("<", "\\u003c"),

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from discreet import _look
 from discreet._version import __version__
 from discreet.service._app import Application
-from discreet.service._problems import BAD_BODY, FORBIDDEN, Problem
+from discreet.service._problems import BAD_BODY, FORBIDDEN, TOO_LARGE, UNSUPPORTED, Problem
 from discreet.service._routes import ROUTES
 from discreet.service._sessions import BrowserSession
 from discreet.service._tokens import Role, TokenFacts
@@ -36,6 +36,10 @@ HEADERS = {
     "Referrer-Policy": "same-origin",  # without any, browsers would not say where a form is from
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
+}
+_FORMS_WORDS = {
+    UNSUPPORTED: "this form was not sent as browsers send forms: open the page again",
+    TOO_LARGE: "this form is too large: shorten its texts",
 }
 _PLACE = re.compile(r"{(\w+)}")
 _ROUTE_OF = {route.answer: route for route in ROUTES}
@@ -156,6 +160,8 @@ def file(name: str, body: bytes | str, kind: str) -> Response:
 
 def in_words(problem: Problem) -> str:
     """A problem in words for people, who fill fields and send no JSON."""
+    if problem.kind in _FORMS_WORDS:
+        return _FORMS_WORDS[problem.kind]
     if problem.kind is not BAD_BODY:
         return str(problem)
     _, _, where = str(problem).partition(": ")
@@ -163,6 +169,9 @@ def in_words(problem: Problem) -> str:
 
 
 def choice(form: Mapping[str, str], name: str, *allowed: str) -> str:
-    """The field's value, which is one of these; the first one unless it is given."""
+    """The field's value, which is one of these; the first one unless it is given. Raises
+    `Problem`."""
     given = form.get(name, allowed[0])
-    return given if given in allowed else allowed[0]
+    if given not in allowed:
+        raise Problem(BAD_BODY, f"{BAD_BODY.text}: look at {name}")
+    return given
