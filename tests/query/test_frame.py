@@ -1,9 +1,13 @@
 """Questions in Python: expressions of columns and aggregates."""
 
+import datetime
+import pickle
 from collections.abc import Callable
+from enum import Enum
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -95,3 +99,33 @@ def test_an_aggregate_without_a_name_is_refused_with_the_way_to_name_it(where: s
     table = dp.Table(frame, name="t", unit=dp.Unit("p"), rows=1, columns=columns)
     with pytest.raises(InvalidArgument, match="name each aggregate, as in"):
         UNNAMED[where](table)
+
+
+def test_a_constant_is_a_plain_value_whatever_its_class() -> None:
+    """Questions are stored as bytes, which a class of a function's own can't be."""
+
+    class Ward(str, Enum):  # noqa: UP042  # as people write it
+        NORTH = "north"
+
+    class Day(datetime.date):
+        pass
+
+    for given, plain in ((Ward.NORTH, "north"), (Day(2024, 5, 1), datetime.date(2024, 5, 1))):
+        assert repr(dp.col("x") == given) == repr(dp.col("x") == plain)
+        for question in (dp.col("x") == given, dp.col("x").isin([given])):
+            assert repr(pickle.loads(pickle.dumps(question))) == repr(question)
+
+
+@pytest.mark.parametrize(
+    ("given", "advice"),
+    [
+        (np.float32(10.5), r"float\(\) of it"),
+        (pd.Timestamp("2024-10-01"), r"\.date\(\) of it"),
+        (None, r"is_null\(\)"),
+    ],
+)
+def test_a_refused_constant_is_named_with_the_way_to_write_it(
+    given: Any, advice: str
+) -> None:  # Any: no value
+    with pytest.raises(InvalidArgument, match=advice):
+        dp.col("x") == given  # noqa: B015  # the comparison is refused

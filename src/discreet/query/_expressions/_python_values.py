@@ -52,18 +52,28 @@ def _fraction(value: Fraction) -> Scalar:
 
 
 def literal_of(given: object) -> Literal:
-    """The constant; refused if it is none."""
-    if isinstance(given, bool | str):
+    """The constant, as a plain Python value; refused if it is none."""
+    if isinstance(given, bool):
         return Literal(given)
+    if isinstance(given, str):
+        return Literal(str.__str__(given))
     if isinstance(given, datetime.date) and not isinstance(given, datetime.datetime):
-        return Literal(given)
+        return Literal(datetime.date(given.year, given.month, given.day))
     if is_number(given):
         return Literal(fraction(given))  # type: ignore[arg-type]  # checked by is_number
-    hint = "; NULL is asked for by .is_null()" if given is None else ""
     raise InvalidArgument(
         f"{described(given)} is no value for a question: give a finite number, text, truth value "
-        f"or date{hint}"
+        f"or date{_hint(given)}"
     )
+
+
+def _hint(given: object) -> str:
+    if given is None:
+        return "; NULL is asked for by .is_null()"
+    if isinstance(given, datetime.datetime):
+        return "; .date() of it is its date"
+    is_float = hasattr(given, "as_integer_ratio") and not isinstance(given, float)
+    return "; float() of it is such a number" if is_float else ""
 
 
 def described(given: object) -> str:
