@@ -117,6 +117,34 @@ def test_a_command_can_ask_whether_pandas_is_installed() -> None:
     assert run(code).splitlines()[-1] == "pandas"
 
 
+def test_a_command_ends_with_its_output_its_code_and_what_runs_at_the_end(tmp_path: Path) -> None:
+    """It ends before Python frees its objects."""
+    code = (
+        "import atexit, sys\n"
+        "from discreet import __main__\n"
+        "class Finder:\n"
+        "    @staticmethod\n"
+        "    def find_spec(name, path=None, target=None):\n"
+        "        if name == 'discreet.cli':\n"
+        "            atexit.register(print, 'at the end')\n"
+        "sys.meta_path.insert(0, Finder)\n"
+        "sys.argv = ['discreet', *{arguments}]\n"
+        "__main__.main()\n"
+    )
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    for arguments, status, text in (
+        (["--version"], 0, "discreet "),
+        (["ask", "t", "SELECT"], 2, ""),
+    ):
+        command = [sys.executable, "-c", code.format(arguments=arguments)]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == status
+        assert done.stdout.startswith(text)
+        assert done.stdout.endswith("at the end\n")
+
+
 def test_help_loads_no_heavy_library() -> None:
     loaded = run(LOADED.format(code=HELP))
     assert heavy_in(loaded) == []
