@@ -24,7 +24,7 @@ FACTS: dict[str, Any] = {
     "source": "panel.parquet",
     "unit": "person",
     "rows": 3,
-    "epsilon": 2,
+    "epsilon": 30,
     "columns": {
         "year": {"type": "integer", "keys": [1980, 1981, 1982]},
         "in_union": {"type": "boolean"},
@@ -82,11 +82,11 @@ def test_a_table_is_declared_asked_and_completed(served: Served) -> None:
     assert served.send("POST", "/v1/tables/panel/ask", body).status == 200
     assert read(served.folder / "discreet.toml")["panel"].declaration.caps.rows == 3
     # 4. bounds are suggested for a price, once for each request
-    asked = {"epsilon": 1, "request": "bounds"}
+    asked = {"epsilon": 20, "request": "bounds"}  # by which the noise hides no bound
     suggested = served.send("POST", "/v1/tables/panel/suggest", asked)
     assert suggested.status == 200, suggested.body
     assert served.send("POST", "/v1/tables/panel/suggest", asked).body == suggested.body
-    assert 1.1 <= served.send("GET", "/v1/tables/panel/budget").json["spent"] < 1.1001
+    assert 20.1 <= served.send("GET", "/v1/tables/panel/budget").json["spent"] < 20.1001
     bounds = {one["name"]: one for one in suggested.json["suggested"]}
     assert float(bounds["wage"]["lower"]) < 8 < float(bounds["wage"]["upper"])
     # 5. columns are added; other facts of a declared table stay
@@ -203,12 +203,12 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
         assert owner.post("/desk/declare", {**fields, **wrong_fields}).status == 400
     again = owner.post("/desk/declare", {**fields, "epsilon": "x"})
     assert 'value="1980 .. 1982"' in again.text  # what was typed stays
-    made = owner.post("/desk/declare", {**fields, "epsilon": "2"})
+    made = owner.post("/desk/declare", {**fields, "epsilon": "30"})
     assert (made.status, made.to) == (303, "/tables/mine/columns"), made.words
     # 3. suggestions are paid once, and fill the form of further columns
     page = owner.get("/tables/mine/columns")
-    assert "it costs a part of the budget, of which ε = 2 is left" in page.words
-    price = {"key": page.hidden("key"), "once": page.hidden("once"), "epsilon": "0.5"}
+    assert "it costs a part of the budget, of which ε = 30 is left" in page.words
+    price = {"key": page.hidden("key"), "once": page.hidden("once"), "epsilon": "20"}
     found = {owner.post("/tables/mine/suggest", price).to for _ in range(2)}
     assert len(found) == 1
     assert served.send("GET", "/v1/tables/mine/budget").json["charges"] == 1

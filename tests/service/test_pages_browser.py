@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ViewportSize
 
 from discreet.ledger import Kind
+from tests.cli.kit import wages
 from tests.explore import kit as browsers
 from tests.explore.kit import Visitor
 from tests.explore.test_browser import serious
@@ -76,8 +77,10 @@ class Reader(Visitor):
 
     def foresee(self) -> str:
         """Wait for the forecast of what was written; its words."""
-        self.page.wait_for_selector("#price")
-        return self.page.inner_text("#forecast")
+        self.page.wait_for_selector("#price, #forecast .refused, #forecast .failed")
+        found = self.page.inner_text("#forecast")
+        assert self.page.query_selector("#price"), found
+        return found
 
     def pay(self) -> str:
         """Press the button, and wait for the answer or the refusal; its words."""
@@ -362,3 +365,35 @@ def test_pages_read_well_everywhere(reader: Reader, served: Served, cid: str) ->
                 assert reader.page.evaluate("document.documentElement.scrollWidth") <= width, path
                 assert serious(reader) == [], (path, width)
     reader.problems = [text for text in reader.problems if "404" not in text]
+
+
+def test_an_owner_declares_a_table(reader: Reader, served: Served, tmp_path: Path) -> None:
+    """Upload, look, declare, suggest for a price, complete, and ask."""
+    rows = tmp_path / "staff.parquet"
+    wages(rows, people=400)
+    reader.sign_in(served.owner).look("desk/declare")
+    reader.page.set_input_files("#rows", rows)
+    reader.page.click("#send")
+    reader.page.wait_for_selector("input[value='staff.parquet']")
+    reader.page.check("input[value='staff.parquet']")
+    assert "Step 2 of 3" in reader.press("Look at its columns")
+    reader.page.select_option("#unit", label="all rows with one person")
+    reader.page.fill("#rows", "3")
+    reader.page.fill("#epsilon", "1,5")
+    assert "look at epsilon" in reader.press("Declare it")
+    reader.problems = [text for text in reader.problems if "400" not in text]
+    reader.page.fill("#epsilon", "30")
+    assert "Step 3 of 3" in reader.press("Declare it")
+    assert "it never comes back" in reader.page.inner_text("main")
+    reader.page.fill("#price", "20")  # by which the noise hides no bound
+    assert "wage:" in reader.press("Pay and suggest")
+    assert served.send("GET", "/v1/tables/staff/budget").json["charges"] == 1
+    assert serious(reader) == []
+    for width in (1280, 360):
+        reader.page.set_viewport_size(ViewportSize(width=width, height=800))
+        assert reader.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert "wage" in reader.press("Declare these columns")
+    reader.look("tables/staff/ask")
+    reader.write("SELECT AVG(wage) AS pay FROM staff")
+    reader.foresee()
+    assert "by owner" in reader.pay()

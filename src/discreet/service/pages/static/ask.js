@@ -115,7 +115,7 @@
 
   function say(text) {
     var line = document.createElement("p");
-    line.className = "hint";
+    line.className = "hint failed";
     line.textContent = text;
     section().replaceChildren(line);
     showPrice();
