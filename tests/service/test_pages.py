@@ -552,6 +552,20 @@ def test_a_receipt_is_checked_by_its_text(ana: Browser) -> None:
         wrong = ana.send("/receipts", "/receipts", table=table, receipt=text)
         assert wrong.status == 422
         assert "The receipt is right" not in wrong.words
+    # the longest statement that a charge takes, in a text of three times its length
+    long = json.dumps({"unit": None, "a": ["x"] * 9_900}, separators=(",", ":"))
+    charge = {"privacy_loss": kit.pure(0.01), "purpose": "a run", "request": "long"}
+    made = ana.served.send(
+        "POST", "/v1/tables/wages/charge", {**charge, "statement": long}, token=ana.served.owner
+    )
+    owner = Browser(ana.served).sign_in(ana.served.owner)
+    receipt = owner.get("/answers/long/receipt.json").text
+    assert made.status == 200
+    assert len(receipt) > 100_000
+    assert ana.send("/receipts", "/receipts", table="wages", receipt=receipt).status == 200
+    body = {"receipt": receipt.rstrip("\n")}
+    assert ana.served.send("POST", "/v1/tables/wages/check", body).status == 200
+    receipt = ana.get(f"{place}/receipt.json").text
     assert ana.send("/receipts", "/receipts", table="none", receipt=receipt).status == 404
     statement = ana.get(f"{place}/statement").words
     assert "every result has nearly the same probability" in statement

@@ -19,7 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import BaseRoute
 
 from discreet._version import __version__
-from discreet.service._body import Member, check_headers, read_body
+from discreet.service._body import Member, check_headers, largest_body, read_body
 from discreet.service._desk import Desk
 from discreet.service._observing import owners_log, written
 from discreet.service._pace import FIRST_DEADLINE, RateLimit, deadline, padded
@@ -227,8 +227,9 @@ class Application:
 
 async def _read(request: Request, members: Mapping[str, Member]) -> dict[str, Any]:
     """The members of the body, within the limits of its size and time."""
-    check_headers(request.headers)
-    return read_body(await read_bytes(request), members)
+    largest = largest_body(members)
+    check_headers(request.headers, largest)
+    return read_body(await read_bytes(request, largest), members)
 
 
 def _response(status: int, body: bytes, headers: Mapping[str, str] | None = None) -> Response:

@@ -15,6 +15,7 @@ from typing import Any, Never
 from discreet.service._problems import BAD_BODY, TOO_LARGE, UNSUPPORTED, Problem
 
 LARGEST = 1 << 16  # bytes
+_BYTES_OF_CHARACTER = 3
 _DEEPEST = 4
 _LONGEST_NUMBER = 28  # characters: decimals of this length are never rounded
 _LONGEST_WHOLE = 18
@@ -64,7 +65,19 @@ class Member:
         return True
 
 
-def check_headers(headers: Mapping[str, str]) -> None:
+def largest_body(members: Mapping[str, Member]) -> int:
+    """The bytes that a body with these members may have: more where one is a long text, which a
+    form or JSON makes longer."""
+    longest = max((one.longest for one in members.values()), default=0)
+    return max(LARGEST, _BYTES_OF_CHARACTER * longest)
+
+
+def too_large(largest: int) -> Problem:
+    """The refusal of a body of more bytes than these."""
+    return Problem(TOO_LARGE, f"send a body of at most {largest} bytes")
+
+
+def check_headers(headers: Mapping[str, str], largest: int = LARGEST) -> None:
     """Refuse another type than JSON, encodings such as gzip, and a length beyond the limit."""
     kind, _, parameters = headers.get("content-type", "").partition(";")
     is_plain = parameters.strip().lower() in ("", "charset=utf-8")
@@ -74,14 +87,14 @@ def check_headers(headers: Mapping[str, str]) -> None:
     length = headers.get("content-length", "0")
     if not (length.isascii() and length.isdigit()) or len(length) > 10:
         raise Problem(BAD_BODY)
-    if int(length) > LARGEST:
-        raise Problem(TOO_LARGE)
+    if int(length) > largest:
+        raise too_large(largest)
 
 
 def read_body(body: bytes, members: Mapping[str, Member]) -> dict[str, Any]:  # Any: JSON
     """The object with these members and no others; numbers with a point become decimals."""
-    if len(body) > LARGEST:
-        raise Problem(TOO_LARGE)
+    if len(body) > (largest := largest_body(members)):
+        raise too_large(largest)
     try:
         text = body.decode("utf-8")
         _check_depth(text)

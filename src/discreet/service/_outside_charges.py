@@ -23,6 +23,7 @@ from discreet.service._problems import NOT_FOUND, Problem
 
 T = TypeVar("T")
 Body = Mapping[str, Any]  # Any: JSON
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 _ELSEWHERE = "elsewhere"  # begins the digests of these charges, and of no questions
 
 
@@ -41,9 +42,20 @@ class OutsideCharge:
         whole = json.dumps(self.body, sort_keys=True).encode()
         return f"{_ELSEWHERE} {hashlib.sha256(whole).hexdigest()}"
 
+    @property
+    def statement(self) -> str | None:
+        """The statement in the text that receipts are compared by; raises `InvalidArgument`."""
+        text = self.body.get("statement")
+        if text is None:
+            return None
+        try:
+            return _CANONICAL.encode(json.loads(text))
+        except (ValueError, RecursionError):
+            raise InvalidArgument("statement: give a text of JSON") from None
+
     def order(self, ledger: Ledger) -> ChargeOrder:
         """The order for this ledger; raises `InvalidArgument`."""
-        statement = self.body.get("statement")
+        statement = self.statement
         _check_statement(statement, ledger)
         return ChargeOrder.of(
             loss_in(self.body),
@@ -77,16 +89,16 @@ class OutsideCharges:
         ]
 
     def _answer(self, ledger: Ledger, one: OutsideCharge, outcome: Receipt | Exception) -> bytes:
-        statement, request = one.body.get("statement"), one.body["request"]
+        request = one.body["request"]
         if isinstance(outcome, RequestReused):
             first = ledger.requested(request, one.by)
             if first is None or first.body != one.digest:
                 raise outcome
-            outcome = ledger.receipt(first.number, statement)
+            outcome = ledger.receipt(first.number, one.statement)
         if isinstance(outcome, Exception):
             raise outcome
         answer = padded(f'{{"receipt": {outcome.to_json()}}}'.encode())
-        if statement is not None:
+        if "statement" in one.body:
             self.answers.put(one.by, request, one.digest, answer)
         return answer
 
@@ -128,11 +140,7 @@ def _check_statement(text: str | None, ledger: Ledger) -> None:
     """Refuse a statement with which the receipt could not be checked."""
     if text is None:
         return
-    try:
-        facts = json.loads(text)
-        json.dumps(facts, allow_nan=False)
-    except (ValueError, RecursionError):
-        raise InvalidArgument("statement: give a text of JSON") from None
+    facts = json.loads(text)
     if not isinstance(facts, dict) or "unit" not in facts:
         raise InvalidArgument("statement: give an object of JSON with a member unit, or null there")
     if facts["unit"] is None:

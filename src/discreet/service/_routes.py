@@ -43,8 +43,8 @@ _SUGGESTED = {
 }
 _LONGEST_LOSS = 8_000  # characters: pricing takes time
 _LONGEST_STATEMENT = 40_000
-_LONGEST_RECEIPT = 60_000
-_RECEIPT = {"receipt": Member(MemberType.TEXT, is_required=True, longest=_LONGEST_RECEIPT)}
+LONGEST_RECEIPT = 200_000
+RECEIPT = {"receipt": Member(MemberType.TEXT, is_required=True, longest=LONGEST_RECEIPT)}
 _LOSS = {"privacy_loss": Member(MemberType.TEXT, is_required=True, longest=_LONGEST_LOSS)}
 _CHARGED = {
     "number": Member(MemberType.WHOLE, is_required=True),
@@ -117,7 +117,7 @@ ROUTES = (
     Route("POST", f"{_TABLE}/suggest", OWNERS, Desk.suggest, _SUGGESTED, is_paid=True),
     Route("GET", f"{_TABLE}/budget", ALL, Desk.budget),
     Route("GET", f"{_TABLE}/history", ALL, Desk.history),
-    Route("POST", f"{_TABLE}/check", ALL, Desk.check, _RECEIPT),
+    Route("POST", f"{_TABLE}/check", ALL, Desk.check, RECEIPT),
     Route("POST", f"{_TABLE}/verify", OWNERS, Desk.verify),
     Route("GET", "/v1/answers/{request}", ASKERS, Desk.answer),
     Route("GET", "/v1/receipts/{request}", ASKERS, Desk.receipt),

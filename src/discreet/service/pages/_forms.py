@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
-from discreet.service._body import Member, MemberType, number_in, read_body
+from discreet.service._body import LARGEST, Member, MemberType, number_in, read_body
 from discreet.service._problems import BAD_BODY, FOREIGN, UNSUPPORTED, Problem
 from discreet.service._reading import read_bytes
 
@@ -32,7 +32,7 @@ def key_of_file(request: Request) -> FormFields:
     return {"key": request.headers.get("x-form-key", "")}
 
 
-async def read_form(request: Request) -> FormFields:
+async def read_form(request: Request, largest: int = LARGEST) -> FormFields:
     """The fields of a form that a page of this service sent; those that are empty are left out."""
     check_origin(request)
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -40,7 +40,7 @@ async def read_form(request: Request) -> FormFields:
         raise Problem(UNSUPPORTED)
     try:
         pairs = parse_qsl(
-            (await read_bytes(request)).decode("ascii"),
+            (await read_bytes(request, largest)).decode("ascii"),
             keep_blank_values=True,
             strict_parsing=True,
             errors="strict",

@@ -13,8 +13,10 @@ from starlette.routing import BaseRoute, Mount, Route
 
 from discreet import _look
 from discreet.service._app import Application
+from discreet.service._body import LARGEST, largest_body
 from discreet.service._observing import owners_log
 from discreet.service._problems import FOREIGN, UNAUTHORIZED, UNEXPECTED, Problem, problem_of
+from discreet.service._routes import RECEIPT
 from discreet.service._sessions import SESSION_SECONDS, BrowserSession, SessionStore
 from discreet.service.pages import (
     _datasets,
@@ -110,7 +112,8 @@ class Site:
     async def _form(self, request: Request, session: BrowserSession, path: str) -> FormFields:
         if request.method != "POST":
             return {}
-        form = key_of_file(request) if path == _UPLOAD else await read_form(request)
+        largest = largest_body(RECEIPT) if path == "/receipts" else LARGEST
+        form = key_of_file(request) if path == _UPLOAD else await read_form(request, largest)
         if not session.admits(form.get("key", "")):
             raise Problem(FOREIGN)
         return form

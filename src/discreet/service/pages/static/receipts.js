@@ -1,7 +1,7 @@
 // Takes a receipt from a file that is dropped or chosen. The file goes nowhere but into the form.
 (function () {
   "use strict";
-  var LARGEST = 60000;
+  var LARGEST = 200000;
   var drop = document.getElementById("drop");
   var text = document.getElementById("receipt");
   var tables = document.getElementById("table");
@@ -11,7 +11,7 @@
     if (!file) return;
     if (file.size > LARGEST) {
       text.value = "";
-      text.setCustomValidity("This file is too large for a receipt.");
+      text.setCustomValidity("This file is too large for this page: check it by discreet verify.");
       text.reportValidity();
       return;
     }
