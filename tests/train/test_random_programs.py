@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from discreet.train import _indices, _tagging
+from discreet.train import _tagging
 from discreet.train._flow import _writing
 from discreet.train._flow._indexing import read_at
 from discreet.train._tag import UntrackedRows
@@ -63,11 +63,6 @@ def as_before_change(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_tagging.Tagging, "_change", changed)
 
 
-def as_masks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The nonzero places of numbers count as what the numbers pick as an index."""
-    monkeypatch.setattr(_indices, "_MASKS", (torch.bool, torch.uint8, torch.int64))
-
-
 def as_known_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """Constants written to unknown rows leave the tag of the data."""
     overwritten = _writing._overwritten
@@ -81,7 +76,7 @@ def as_known_places(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("fault", [as_before_change, as_masks, as_known_places])
+@pytest.mark.parametrize("fault", [as_before_change, as_known_places])
 def test_random_programs_find_a_planted_fault(
     fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
