@@ -20,7 +20,7 @@ from discreet.service._app import Application
 from discreet.service._pace import RateLimit
 from discreet.service._sessions import SessionStore
 from discreet.service._tokens import Role
-from discreet.service.pages._questions import csv_text
+from discreet.service.pages._questions import Draft, csv_text
 from discreet.service.pages._shown import refused_place
 from discreet.service.pages._site import PAGES, Site, _target
 from tests.service import kit
@@ -357,6 +357,24 @@ def test_a_question_is_paid_once_however_often_its_form_is_sent(
     assert charges(served) == before + 1
     assert send("0.02") != place
     assert charges(served) == before + 2
+
+
+def test_a_question_that_failed_is_asked_anew_from_the_page_that_says_so(
+    ana: Browser, served: Served, tokens: dict[str, str]
+) -> None:
+    path, fields = "/tables/wages/ask", {"sql": kit.BY_YEAR, "epsilon": "0.01"}
+    shown = ana.send(path, "/tables/wages/forecast", **fields)
+    draft = Draft.of({**fields, "once": shown.hidden("once")})
+    id_ = draft.request("wages", draft.members())
+    charge = {"privacy_loss": kit.pure(0.01), "purpose": "no answer", "request": id_}
+    made = served.send("POST", "/v1/tables/wages/charge", charge, token=tokens["ana"])
+    assert made.status == 200
+    for _ in range(2):  # the old page never pays it again
+        failed = ana.pay(shown, path, **fields)
+        assert failed.status == 409
+        assert "paid before" in failed.words
+    own = {name: failed.hidden(name) for name in ("key", "once")}
+    assert ana.pay(ana.post(path, {**own, **fields}), path, **fields).status == 303
 
 
 def test_an_answer_is_its_analysts_own(

@@ -32,6 +32,11 @@ _CONFIDENCES = ("0.95", "0.9", "0.99")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # begin formulas in spreadsheets
 # where a spreadsheet that splits texts at ; or tabs would begin a formula inside one
 _INNER_FORMULA = re.compile(r"(?<=[;|\t\r\n])(?=[\s\ufeff\"]*[=+@-])")
+_REUSED = 409
+_PAID_BEFORE = (
+    "this form's question was paid before, and no answer to it is stored; sent again from this "
+    "page, it is a new question and is paid anew"
+)
 _PRICE = ("epsilon", "within", "of_groups", "delta", "noise", "confidence")
 
 
@@ -166,6 +171,9 @@ async def ask(visit: Visit) -> Response:
         await visit.bytes_of(Desk.ask, table, form={**members, "request": request})
     except Problem as problem:
         predicted = Predicted.refused(draft.sql, problem)
+        if predicted.status == _REUSED:  # paid before, and it failed: from here on it is another
+            predicted = replace(predicted, problem=_PAID_BEFORE, place=None)
+            draft = replace(draft, once=secrets.token_urlsafe(16))
         return await _page(visit, draft, predicted, status=predicted.status)
     return redirected(f"/answers/{quote(request, safe='')}")
 
