@@ -77,7 +77,8 @@ class Reader(Visitor):
 
     def foresee(self) -> str:
         """Wait for the forecast of what was written; its words."""
-        self.page.wait_for_selector("#price, #forecast .refused, #forecast .failed")
+        shown = ":is(#price, .refused, .failed)"
+        self.page.wait_for_selector(f"#forecast:not([aria-busy=true]) {shown}")
         found = self.page.inner_text("#forecast")
         assert self.page.query_selector("#price"), found
         return found
