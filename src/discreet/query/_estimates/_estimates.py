@@ -99,10 +99,15 @@ def grid_of(one: NoisySum) -> SumGrid:
 
 def nearest_float(exact: Fraction) -> float:
     """The number as a float; the largest float where noise takes it beyond."""
+    return nearest_ratio(exact.numerator, exact.denominator)
+
+
+def nearest_ratio(numerator: int, denominator: int) -> float:
+    """The quotient of two integers as `nearest_float` gives it; the denominator is positive."""
     try:
-        return float(exact)
+        return numerator / denominator  # correctly rounded
     except OverflowError:
-        return math.copysign(sys.float_info.max, exact)
+        return math.copysign(sys.float_info.max, numerator)
 
 
 def half_of(low: Sequence[float], high: Sequence[float]) -> list[float]:

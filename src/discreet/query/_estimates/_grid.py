@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from discreet.mechanisms import Grid
 
@@ -45,8 +46,13 @@ class SumGrid:
     @property
     def step(self) -> Fraction:
         """The size of one step, in the units of the number."""
-        return Fraction(2) ** -self.exponent * Fraction(1, 10**self.decimals)
+        return _step(self.exponent, self.decimals)
 
     def value(self, steps: Fraction) -> Fraction:
         """The number at this many steps from the centre."""
         return (steps + self.center) * self.step
+
+
+@lru_cache(maxsize=64)
+def _step(exponent: int, decimals: int) -> Fraction:
+    return Fraction(2) ** -exponent * Fraction(1, 10**decimals)

@@ -25,6 +25,7 @@ from discreet.query._estimates._estimates import (
     mean_ends,
     means,
     nearest_float,
+    nearest_ratio,
     ratio_of,
 )
 from discreet.query._estimates._grid import SumGrid
@@ -60,7 +61,7 @@ def _total(law: NoisySums, noisy: Noisy, confidence: Fraction) -> Estimates:
     ((one,), (steps,)) = law, noisy
     grid, wide = grid_of(one), one.mechanism.error(confidence)
     error = one.mechanism.stddev_of_noise() * float(grid.step)
-    values, low, high = ([_number(grid, step + far) for step in steps] for far in (0, -wide, wide))
+    values, low, high = (_numbers(grid, [step + far for step in steps]) for far in (0, -wide, wide))
     return Estimates(values, low, high, [error] * len(steps))
 
 
@@ -69,11 +70,14 @@ def _total_half_width(law: NoisySums, _: int, confidence: Fraction) -> HalfWidth
     return HalfWidth(one.mechanism.error(confidence) * float(grid_of(one).step))
 
 
-def _number(grid: SumGrid, step: int) -> int | float:
-    """A whole number clamped to 64 bits, or a float, converted only here."""
-    if grid.step == 1:
-        return min(max(step, -(2**63)), 2**63 - 1)
-    return nearest_float(grid.value(Fraction(step)))
+def _numbers(grid: SumGrid, steps: Sequence[int]) -> Sequence[int] | Sequence[float]:
+    """Whole numbers clamped to 64 bits, or floats, converted only here."""
+    size = grid.step
+    if size == 1:
+        return [min(max(step, -(2**63)), 2**63 - 1) for step in steps]
+    return [
+        nearest_ratio((step + grid.center) * size.numerator, size.denominator) for step in steps
+    ]
 
 
 # --- means ---
