@@ -1,8 +1,8 @@
 """Tags of random programs: one example never changes the rows that are credited to others.
 
 Programs of up to 8 tensor operations run on a batch, and on the same batch with one example
-replaced or removed (`random_programs`). What they leave out is stated there: the documented limits.
-The long test shows its own power: it finds planted faults, each of which a release once had.
+replaced or removed. `random_programs` states the documented limits, which they leave out.
+The long test shows its own power: it finds planted faults that this code once had.
 """
 
 import time
