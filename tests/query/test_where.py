@@ -53,6 +53,7 @@ FACTS = Declaration(
         "wage": Column.number(0, 2, null=1),
         "price": Column.number(0, 2, decimals=1),
         "day": Column.date(DAYS[0], DAYS[-1], null=DAYS[1]),
+        "visit": Column.date(keys=DAYS[:2]),
     },
 )
 VALUES: dict[str, list[Any]] = {
@@ -65,9 +66,11 @@ VALUES: dict[str, list[Any]] = {
     "wage": [0.0, 0.3, 1.0, 1.5, 2.0],
     "price": [0.0, 0.3, 1.0, 1.5, 2.0, None],
     "day": DAYS,
+    "visit": [*DAYS[:2], None],
 }
 KEYS: list[Scalar] = [
     *map(ColumnRef, VALUES.keys() - {"wage", "price"}),
+    FunctionCall(ScalarFunction.YEAR, (ColumnRef("visit"),)),
     FunctionCall(ScalarFunction.MONTH, (ColumnRef("day"),)),
     FunctionCall(ScalarFunction.LOWER, (ColumnRef("place"),)),
     Truth(Comparison(Relation.GREATER, ColumnRef("hours"), Literal(Fraction(1)))),
@@ -151,6 +154,18 @@ def test_each_row_that_meets_the_condition_has_the_facts(condition: Condition) -
             value = _valued(row, key)
             plain = value.decode() if isinstance(value, bytes) else value
             assert found is None or plain is None or plain in found
+
+
+@settings(max_examples=200)
+@given(condition=CONDITIONS)
+def test_no_condition_adds_keys(condition: Condition) -> None:
+    """Not even one that no row can meet."""
+    facts = facts_where(condition, FACTS)
+    for key in KEYS:
+        if (before := public_keys(key, FACTS)) is not None:
+            after = public_keys(key, facts)
+            assert after is not None
+            assert set(after) <= set(before)
 
 
 # what is left of keys, and of bounds

@@ -182,7 +182,8 @@ def _union(one: _Limits, other: _Limits) -> _Limits:
 def _within(column: Column, limits: _Limits) -> Column:
     """The column with its values within the limits; as it is where they contradict it."""
     found = _intersection(limits, _Limits(*(column.range or ())))
-    if found.lower is not None and found.upper is not None:
+    is_range = column.keys is None or column.range is not None  # keys alone say more than a range
+    if is_range and found.lower is not None and found.upper is not None:
         column = _between(column, found.lower, found.upper)
     if limits.values is None or column.keys is not None or column.type is ColumnType.NUMBER:
         return column
