@@ -9,7 +9,8 @@ level of `discreet`, those names are the mechanisms. Read the files in this orde
 4. `_loss`: `PrivacyLoss`, whose methods are calls into the above, and `Term`;
 5. `terms/`: the kinds of term, by family;
 6. `filter/`: which charges still fit;
-7. `_calibration`, `_expression`, `_events`: the least noise, losses as text, DpEvent trees.
+7. `_calibration`, `_expression`, `_json`, `_events`: the least noise, losses as text and as JSON,
+   DpEvent trees.
 """
 
 from discreet.accounting import terms

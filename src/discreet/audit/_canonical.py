@@ -25,7 +25,7 @@ _DIGITS = 15  # that floats hold
 _DEEPEST = 50
 _NUMBER = re.compile(r"(?:(?<!\w)[-+])?\d+(?:\.\d+)?(?:[eE][-+]?\d{1,6})?")
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # for times without a zone
-_MIDNIGHT = date(1970, 1, 1)
+_FIRST_DAY = date(1970, 1, 1)
 _MICROSECONDS = 10**6
 
 
@@ -33,9 +33,9 @@ _MICROSECONDS = 10**6
 class CanonicalOutput:
     """One output: ``label`` is a hash of all of it, and ``structure`` of all but its numbers.
 
-    ``numbers`` has up to 64 of its numbers as floats. If a number has more digits than a float, one
-    more number for each of them shows the digits that rounding took. ``text`` is the output as it
-    prints, shortened. ``is_failure`` marks an exception of the mechanism.
+    ``numbers`` has up to 64 of its numbers as floats. If any of them has more digits than a float,
+    the digits that rounding removed follow, one further number for each. ``text`` is the output as
+    it prints, shortened. ``is_failure`` marks an exception of the mechanism.
     """
 
     label: int
@@ -179,7 +179,7 @@ def _order(fragments: list[_Fragment]) -> tuple[float, list[str]]:
 
 
 def _rounded(number: Any) -> tuple[float, float]:  # Any: any real number
-    """The nearest float, and a float that depends on the digits which rounding took."""
+    """The nearest float, and a float made of the digits that rounding removed."""
     try:
         found = float(number)
         if isinstance(number, float) or not math.isfinite(found):
@@ -198,8 +198,8 @@ def _rounded(number: Any) -> tuple[float, float]:  # Any: any real number
 
 
 def _digits(number: Any) -> str:  # Any: any real number
-    """The number in full. Python limits the digits of long integers, not their bits; and all NaN
-    are one."""
+    """The number in full. Integers are hexadecimal, since Python limits their decimal digits only.
+    All NaNs have one text."""
     if isinstance(number, int):
         return hex(number)
     if isinstance(number, Fraction):
@@ -216,7 +216,7 @@ def _seconds(value: Any) -> Fraction | float:  # Any: a date, a time or a durati
             zero = _EPOCH if value.utcoffset() is None else _EPOCH.replace(tzinfo=UTC)
             passed = value - zero
         case date():
-            passed = value - _MIDNIGHT
+            passed = value - _FIRST_DAY
         case time():
             passed = timedelta(
                 hours=value.hour,

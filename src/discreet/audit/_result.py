@@ -21,9 +21,8 @@ class BlackBoxResult:
     """A claimed privacy loss, and lower bounds on the true one that outputs certify.
 
     ``claim`` is the claimed privacy loss and ``profile`` its deltas. ``evidence`` holds one entry
-    for each guess that was counted, ``pair`` is the place of the pair that was found worst, and
-    ``samples`` the number of all outputs. All measured bounds hold together with probability
-    1 - ``alarm``.
+    for each guess that was counted, ``pair`` is the index of the worst pair, and ``samples`` the
+    number of all outputs. All measured bounds hold together with probability 1 - ``alarm``.
     """
 
     claim: PrivacyLoss
@@ -46,8 +45,9 @@ class BlackBoxResult:
     def type_two(self, type_one: Number) -> float:
         """The largest type II error that a claim can still promise at this type I error.
 
-        Every privacy loss that holds has a `trade_off` at or below it. The curve counts the better
-        order of the two datasets at each point, as a `TradeOff` does: no single test need reach it.
+        The `trade_off` of every true privacy loss is at or below it. At each point the curve takes
+        the better order of the two datasets, as a `TradeOff` does, so that no single test need
+        reach it.
         """
         given = float(_checks.not_negative(type_one=type_one))
         if given > 1:

@@ -77,7 +77,7 @@ def _failure(error: Exception) -> CommandFailure:
 
 
 def _advice(error: ComputationFailed) -> str:
-    """The log that has the cause: that of a service, if its client noted one, or the one here."""
+    """Where the cause is logged: by the service, if its client says so, or else here."""
     after = "After reading it: discreet unlock TABLE --reason '…'"
     notes: list[str] = getattr(error, "__notes__", [])
     return " ".join(notes) or f"The log is {owners_file()}. {after}"

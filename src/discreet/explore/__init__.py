@@ -6,7 +6,7 @@ up or public, and every number comes from `discreet` itself. To read the files i
 
 1. `_page`: a page is a sentence, controls with a few values each, and a function from these values
    to a view: pictures, a table, a sentence, and the lines of Python that give the same numbers.
-2. `pages/`: the pages.
+2. `pages/`: the pages. `_history`: a page's view after questions were asked on it.
 3. `_rendering` (templates), `_server` (one answer for each view) with `_reserve` (slow outcomes,
    drawn beforehand), `_export` (all views as files).
 

@@ -6,15 +6,17 @@ chain of entries, so that no crash, race or restart takes it over its limit. Rea
 1. `_ledger`: the class `Ledger`, which callers use; `_reader`: its half that reads; `_shares`:
    payers with a part of its limit; `_views`: the texts it shows
 2. `_facts`: recorded facts, and the state after each; `_fact_json`: their values as JSON;
-   `_entries`: their rows and digests; `_chain`: the rules from one entry to the next
+   `_canonical`: one text for each value; `_entries`: their rows and digests; `_chain`: the rules
+   from one entry to the next
 3. `_decisions`: whether a charge is admitted or repeated; `_appending`: each decision that appends
    an entry; `_reserves`: amounts of the limit that are set aside for shares; `_writer`: decisions
    of many threads in one transaction; `_totals` and `_subtotals`: the sum of all charges without a
    full reading
-4. `_addresses`: paths and addresses of databases; `_store`: what a store does, and transactions
-   over a database; `_sqlite_store`, `_sqlite` and `_database`: one SQLite file; `_turns`: locks on
-   that file; `_postgres_store` and `_postgres`: a schema in PostgreSQL; `_anchor`: the head of the
-   chain, stored elsewhere; `_schema_beside`: tables of others in the same database
+4. `_addresses`: paths and addresses of databases; `_place`: the files of a declared ledger;
+   `_store`: what a store does, and transactions over a database; `_sqlite_store`, `_sqlite` and
+   `_database`: one SQLite file; `_turns`: locks on that file; `_postgres_store` and `_postgres`: a
+   schema in PostgreSQL; `_anchor`: the head of the chain, stored elsewhere; `_schema_beside`:
+   tables of others in the same database
 5. `_receipts`: checks a receipt against its entry; `_export`: the chain as a text file
 
 An entry is a `Row` in the store, a `Link` inside, and an `Entry` in public.

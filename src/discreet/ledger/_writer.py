@@ -28,9 +28,10 @@ from discreet.ledger._subtotals import TotalsReader
 
 _PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds before a failure that may pass is tried again
 _MOST = 64  # decisions in one transaction
-_PATIENCE = 1.0  # seconds without a group until a thread looks whether its leader is gone
+_PATIENCE = 1.0  # seconds without a group until a thread checks that its leader is at work
 _LEADER = "leader"
-_PART, _PAUSE = 0.25, 0.0005  # of the last commit's time, and seconds
+_SHARE_OF_COMMIT = 0.25  # part of the last commit's time that a group waits at most
+_POLL = 0.0005  # seconds between two looks at the queue
 _LONGEST_WAIT = 0.005  # seconds that a group waits for others to join it
 
 R = TypeVar("R")
@@ -59,7 +60,7 @@ class Writer:
         self, decisions: Sequence[Decision[R]], keys: Sequence[str | None]
     ) -> list[R | Exception]:
         """For each decision its outcome or its error, as `write`; they share transactions.
-        ``keys`` has the key that a decision looks for, if there is one."""
+        ``keys`` has for each decision the key that it looks up, or None."""
         jobs = [
             _Job(decide, key=key, is_alone=len(decisions) == 1)
             for decide, key in zip(decisions, keys, strict=True)
@@ -70,7 +71,7 @@ class Writer:
     def _finish_all(self, jobs: "Sequence[_Job[Any]]") -> None:
         """Return once these jobs are done."""
         if self._process != process():
-            self._begin()  # the threads that wait in its parent are not here
+            self._begin()  # the threads of its parent do not exist after a fork
         self._store.use.check(self._store.name)
         try:
             self._waiting.extend(jobs)
@@ -82,7 +83,7 @@ class Writer:
                         self._wait(job)
         finally:  # interrupted or not
             for job in jobs:
-                job.is_done = True  # if it is left in the queue, nobody decides it
+                job.is_done = True  # no leader decides it now, even if it is still queued
                 self._resign(job)
                 with suppress(ValueError):
                     self._waiting.remove(job)
@@ -91,13 +92,13 @@ class Writer:
 
     def _begin(self) -> None:
         self._waiting: deque[_Job[Any]] = deque()
-        self._leader: dict[str, _Job[Any]] = {}  # whose `setdefault` no other thread can split
+        self._leader: dict[str, _Job[Any]] = {}  # at most one: `setdefault` is atomic
         self._groups, self._process = 0, process()
-        self._size = 0  # of the last group, with those who came meanwhile
-        self._seconds = 0.0  # that the last commit took
+        self._size = 0  # jobs of the last group, and those in the queue at its end
+        self._seconds = 0.0  # time of the last commit
 
     def _wait(self, job: "_Job[Any]") -> None:
-        """Wait until a leader is done with this job, or leaves it to lead."""
+        """Wait until a leader has finished this job, or until this thread must lead."""
         groups, leader = self._groups, self._leader.get(_LEADER)
         if leader is not None and leader.thread == job.thread:  # in a signal's handler
             self._leader[_LEADER] = job
@@ -105,18 +106,18 @@ class Writer:
         if job.woken.wait(_PATIENCE) or groups != self._groups:
             job.woken.clear()
             return
-        with self._store.turns:  # a leader that is still at work has it
+        with self._store.turns:  # held by a leader that is still at work
             if groups == self._groups and not job.is_done:
-                self._leader[_LEADER] = job  # the leader was interrupted, twice
+                self._leader[_LEADER] = job  # a second interrupt kept the leader from resigning
 
     def _lead(self, job: "_Job[Any]") -> None:
         """Serve those who wait, the first of them first."""
         with self._store.turns:
             if job.is_done:  # by a leader who was at work until now
                 return
-            if job not in self._waiting:  # its leader was interrupted, twice
+            if job not in self._waiting:  # a second interrupt kept its leader from putting it back
                 self._waiting.append(job)
-            if job.is_alone:  # others come with all that they have
+            if job.is_alone:  # a thread with several decisions has queued them all
                 self._gather()
             self._groups += 1
             jobs = self._next_jobs()
@@ -130,17 +131,17 @@ class Writer:
                     served.woken.set()
 
     def _next_jobs(self) -> "list[_Job[Any]]":
-        """The first of those who wait, without those who have their outcome already."""
+        """The first jobs in the queue, without those that have an outcome already."""
         count = min(_MOST, len(self._waiting))
         return [job for _ in range(count) if not (job := self._waiting.popleft()).is_done]
 
     def _gather(self) -> None:
-        """Wait a little for those whom the last group served, if there were several: one sync for
-        all of them takes less time than two."""
-        most = min(_PART * self._seconds, _LONGEST_WAIT)
+        """If the last group had several jobs, wait a little for as many again: one sync for all of
+        them takes less time than two."""
+        most = min(_SHARE_OF_COMMIT * self._seconds, _LONGEST_WAIT)
         end = time.monotonic() + most if self._size > 1 else 0.0
         while len(self._waiting) < min(self._size, _MOST) and time.monotonic() < end:
-            time.sleep(_PAUSE)
+            time.sleep(_POLL)
 
     def _resign(self, job: "_Job[Any]") -> None:
         if self._leader.get(_LEADER) is job:
@@ -186,15 +187,15 @@ class Writer:
         self._finish(jobs, mark, head)
 
     def _followed(self, rows: Transaction, head: Link) -> Link:
-        """The head after one step. The totals follow at once, since the next charge to a share
-        needs them."""
+        """The head after one decision. The totals are updated now, since the next charge to a
+        share needs them."""
         if not rows.written or rows.written[-1] is head:
             return head
         self.totals.follow(head, rows.written[-1])
         return rows.written[-1]
 
     def _finish(self, jobs: "list[_Job[Any]]", mark: AnchorMark | None, head: Link) -> None:
-        """Give everybody the outcome; the entries are durable by now.
+        """Mark all jobs as done; their entries are durable by now.
 
         The anchor moves to the head even if nothing was written: the outcome may be a receipt for
         an entry whose writer was stopped before it moved the anchor.
@@ -221,7 +222,7 @@ class _Job(Generic[R]):
         self.is_alone = is_alone  # whether its thread has no other decision
         self._outcome: list[R] = []
         self._error: Exception | None = None
-        self.link: Link | None = None  # what it appended, whether that was committed or not
+        self.link: Link | None = None  # the entry that it appended, committed or not
         self.woken, self.is_done, self.thread = threading.Event(), False, threading.get_ident()
 
     def decide(self, rows: Transaction, head: Link) -> None:
@@ -243,14 +244,14 @@ class _Job(Generic[R]):
 
     @property
     def entry(self) -> int | None:
-        """The entry that the outcome says is recorded, now or earlier; None if there is none."""
+        """The number of the entry behind the outcome, a new or an earlier one; or None."""
         if self.link is not None:
             return self.link.number
         shown = (outcome.number for outcome in self._outcome if isinstance(outcome, Receipt))
         return next(shown, None)
 
     def fail(self, error: Exception) -> None:
-        """Let the decision end in this error."""
+        """Store this error as the outcome."""
         self._error, self.is_done = error, True
 
     @property
@@ -266,15 +267,15 @@ class _Job(Generic[R]):
 
 
 def _is_recorded(link: Link, rows: Transaction, head: Link) -> bool:
-    """Whether this link is in the chain. Steps count as not recorded, and the next ones are taken:
-    two processes may reserve the same ones, and only charges have an id of their own."""
+    """Whether this link is in the chain. A reservation of steps counts as not recorded, so that
+    the next steps are taken: it has no id that tells it from that of another process."""
     if isinstance(link.fact, StepReservation):
         return False
     return link.number <= head.number and rows.link(link.number).digest == link.digest
 
 
 def _fail(jobs: Iterable[_Job[Any]], failure: Exception) -> None:
-    """Let all jobs end in this error: the first one in itself, the others in one like it."""
+    """Store this error for the first job, and copies of it for the others."""
     for number, job in enumerate(jobs):
         job.fail(_like(failure) if number else failure)
 

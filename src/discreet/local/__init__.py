@@ -8,8 +8,9 @@ add to those of a ledger whose units are added or removed.
 
 `discreet.local.client` runs on a device and needs nothing else of discreet. Read first
 `client/_randomized_response`, then `_randomized_response`, the mechanism on top of it, with
-`_mechanism` (the common methods), `_estimate` (intervals) and `_forecast` (errors in advance). All
-other mechanisms have the same shape; `_means` has those for means.
+`_mechanism` (the common methods), `_odds` (from epsilon to odds), `_estimate` (intervals) and
+`_forecast` (errors in advance). All other mechanisms have the same shape; `_means` has those for
+means.
 """
 
 from discreet.local._count_mean_sketch import CountMeanSketch

@@ -3,7 +3,8 @@
 To read the files in order:
 
 1. The value: `_bounded` (a computation with its unit and sensitivity), `_parts` (the kinds of
-   results), `_sensitivity`, `_rows` and `_fixed_point` (grids), `_ids`.
+   results), `_columns` (the columns that a mechanism needs), `_sensitivity`, `_rows` and
+   `_fixed_point` (grids), `_ids`.
 2. The roles: `_mechanism` (privacy loss, draw). `_additive` and `_real` are the two bases; the
    additive mechanisms are short files beside them, such as `_discrete_laplace` and `_gaussian`.
    `_accuracy` finds the noise for an epsilon or for an error. `_together` combines mechanisms.

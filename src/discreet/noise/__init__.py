@@ -11,7 +11,8 @@ probability: docs/proofs/noise.md has the proofs. To read the files in order:
 4. Draws that are no numbers: `_pieces` (exponential mechanism) and `_flipped_pieces`
    (permute-and-flip), where one piece is many candidates of the same score; `_selection` (one of
    many by scores) and `_order` (permutations).
-5. Forecasts of errors: `half_width` in `_laws`, `_tail_inversion`, `_normal_tails`, `_sums`.
+5. Forecasts of errors: `half_width` in `_laws`, `_tail_inversion`, `_normal_tails`, `_sums`,
+   `_laplace_sums`.
 6. `_grid`: noise for real numbers, in whole steps.
 """
 

@@ -1,6 +1,6 @@
 """Pictures of answers, of privacy losses and of private training.
 
-`_answers` draws an answer's numbers with their intervals.
+`_answers` draws an answer's numbers with their intervals, by panels (`_answer_panel`).
 `_losses` draws a privacy loss: its profile, its trade-off curve, its growth under repetition.
 `_audits` draws the result of an audit: claimed and measured.
 `_training` draws the results of an example. `_charts` draws charts that are given as values

@@ -3,9 +3,19 @@ single examples at nearly the speed of plain ones. Needs `pip install "discreet[
 
 Read in this order: `_plan` (what a run does and costs), `_run` and `_preflight` (checks, then the
 charge), `_training_run` (the steps), `_step_inputs` and `_engine` (clipped sums), `_capture` with
-`_shared` and `_uses`, `_arranged`, `_tags` with `_layouts` and `_indices`, `_flow/` and `_rules/`
-(gradients of single examples), `_noise`. `_model_check` chooses how many examples are compared,
-`_checking` makes them up, `_comparison` compares the engine with `_plain_loop`.
+`_shared` and `_uses`, `_arranged`, `_tag`, `_tags` and `_tagging` with `_layouts` and `_indices`,
+`_flow/`, `_rules/` and, for functions without a rule, `_fallback` (gradients of single examples),
+`_noise`.
+
+Checks before the charge: `_refusals` (what doesn't go together) and `_data` (what a run takes).
+`_model_check` chooses how many examples are compared, `_checking` and `_made_up` make them up,
+`_comparison` compares the engine with `_plain_loop`.
+
+Checks within a step: `_step_checks` compares again for new shapes and losses, `_secret_draws` makes
+random numbers secret. Refused are calls that no tag can follow: `_unfollowed`, `_unseen` and
+`_values`, `_unintercepted`, `_backward`, and models that write into themselves: `_buffers`. They
+use `_arguments` (of calls) and `_graph` (PyTorch's own). `_resume` reads checkpoints; `_hosted`
+runs within the loops of `transformers` and `lightning`.
 """
 
 try:

@@ -80,7 +80,8 @@ class Rules:
         otherwise: the rule of all other functions.
         ruled: calls a function by its rule, with rows where the rule expects them.
         features: functions that act on the last dimensions only: the name and position of their
-            data among the arguments, and the number of those dimensions.
+            data among the arguments, and a function from the arguments to the number of those
+            dimensions.
         broadcast: functions that broadcast their arguments.
         products: functions whose rule needs examples in the first dimension; if they are in another
             one, `otherwise` applies.

@@ -38,7 +38,8 @@ def check_known(model: nn.Module) -> None:
 
 
 def kind_of_labels(model: nn.Module) -> str | None:
-    """The labels of a model whose loss is known: of an "example", or of its "tokens" or "words"."""
+    """Whether each label is of an "example", a token ("tokens") or a word ("words"); None for
+    models whose loss is not known."""
     name, _ = named(model)
     loss = next((loss for kind, loss in _KINDS if name in kind.values()), None)
     if loss is _of_examples:
@@ -79,7 +80,7 @@ def _of_tokens(logits: Tensor, labels: Tensor, _: Any) -> Tensor:
 
 
 def _of_examples(logits: Tensor, labels: Tensor, config: Any) -> Tensor:
-    """By the configuration's problem type, or else by the number and type of labels."""
+    """The loss for the configuration's problem type, or else for the number and type of labels."""
     problem = config.problem_type
     if problem == "regression" or (problem is None and config.num_labels == 1):
         return (logits - labels.view_as(logits)).square().mean(1)

@@ -45,22 +45,22 @@ _REMOTE_LOSS = 590.0  # a larger loss with next to no mass is moved to infinity
 _NEXT_TO_NOTHING = 1e-200
 
 # Epsilon at a delta
-_FAR_OFF = 0.9  # the tilt is chosen anew for an epsilon below this part of the expected one
-_COARSEST = 0.1  # tolerance if the other direction has a larger epsilon
+_RETILT_BELOW = 0.9  # part of the expected epsilon; below it, a new tilt is chosen
+_COARSEST = 0.1  # largest tolerance, for a direction whose epsilon is the smaller one
 _NEXT_TO_0 = 0.1  # of a standard deviation: an expected epsilon below it may really be 0
-_UNLIKE = 0.1  # relative distance from the expected epsilon; above it, large losses are looked for
+_UNEXPECTED = 0.1  # relative distance from the expected epsilon; above it, seek large losses
 _LOPSIDED = 0.4  # a sum whose bulk is below this part of its stddev has rare, large losses
 
 # Delta at an epsilon
-_TAIL_UNKNOWN_DELTA = 1e-30  # probability that it leaves out while delta is not known
+_TAIL_UNKNOWN_DELTA = 1e-30  # tail that the coarse estimate leaves out while delta is unknown
 _REFINEMENTS = 4  # rounds in which an unknown delta is estimated
 _POWERS = (0.5, 1.0, 2.0, 4.0, 8.0)  # Chernoff powers, times the standard deviation
-_CHARGED = 0.003  # largest part of delta that may come from outside of the window
+_SHARE_OUTSIDE = 0.003  # largest part of delta that may come from outside of the window
 
 # Profiles
 _LEFT_OUT = 1e-8  # part of the least delta that a coarse estimate for a profile leaves out
 _TOLERANCE = 3e-4  # of a profile
-_EACH = 2  # each second level of a profile has a law of its own if laws take long
+_LEVELS_PER_LAW = 2  # levels of a profile that share a law, if laws take long
 _EVERYTHING = UncomposedPld(Side.UPPER, np.zeros(0), np.zeros(0), 1.0)  # its delta is 1
 
 
@@ -134,10 +134,10 @@ def _epsilon_at(
             precision = tolerance, delta, delta * _TAIL_OF_COARSE / coarse.count
             if _delta_at(coarse.pairs, 0.0, precision, side) <= delta:
                 return 0.0
-    if 0 < found < _FAR_OFF * tilt.epsilon:
+    if 0 < found < _RETILT_BELOW * tilt.epsilon:
         again = replace(tilt_for_epsilon(coarse, found), log_delta=math.log(delta))
         found = closer(found, _composition_at(coarse, again, tolerance, side).epsilon(delta))
-    if abs(found - tilt.epsilon) > _UNLIKE * tilt.epsilon and _is_lopsided(coarse, tilt):
+    if abs(found - tilt.epsilon) > _UNEXPECTED * tilt.epsilon and _is_lopsided(coarse, tilt):
         with suppress(NoBound):
             law = composed_pld(coarse.pairs, side, delta * _TAIL_OF_COARSE / len(coarse.pairs))
             found = closer(found, law.epsilon(delta))
@@ -233,7 +233,7 @@ def _delta_at(
         return _delta_of_lopsided(coarse, epsilon, (closeness, tail), side)
     law = _composition_at(coarse, tilt, closeness, side, least=epsilon)
     found = law.delta(epsilon)
-    if side is Side.UPPER and from_outside(law, coarse) > _CHARGED * found:
+    if side is Side.UPPER and from_outside(law, coarse) > _SHARE_OUTSIDE * found:
         with suppress(NoBound):
             return min(found, composed_pld(pairs, side, tail).delta(epsilon))
     return found
@@ -318,7 +318,7 @@ class ProfileLaw:
         # 2. A law for each tilt; or, if no tilt suits the sum, slower ones for a few levels.
         if any(_is_lopsided(coarse, one) for one in (tilt_for_epsilon(coarse, 0.0), *tilts)):
             with suppress(NoBound):
-                few = [*levels[:-1:_EACH], least]
+                few = [*levels[:-1:_LEVELS_PER_LAW], least]
                 whole = [composed_pld(pairs, Side.UPPER, level * _LEFT_OUT) for level in few]
                 ends = (law.epsilon(level) for law, level in zip(whole, few, strict=True))
                 return ProfileLaw(tuple(ends), tuple(whole))

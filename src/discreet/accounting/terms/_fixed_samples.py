@@ -40,10 +40,10 @@ _IGNORED = Unknown("a number of draws with a negligible probability")
 @frozen
 class SampledWithoutReplacement(AroundLoss):
     """Everything that is computed from one sample of exactly ``sample`` of the ``population``
-    units. All samples of this size are equally likely. A count of this term means as many fresh
+    units. All samples of this size are equally likely. A count of n for this term means n fresh
     samples.
 
-    ``privacy_loss`` is the privacy loss of a unit in the sample that is replaced by another.
+    ``privacy_loss`` is the privacy loss of replacing one unit of the sample by another.
     Neighbours replace a unit, so the size of the population is public.
 
     >>> from discreet.accounting import Gaussian
@@ -88,9 +88,9 @@ class SampledWithoutReplacement(AroundLoss):
         return self.rate * _bounds.failure_probability(self.privacy_loss)
 
     def renyi(self, order: Fraction) -> arb | Unknown:
-        """The smaller of two bounds, both derived in docs/proofs/terms.md. The first one takes the
-        draw as revealed. The second one, for losses that never fail, is a binomial sum after Wang,
-        Balle and Kasiviswanathan (2019, Theorem 9), between whole orders."""
+        """The smaller of two bounds, both derived in docs/proofs/terms.md. The first one assumes
+        that the sample is revealed. The second one, for losses that never fail, is a binomial sum
+        after Wang, Balle and Kasiviswanathan (2019, Theorem 9), between whole orders."""
         plain = _bounds.renyi(self.privacy_loss, order)
         if isinstance(plain, Unknown) or self.rate == 1:
             return plain
@@ -115,7 +115,7 @@ class SampledWithoutReplacement(AroundLoss):
 @frozen
 class SampledWithReplacement(Term):
     """Everything that is computed from ``sample`` independent draws, each of one of the
-    ``population`` units with equal probability. A count of this term means as many fresh samples.
+    ``population`` units with equal probability. A count of n for this term means n fresh samples.
 
     ``privacy_loss`` is the privacy loss of replacing one drawn unit. A unit that is drawn several
     times is replaced in each place, which costs `PrivacyLoss.for_group`. Neighbours replace a unit,
@@ -169,14 +169,15 @@ class SampledWithReplacement(Term):
                 most = max(most, _bounds.failure_probability(group))
                 total += ways * ball(most)
             found = upper_fraction(total)
-        # `at_most_pure` needs a failure probability of at least delta. It is worth a factor of 2.
+        # `at_most_pure` needs a failure probability of at least delta: raise it to delta, if that
+        # at most doubles it.
         whole = self.approximate()
         if not isinstance(whole, Unknown) and whole[1] <= 2 * found:
             found = max(found, whole[1])
         return min(decimal_up(found, digits=12), Fraction(1)) if found else found
 
     def zcdp(self) -> Fraction | Unknown:
-        """The largest rho of the numbers of draws that are counted."""
+        """The largest rho among the counted numbers of draws."""
         most = Fraction(0)
         for group, _ in _draw_counts(self).groups:
             rho = _bounds.zcdp(group)
@@ -236,8 +237,8 @@ def _pairs(term: SampledWithReplacement, side: Side) -> tuple[Pair, ...] | Unkno
 
 
 def _weighted(drawn: _DrawCounts, side: Side) -> list[tuple[arb, Pair]] | Unknown:
-    """A pair for each number of draws, with its probability. If losses are too large for a grid,
-    everything counts as revealed."""
+    """A pair for each number of draws, with its probability. A number of draws whose losses are
+    too large for a grid counts as revealing everything."""
     found: list[tuple[arb, Pair]] = []
     rest = drawn.rest
     for group, ways in drawn.groups:
@@ -267,7 +268,7 @@ def _numbers(most: int, units: int) -> Iterator[tuple[int, arb]]:
             continue
         yield times, block
         block, stop = arb(0), times + max(1, times // _FINENESS)
-        ratio = ball(Fraction(most - times, (times + 1) * (units - 1)))  # and falling
+        ratio = ball(Fraction(most - times, (times + 1) * (units - 1)))  # it falls with times
         if ratio < 1 and mass * ratio < nothing * (1 - ratio):
             yield 0, mass * ratio / (1 - ratio)
             return

@@ -23,8 +23,8 @@ _DIGITS = 9
 
 
 class Quantile(OneQuantile):
-    """Draws a value of the column's grid with probability proportional to
-    exp(-rows by which it misses the level / scale).
+    """Draws a value of the column's grid with probability proportional to exp(-m / scale), where
+    it misses the level by m rows.
 
     A value misses the level by 0 rows if at most a share ``level`` of the rows lies below it and at
     most a share 1 - ``level`` lies above it. Each of these values is a quantile; it may lie between

@@ -1,4 +1,4 @@
-"""Spark for one question: a session of its own, whose rows are listed once.
+"""Runs one question in a Spark session of its own, over files that are listed once.
 
 The question is computed where its rows are. Only its integers leave the cluster, and the bounded
 rows that a mechanism needs.
@@ -34,14 +34,14 @@ from discreet.query._engines._spark_table import (
 )
 
 _SOURCE = "source"
-# one made-up row, by which the planner computes every value of a row, such as a pattern
+# a made-up row, on which the planner evaluates every expression, such as a pattern
 _MADE_UP = {"BOOLEAN": "FALSE", "STRING": "''", "DATE": "DATE'2000-01-01'"}
 _MADE_UP_MOMENT = "TIMESTAMP_NTZ'2000-01-01 00:00:00'"
-_WAIT = 0.2  # seconds, after which Ctrl-C is seen
+_WAIT = 0.2  # seconds between two looks for Ctrl-C
 
 
 class FilesChanged(Exception):
-    """A file of the table changed in mid-question."""
+    """A file of the table changed while the question was computed."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -54,7 +54,7 @@ class SparkEngine:
 
     @property
     def place(self) -> str:
-        """The same for all sessions: a statement names no table."""
+        """One value for all sessions, since no statement names a table."""
         return "spark"
 
     @property
@@ -76,7 +76,8 @@ class SparkEngine:
         return EngineStatement(compiled(operation), tables)
 
     def _knows(self, zone: str) -> bool:
-        """Whether Java has a city's zone of this name; one without a slash may be an offset."""
+        """Whether Java knows this zone of a city. A name without a slash may be an offset, so that
+        only UTC is allowed."""
         if "/" not in zone or not zone.isascii():
             return zone == "UTC"
         zones = self.session._jvm.java.time.ZoneId.getAvailableZoneIds()  # noqa: SLF001  # no public form
@@ -142,12 +143,12 @@ def _made_up(kind: Any) -> str:  # Any: a type of Ibis
 
 
 def _in_thread(compute: Callable[[], pa.Table], cancel: Callable[[], object]) -> pa.Table:
-    """The result of a thread of its own: Ctrl-C in the middle of an answer from Java would leave
-    its connection unusable."""
+    """The result, computed in another thread: Ctrl-C during a reply from Java would leave its
+    connection unusable."""
     # 1. compute in a thread
     found: list[pa.Table] = []
     failed: list[BaseException] = []
-    ended = threading.Event()  # a join that Ctrl-C ends takes the thread for ended
+    ended = threading.Event()  # after Ctrl-C in `join`, Python counts the thread as ended
 
     def work() -> None:
         try:
@@ -165,8 +166,8 @@ def _in_thread(compute: Callable[[], pa.Table], cancel: Callable[[], object]) ->
         while not ended.wait(_WAIT):
             pass
     except KeyboardInterrupt:
-        while not ended.is_set():  # its next job may start only now
-            with suppress(Exception):  # an application that has ended has no jobs
+        while not ended.is_set():  # a job may start after a call of cancel
+            with suppress(Exception):  # nothing to cancel after its end
                 cancel()
             ended.wait(_WAIT)
         raise

@@ -43,7 +43,7 @@ def mean(value: ColumnExpression | str) -> UnnamedAggregate:
 
 
 def variance(value: ColumnExpression | str) -> UnnamedAggregate:
-    """The variance as of a sample, divided by n - 1, NULL skipped."""
+    """The sample variance, divided by n - 1, NULL skipped."""
     return aggregate(AggregateFunction.VARIANCE, value)
 
 
@@ -53,12 +53,12 @@ def stddev(value: ColumnExpression | str) -> UnnamedAggregate:
 
 
 def min(value: ColumnExpression | str) -> UnnamedAggregate:  # noqa: A001  # read as dp.min
-    """The 0.01 quantile, since the least value is that of one unit."""
+    """The 0.01 quantile, since the smallest value would reveal one unit."""
     return aggregate(AggregateFunction.MIN, value)
 
 
 def max(value: ColumnExpression | str) -> UnnamedAggregate:  # noqa: A001  # read as dp.max
-    """The 0.99 quantile, since the largest value is that of one unit."""
+    """The 0.99 quantile, since the largest value would reveal one unit."""
     return aggregate(AggregateFunction.MAX, value)
 
 

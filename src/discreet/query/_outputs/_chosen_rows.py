@@ -44,7 +44,7 @@ _RELATIONS: dict[Relation, Callable[[Any, Any], Any]] = {  # Any: comparable val
 
 @dataclass(frozen=True, slots=True)
 class AnswerRows:
-    """The rows of an answer: the value of each key, and any number that is computed from them."""
+    """The rows of an answer: its keys' values, and a function that computes a number in each."""
 
     keys: Mapping[Scalar, Sequence[KeyValue | None]]
     numbers: Callable[[Scalar], FloatArray]
@@ -81,8 +81,8 @@ class AnswerRows:
 
 
 def chosen_places(after: PostProcessing, rows: AnswerRows, first: Iterable[int]) -> list[int]:
-    """The places of the rows that the answer has, in their order; ``first`` is the order of rows
-    that sort keys don't tell apart."""
+    """The indices of the rows that the answer shows, sorted; ``first`` is the order of rows that
+    are equal in all sort keys."""
     places = list(first)
     if after.having is not None:
         holds = decided(after.having, rows)[0]
@@ -101,7 +101,7 @@ def _sorted(places: list[int], values: list[Any], key: SortKey) -> list[int]:  #
 
 
 def decided(condition: Condition, rows: AnswerRows) -> tuple[list[bool], list[bool]]:
-    """The rows in which a condition is known to hold, and known not to."""
+    """For each row, whether a condition is known to hold, and whether it is known not to hold."""
     if Truth(condition) in rows.keys:
         return _of_values(rows.values(Truth(condition)), bool)
     match condition:
@@ -137,6 +137,6 @@ def _of_values(
 def _joined(
     one: tuple[list[bool], list[bool]], other: tuple[list[bool], list[bool]]
 ) -> tuple[list[bool], list[bool]]:
-    """Known to hold where both are, known not to where either is."""
+    """AND: true where both are true, false where either is false."""
     true = [a and b for a, b in zip(one[0], other[0], strict=True)]
     return true, [a or b for a, b in zip(one[1], other[1], strict=True)]

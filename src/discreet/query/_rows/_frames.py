@@ -31,8 +31,8 @@ def pandas_table(frame: "pd.DataFrame", names: Sequence[str]) -> pa.Table:
 
 
 def numpy_roots(frame: "pd.DataFrame", names: Sequence[str]) -> list[np.ndarray[Any, Any]]:
-    """The arrays that the columns of these names are views of, where they are of NumPy's dtypes. A
-    slice of a frame has the arrays of the frame."""
+    """The base arrays of these columns, if they have NumPy's dtypes. A slice of a frame shares the
+    base arrays of the frame."""
     roots = []
     for place, label in enumerate(frame.columns):
         series = frame.iloc[:, place]
@@ -153,7 +153,7 @@ def _text(value: object) -> bytes | None:
             known = next(_TEXT[base] for base in type.mro(kind) if base in _TEXT)
         text = known(value)
         return None if text is None else str.encode(text, "utf-8", "surrogatepass")
-    except (Exception, SystemExit):  # noqa: BLE001  # one value may not fail the others
+    except (Exception, SystemExit):  # noqa: BLE001  # one value must not make the others fail
         return None
 
 
@@ -171,7 +171,7 @@ def _decimal(value: Any) -> str | None:  # Any: a Decimal
     return None if decimal.Decimal.is_nan(value) else decimal.Decimal.__str__(value)
 
 
-def _moment(value: Any) -> str | None:  # Any: a time; pandas' NaT and Timestamp are such, too
+def _moment(value: Any) -> str | None:  # Any: a time; also pandas' NaT and Timestamp
     if type(value).__module__.partition(".")[0] == "pandas":
         return None if value != value else value.isoformat()  # noqa: PLR0124  # NaT
     return datetime.datetime.isoformat(value)

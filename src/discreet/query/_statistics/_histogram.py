@@ -40,8 +40,8 @@ Bins = int | Sequence[Number] | None
 def edges_of(
     column: str, bins: Bins, declaration: Declaration, most: int = USUAL
 ) -> tuple[Fraction, ...]:
-    """The edges of public bins, from a column's declared bounds alone. Bins that nobody names have
-    round edges, and there are at most ``most`` of them, unless the bounds lie between two."""
+    """The edges of public bins, from a column's declared bounds alone. Without ``bins``, the edges
+    are round, and there are at most ``most`` bins, but two are always allowed."""
     fact = column_of(column, declaration)
     if fact.type not in (ColumnType.INTEGER, ColumnType.NUMBER) or fact.range is None:
         raise QueryRefused(f"histogram: {column} is no number with bounds; group by it instead")
@@ -65,8 +65,8 @@ def edges_of(
 
 
 def most_bins(rows: int, half_width: float) -> int:
-    """The largest number of equal bins, from 2 to 20, whose counts have an error of at most a
-    quarter if this many rows spread evenly over them."""
+    """The largest number of equal bins, from 2 to 20, for which the half-width is at most a
+    quarter of a bin's count, if this many rows spread evenly."""
     each = half_width / float(_SHARE)
     return max(_FEWEST, min(USUAL, math.floor(rows / each) if each else USUAL))
 
@@ -81,21 +81,21 @@ def _round_edges(
     for step in fitting:
         first, last = math.floor(lower / step), math.ceil(upper / step)
         if is_whole and step <= _NARROW and last * step == upper:
-            last += 1  # or the last bin would have a value more than the others
+            last += 1  # else the last bin would hold one value more than the others
         if last - first <= max(most, _FEWEST):
             return tuple(place * step for place in range(first, last + 1))
     raise AssertionError("a step a thousand times the range needs two bins")
 
 
 def check_names(column: str, names: Sequence[str]) -> None:
-    """Refuse keys that are called as the edges are."""
+    """Refuse keys that have the name of a column of edges."""
     taken = {f"{column}_from", f"{column}_to"} & set(names)
     if taken:
         raise InvalidArgument(f"histogram: there is a key {min(taken)!r} already; give it a name")
 
 
 def bin_key(column: str, edges: Sequence[Fraction]) -> GroupKey:
-    """The key that numbers the bins from 1. A bin holds its lower edge, the last one both."""
+    """The key that numbers the bins from 1. A bin contains its lower edge, the last one both."""
     value, count = ColumnRef(column), len(edges) - 1
     step = edges[1] - edges[0]
     is_equal = all(edges[n] == edges[0] + n * step for n in range(count + 1))

@@ -16,7 +16,8 @@ class ParsedIndex:
 
     Attributes:
         numbers: by dimension, the index of a single entry; the dimension is removed.
-        slices: by dimension, a slice, and the dimension's place in the result if tensors add none.
+        slices: by dimension, a slice, and the index of this dimension in the result, before tensors
+            add theirs.
         tensors: by their first dimension, tensors of indices, and masks.
         new: the number of new dimensions (``None`` in the index).
         rank: the number of dimensions that the tensors give the result.
@@ -37,7 +38,7 @@ class ParsedIndex:
         self.slices: dict[int, tuple[slice, int]] = {}
         self.tensors: dict[int, Tensor] = {}
         self.is_odd, self.new = False, 0
-        dim, after = 0, 0  # `after`: the place in the result, if each tensor kept its dimensions
+        dim, after = 0, 0  # `after`: the next dimension of the result, if tensors kept theirs
         among = list[int]()
         for one in parts:
             if one is None:

@@ -82,7 +82,7 @@ def own_rows(capture: Capture, value: Tensor, place: int) -> Tensor:
 def own_second(capture: Capture, value: Tensor, *near: object) -> Tensor:
     """Data with examples in the second dimension, transposed to have them first.
 
-    Of a weight with length 1 there, such as a learned state, each example's own copy.
+    A weight with length 1 in that dimension, such as a learned state, is copied for each example.
     """
     turned = value.transpose(0, 1)
     if not capture.is_weight(value):

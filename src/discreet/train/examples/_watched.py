@@ -43,11 +43,11 @@ class Watched:
     labels: npt.NDArray[np.bool_]
 
     def right(self, step: int) -> float:
-        """The share of points on the right side of the boundary after this step, from 1."""
+        """The share of points on the right side of the boundary after this step; the first is 1."""
         return float((self.boundaries[step - 1].sides(self.points) == self.labels).mean())
 
     def __repr__(self) -> str:
-        """Line by line, for some of the steps."""
+        """One line for every fifth step."""
         lines = [
             f"{step:4} {self.plan.epsilon_after(step):10.3f} {self.right(step):8.1%}"
             for step in range(5, len(self.boundaries) + 1, 5)
@@ -59,7 +59,7 @@ class Watched:
 class ChargesOnly:
     """A payer that charges, and leaves the count of steps to the run.
 
-    The ledger ends with the process, as the run does, so that a count in it protects nothing more.
+    The ledger and the run end with the process, so counting steps in it would protect nothing more.
     """
 
     charge: Callable[..., Receipt]
@@ -79,7 +79,7 @@ def main(*, multiplier: Number = 2, clip: Number = 1, batch: int = 50, rate: flo
 def private_steps(
     points: PointArray, labels: npt.NDArray[np.bool_], made: TrainingPlan, rate: float
 ) -> tuple[Boundary, ...]:
-    """The boundary after each private step. The plan's steps are all alike."""
+    """The boundary after each private step, for a plan with a single phase."""
     [found] = private_runs(points, labels, made, [rate])
     return found
 
