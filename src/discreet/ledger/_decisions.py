@@ -1,4 +1,11 @@
-"""The decisions of a ledger: whether a charge is well formed, admitted, refused or repeated."""
+"""The decisions of a ledger: whether a charge is well formed, admitted, refused or repeated.
+
+A charge goes through these stages:
+
+1. `ChargeOrder`: the well-formed `Charge`, with its statement and the share that pays it
+2. `PricedCharge`: its cost by a filter, computed before the transaction
+3. `CountedCharge`: the sums of one `Track` after it; the filter admits them or not
+"""
 
 import secrets
 from dataclasses import dataclass

@@ -29,7 +29,7 @@ from discreet.query._functions._scalar_rules import ScalarFunction
 
 USUAL = 20  # bins
 _FEWEST, _MOST, _MOST_EDGES = 2, 1_000, 50
-_NARROW = 2
+_FEW_VALUES = 2  # in a bin: one value more in the last bin would show
 _STEPS = tuple(map(Fraction, ("1", "2", "2.5", "5", "10")))
 _SHARE = Fraction(1, 4)  # of a bin's rows: the largest half-width for a number of rows
 
@@ -80,7 +80,7 @@ def _round_edges(
     fitting = (step for step in steps if step.denominator == 1 or not is_whole)
     for step in fitting:
         first, last = math.floor(lower / step), math.ceil(upper / step)
-        if is_whole and step <= _NARROW and last * step == upper:
+        if is_whole and step <= _FEW_VALUES and last * step == upper:
             last += 1  # else the last bin would hold one value more than the others
         if last - first <= max(most, _FEWEST):
             return tuple(place * step for place in range(first, last + 1))
