@@ -19,7 +19,6 @@ Act = Callable[[Ledger, Path], object]
 # What the filter computes, and a call of the ledger that needs it
 COMPUTED: list[tuple[str, Act]] = [
     ("cost", lambda ledger, _: pay(ledger, Zcdp(1e-4))),
-    ("charged", lambda ledger, _: pay(ledger, Zcdp(1e-4))),
     ("alone", lambda ledger, _: refused(ledger)),
     ("part", lambda ledger, _: refused(ledger)),
     ("would_reach", lambda ledger, _: refused(ledger)),

@@ -239,6 +239,7 @@ def test_pages_show_the_pictures_that_they_draw() -> None:
     page = "".join(each.read_text(encoding="utf-8") for each in pages)
     drawn = set(re.findall(r'savefig\("(\w+\.png)"', page))
     assert drawn == set(re.findall(r"\]\(pictures/(\w+\.png)\)", page))
-    explorer = (docs / "explorer.md").read_text(encoding="utf-8")
-    photographed = set(re.findall(r"\]\(pictures/([\w-]+\.png)\)", explorer))
+    others = (docs / "explorer.md", docs / "service.md")
+    shown = "".join(each.read_text(encoding="utf-8") for each in others)
+    photographed = set(re.findall(r"\]\(pictures/([\w-]+\.png)\)", shown))
     assert drawn | photographed == {file.name for file in (docs / "pictures").iterdir()}

@@ -194,7 +194,7 @@ def test_a_cap_on_rows_in_all_left_out_is_found(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.usefixtures("in_engine")
 def test_a_clamp_left_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     query = Query("t", (Aggregate(AggregateFunction.SUM, ColumnRef("wage"), "pay"),))
-    rich = {"person": 3, "place": "a", "wage": 6000.0, "age": None, "union": None, "day": None}
+    rich = {"person": 3, "place": "a", "wage": 125.0, "age": None, "union": None, "day": None}
     act = asking(PEOPLE, query, PRICE)
     replay(act, arrow([rich]), arrow([]))
     for module in ("_bounding._compiling", "_engines._conversion", "_bounding._bounding"):

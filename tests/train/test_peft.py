@@ -17,7 +17,6 @@ from peft import (
 from torch import Tensor, nn
 from transformers import TrainingArguments, default_data_collator
 
-from discreet.errors import Refused
 from discreet.train import Flat, check, clipped_sum, one_by_one
 from discreet.train._own_losses import own_losses
 from discreet.train.transformers import PrivateTrainer
@@ -107,14 +106,6 @@ def test_adapters_agree_with_a_loop(name: str) -> None:
     assert len(found.sums) == len(trained) < len([*model.parameters()])
     assert all(bool(each.any()) for each in found.sums)
     check(model, lambda part: own_losses(model, part), part)
-
-
-def test_indistinguishable_adapters_are_refused_by_name() -> None:
-    """DoRA where inputs come first."""
-    model = lora(gpt(), "c_attn", use_dora=True)
-    part = part_for(model)
-    with pytest.raises(Refused, match=r"lora_magnitude_vector|depends on others"):
-        clipped_sum(model, lambda: own_losses(model, part), 5, Flat(1.0))
 
 
 @pytest.mark.parametrize("is_checkpointed", [False, True])

@@ -55,7 +55,10 @@ KEEPING: dict[str, tuple[Callable[[], nn.Module], str]] = {
     "buffer": (lambda: Writing("buffer"), "Writing.mean was written"),
     "another buffer": (lambda: Writing("another buffer"), "Writing.mean was written"),
     "frozen": (lambda: Writing("frozen"), "frozen was written .*(load the model anew|let the opt)"),
-    "trained": (lambda: Writing("trained"), "weight was written|differ from|depends on others"),
+    "trained": (
+        lambda: Writing("trained"),
+        "weight was (written|changed)|differ from|depends on others",
+    ),
     "used": (lambda: Writing("used"), "depends on others|mixes|differ from|was written"),
     "batch norm": (lambda: observed(nn.BatchNorm1d(3)), "normalises each example|was written"),
     "tracked instance norm": (

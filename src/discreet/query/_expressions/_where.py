@@ -14,6 +14,7 @@ from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
+from discreet._exact import fraction
 from discreet.query._expressions._expressions import (
     Both,
     ColumnRef,
@@ -40,8 +41,8 @@ from discreet.query._functions._scalar_rules import Constant
 _MOST_KEYS = 100_000  # which are tried one by one
 _UNKNOWN = object()  # a value that other columns decide
 _LARGEST = {
-    ColumnType.INTEGER: (Fraction(-(2**63)), Fraction(2**63 - 1)),
-    ColumnType.DATE: (Fraction(1), Fraction(datetime.date.max.toordinal())),
+    ColumnType.INTEGER: (fraction(-(2**63)), fraction(2**63 - 1)),
+    ColumnType.DATE: (fraction(1), fraction(datetime.date.max.toordinal())),
 }
 _NEGATED = {
     Relation.EQUAL: Relation.UNEQUAL,
@@ -133,13 +134,13 @@ def _compared(kind: ColumnType, relation: Relation, value: Constant) -> _Limits:
     is_whole = kind is not ColumnType.NUMBER
     match relation:
         case Relation.AT_MOST:
-            return _Limits(upper=Fraction(floor(end)) if is_whole else end)
+            return _Limits(upper=fraction(floor(end)) if is_whole else end)
         case Relation.LESS:
-            return _Limits(upper=Fraction(ceil(end) - 1) if is_whole else end)
+            return _Limits(upper=fraction(ceil(end) - 1) if is_whole else end)
         case Relation.AT_LEAST:
-            return _Limits(lower=Fraction(ceil(end)) if is_whole else end)
+            return _Limits(lower=fraction(ceil(end)) if is_whole else end)
         case Relation.GREATER:
-            return _Limits(lower=Fraction(floor(end) + 1) if is_whole else end)
+            return _Limits(lower=fraction(floor(end) + 1) if is_whole else end)
     return _Limits()
 
 
@@ -204,7 +205,7 @@ def _between(column: Column, lower: Fraction, upper: Fraction) -> Column:
     least, most = column.range or _LARGEST[column.type]
     lower, upper = max(lower, least), min(upper, most)
     if column.type is not ColumnType.NUMBER:
-        lower, upper = Fraction(ceil(lower)), Fraction(floor(upper))
+        lower, upper = fraction(ceil(lower)), fraction(floor(upper))
     elif column.decimals is not None:
         step = Fraction(1, 10**column.decimals)
         lower, upper = floor(lower / step) * step, ceil(upper / step) * step
