@@ -72,8 +72,9 @@ async def ends(reader: asyncio.StreamReader) -> None:
     ],
 )
 def test_a_request_that_does_not_come_ends_its_connection(start: bytes, drip: bytes) -> None:
+    begun = time.monotonic()  # the service's time begins with the connection, before the client's
+
     async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        begun = time.monotonic()
         writer.write(start)
         over = asyncio.ensure_future(ends(reader))
         while not over.done() and time.monotonic() < begun + 20:
