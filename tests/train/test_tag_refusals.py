@@ -290,7 +290,7 @@ BY_NUMBERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {  # of rows (exampl
 @pytest.mark.parametrize("nonzero", NONZERO)
 @pytest.mark.parametrize("name", BY_NUMBERS)
 def test_numbers_that_nonzero_looked_at_are_still_no_index(name: str, nonzero: str) -> None:
-    """They pick the last example's row for each."""
+    """Each index picks the row of the last example."""
 
     def use(m: Layers, x: Tensor) -> Tensor:
         numbers = (x[:, 0] * 0).long() - 1
