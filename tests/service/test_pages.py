@@ -8,13 +8,15 @@ import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from html import unescape
 from itertools import chain
 from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
-from discreet.ledger import Kind
+from discreet.errors import LedgerError
+from discreet.ledger import Kind, Ledger
 from discreet.service import _desk
 from discreet.service._app import Application
 from discreet.service._pace import RateLimit
@@ -30,6 +32,7 @@ from tests.service.pages_kit import Browser
 # a column whose values stand in no declaration: no page may show them
 MORE = 'job = { type = "text" }\n'
 CANARY = "clerk"
+AT = {"Origin": "http://testserver"}
 FORMS = [path for method, path, _ in PAGES if method == "POST"]
 
 
@@ -692,19 +695,45 @@ def _alone(
     desk.close()
 
 
+def _signed_in(desk: _desk.Desk, client: TestClient, role: Role) -> dict[str, str]:
+    """Sign in with a new token; the key of forms."""
+    token = desk.tokens.issue(role.value, role, days=1)
+    page = client.post("/sign-in", data={"token": token}, headers=AT)
+    (key,) = set(re.findall(r'name="key" value="([^"]*)"', page.text))
+    return {"key": key}
+
+
 def test_a_token_is_shown_whatever_else_can_not_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with _alone(tmp_path, monkeypatch, RateLimit(1e-9, 2)) as (desk, client):
-        token = desk.tokens.issue("owner", Role.OWNER, days=1)
-        headers = {"Origin": "http://testserver"}
-        page = client.post("/sign-in", data={"token": token}, headers=headers)  # and one request
-        (key,) = set(re.findall(r'name="key" value="([^"]*)"', page.text))
-        fields = {"key": key, "once": "1", "name": "ana", "role": "analyst", "days": "1"}
-        made = client.post("/desk/tokens", data=fields, headers=headers)
+    def fail(_: Ledger) -> None:
+        raise LedgerError("x")
+
+    with _alone(tmp_path, monkeypatch, RateLimit(1e9, 9)) as (desk, client):
+        fields = {**_signed_in(desk, client, Role.OWNER), "once": "1", "name": "ana"}
+        fields |= {"role": "analyst", "days": "1"}
+        monkeypatch.setattr(Ledger, "spent", fail)
+        made = client.post("/desk/tokens", data=fields, headers=AT)
         (text,) = re.findall(r"discreet_[0-9a-f]{16}_[\w-]{43}", made.text)
         assert desk.tokens.caller(text) is not None
-        assert "send fewer requests" in made.text
+        assert "ledger can't be used" in unescape(made.text)
+
+
+def test_each_page_is_one_request_of_its_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the number of tables, and whatever a form leads to."""
+    with _alone(tmp_path, monkeypatch, RateLimit(1e-9, 6)) as (desk, client):
+        own = _signed_in(desk, client, Role.OWNER)  # and the first page
+        views = [client.get(path).status_code for path in ("/desk", "/tables/wages", "/receipts")]
+        token = {**own, "once": "1", "name": "ana", "role": "analyst", "days": "1"}
+        made = client.post("/desk/tokens", data=token, headers=AT)
+        share = {**own, "share": "ana", "epsilon": "99"}
+        client.post("/tables/wages/shares", data=share, headers=AT, follow_redirects=False)
+        late = client.get("/tables")
+    assert views == [200, 200, 200]
+    assert "A token for ana" in made.text
+    assert late.status_code == 429
 
 
 def test_pages_share_the_rate_of_their_token(

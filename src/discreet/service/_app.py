@@ -128,16 +128,22 @@ class Application:
         who: Callable[[], Awaitable[TokenFacts]],
         places: Mapping[str, str],
         read: Callable[[], Awaitable[dict[str, Any]]],
+        *,
+        is_of_page: bool = False,
     ) -> bytes | Problem:
-        """The JSON of the answer to one request, of a program or of a page. ``who`` finds the
-        caller, and ``read`` the members of the body after the caller was admitted."""
+        """The JSON of the answer to one request, of a program or of a page, which counted already.
+        ``who`` finds the caller, and ``read`` the members of the body after the caller was
+        admitted."""
         start = time.monotonic()
         caller: TokenFacts | None = None
         found: bytes | Problem
         status = 200
         try:
             caller = await who()
-            self._check(caller, route)
+            if not is_of_page:
+                self.count(caller)
+            if caller.role not in route.roles:
+                raise Problem(FORBIDDEN)
             body = await read() if route.members else None
             found = await self._computed(route, caller, places, body)
         except Exception as error:  # noqa: BLE001  # each becomes a problem of the list
@@ -164,12 +170,10 @@ class Application:
             raise Problem(UNAUTHORIZED)
         return caller
 
-    def _check(self, caller: TokenFacts, route: Route) -> None:
-        """Refuse a caller beyond his rate, or of another role."""
+    def count(self, caller: TokenFacts) -> None:
+        """Count a request, or a page as a whole; refuse a caller beyond his rate."""
         if not self._rate.admits(caller.id):
             raise Problem(TOO_MANY)
-        if caller.role not in route.roles:
-            raise Problem(FORBIDDEN)
 
     async def _computed(
         self, route: Route, caller: TokenFacts, places: Mapping[str, str], body: object

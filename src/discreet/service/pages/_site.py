@@ -96,6 +96,7 @@ class Site:
                 if session is None:
                     found = self._signed_out(request)
                 else:
+                    self._application.count(session.caller)
                     form = await self._form(request, session, path)
                     visit = Visit(
                         *(self._application, self._rendering, request, session, form, self._folder)

@@ -120,8 +120,8 @@ class Visit:
     async def bytes_of(
         self, answer: Callable[..., object], *places: str, form: FormFields | None = None
     ) -> bytes:
-        """The JSON text that this method of the desk answers, by its route: the same checks of the
-        role and the rate, the same limits, and the same deadline. Raises `Problem`."""
+        """The JSON text that this method of the desk answers, by its route: the same check of the
+        role, the same limits, and the same deadline. Raises `Problem`."""
         route = _ROUTE_OF[answer]
 
         async def who() -> TokenFacts:
@@ -131,7 +131,7 @@ class Visit:
             return members_of(form or {}, route.members)
 
         named = dict(zip(_PLACE.findall(route.path), places, strict=True))
-        found = await self.application.answered(route, who, named, read)
+        found = await self.application.answered(route, who, named, read, is_of_page=True)
         if isinstance(found, Problem):
             raise found
         return found
