@@ -140,6 +140,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "service._payment.Payment": "the right is in the ledger's file, under the request id",
     "service._protocol.OneLength": "refuses requests",
     "service._protocol.TimedProtocol": "a connection",
+    "service._safe_headers.SafeHeaders": "adds headers to responses",
     "service._tokens.TokenStore": "digests in a file",
     "service._waiting.WaitingRoom": "counts requests",
     "service._workers.Worker": "a process, which the parent pays for",

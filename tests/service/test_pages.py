@@ -102,13 +102,58 @@ def test_a_token_opens_a_session_by_a_cookie_that_no_script_reads(
     assert tokens["ana"] not in found.text + str(found.headers)
 
 
-def test_behind_tls_the_cookie_is_for_https_only(served: Served, tokens: dict[str, str]) -> None:
+HTTPS = {"Origin": "https://testserver"}
+
+
+@pytest.mark.parametrize(
+    ("scheme", "headers"),
+    [
+        ("https", {}),
+        ("http", {"X-Forwarded-Proto": "https"}),
+        ("http", {"X-Forwarded-Proto": "HTTPS, http"}),
+    ],
+)
+def test_by_tls_only_a_cookie_of_tls_opens_a_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str, headers: dict[str, str]
+) -> None:
+    """By the service's own TLS, and by that of a proxy that says so. A sibling domain, or whoever
+    answers once for the same host by HTTP, can set a cookie without the prefix."""
+    with _alone(tmp_path, monkeypatch, RateLimit(1e9, 9)) as (desk, client):
+        client.base_url = f"{scheme}://testserver"
+        client.headers.update(headers)
+        token = {"token": desk.tokens.issue("ana", Role.ANALYST, days=1)}
+        assert client.post("/sign-in", data=token, headers=AT).status_code == 403
+        found = client.post("/sign-in", data=token, headers=HTTPS, follow_redirects=False)
+        name, *rules = found.headers["set-cookie"].split("; ")
+        client.cookies.clear()
+        assert {"secure", "path=/", "httponly"} <= {rule.lower() for rule in rules}
+        assert name.startswith("__Host-discreet=")
+        assert "domain" not in found.headers["set-cookie"].lower()
+        statuses = [
+            client.get("/tables", headers={"Cookie": cookie}, follow_redirects=False).status_code
+            for cookie in (
+                name,
+                name.removeprefix("__Host-"),
+                f"{name}x; {name.removeprefix('__Host-')}",
+            )
+        ]
+        assert statuses == [200, 303, 303]
+        for path in ("/tables", "/static/look.css", "/none", "/v1/tables"):
+            assert client.get(path).headers["strict-transport-security"] == "max-age=31536000"
+        own = client.get("/sign-in", headers={"Host": "localhost"})
+        assert "strict-transport-security" not in own.headers
+
+
+def test_a_proxy_that_does_not_say_so_still_gets_a_cookie_of_tls(
+    served: Served, tokens: dict[str, str]
+) -> None:
     host = "private.example.org"
     headers = {"Origin": f"https://{host}", "Host": host}
     found = Browser(served).post("/sign-in", {"token": tokens["ana"]}, headers)
     assert found.status == 303
     assert found.headers["set-cookie"].startswith("__Host-discreet=")
     assert "secure" in found.headers["set-cookie"].lower().split("; ")
+    assert "strict-transport-security" not in found.headers
 
 
 @pytest.mark.parametrize(
@@ -208,6 +253,25 @@ def test_every_page_is_stored_nowhere_and_framed_nowhere(ana: Browser, owner: Br
         assert policy["script-src"] == policy["style-src"] == policy["form-action"] == "'self'"
         assert not re.search(r"<style|\sstyle=|\son\w+=|javascript:", found.text), path
         assert not re.search(r"<script(?![^>]* src=)(?![^>]*application/json)", found.text), path
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/look.css",
+        "/static/vendor/editor.js",
+        "/static/none",
+        "/none",
+        "/v1/tables",
+        "/healthz",
+    ],
+)
+def test_nothing_is_framed_or_sniffed(served: Served, path: str) -> None:
+    headers = Browser(served).get(path).headers
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["cross-origin-resource-policy"] == "same-origin"
+    assert headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
 
 
 def test_a_page_loads_files_of_the_service_only(ana: Browser) -> None:

@@ -14,8 +14,9 @@ To read the files in order:
    without HTTP
 5. `_problems`: the closed list of problems; `_body`: strict JSON; `_pace`: deadlines and rates;
    `_waiting`: places; `_queue`: requests that are answered together
-6. `_routes`: all requests; `_protocol`: limits of HTTP itself; `_app`: the application;
-   `_observing`: logs; `_serving`: listens; `_reading`: bytes of bodies
+6. `_routes`: all requests; `_protocol`: limits of HTTP itself; `_safe_headers`: what browsers may
+   do with responses; `_app`: the application; `_observing`: logs; `_serving`: listens; `_reading`:
+   bytes of bodies
 7. `pages`: the same requests for people, by a browser
 8. `_transport`: one request of a client; `_remote_ledger`: a payer behind a service; `_client`:
    tables of a service that runs elsewhere

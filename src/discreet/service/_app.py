@@ -40,15 +40,11 @@ from discreet.service._protocol import OneLength
 from discreet.service._queue import RequestQueue
 from discreet.service._reading import read_bytes
 from discreet.service._routes import ALL, OWNERS, ROUTES, Route
+from discreet.service._safe_headers import SAFE, SafeHeaders
 from discreet.service._tokens import TokenFacts
 from discreet.service._waiting import WaitingRoom
 
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
+_HEADERS = {**SAFE, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 _MOST_WAITING, _MOST_OF_ONE = 64, 24  # requests that wait for a worker: in all, and of one token
 _MOST_AT_ONCE = 16  # of requests that need no worker
 
@@ -105,6 +101,7 @@ class Application:
         app.add_exception_handler(HTTPException, self._unknown)
         app.add_exception_handler(Exception, self._unexpected)
         app.add_middleware(OneLength)
+        app.add_middleware(SafeHeaders)
         components = app.openapi().setdefault("components", {})
         components["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
         return app

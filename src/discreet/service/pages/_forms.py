@@ -9,6 +9,7 @@ from starlette.requests import Request
 from discreet.service._body import LARGEST, Member, MemberType, number_in, read_body
 from discreet.service._problems import BAD_BODY, FOREIGN, UNSUPPORTED, Problem
 from discreet.service._reading import read_bytes
+from discreet.service._safe_headers import is_by_tls
 
 FormFields = Mapping[str, str]
 _MOST_FIELDS = 2000
@@ -20,7 +21,7 @@ def check_origin(request: Request) -> None:
     """Refuse what another site's page made the browser send."""
     site, origin = (request.headers.get(name) for name in ("sec-fetch-site", "origin"))
     host = request.headers.get("host")
-    schemes = ("https",) if request.url.scheme == "https" else ("http", "https")  # of a proxy
+    schemes = ("https",) if is_by_tls(request) else ("http", "https")  # a proxy may not say it
     own = [f"{scheme}://{host}" for scheme in schemes]
     if site not in (None, "same-origin") or not host or origin not in own:
         raise Problem(FOREIGN)

@@ -17,6 +17,7 @@ from discreet.service._body import LARGEST, largest_body
 from discreet.service._observing import owners_log
 from discreet.service._problems import FOREIGN, UNAUTHORIZED, UNEXPECTED, Problem, problem_of
 from discreet.service._routes import RECEIPT
+from discreet.service._safe_headers import is_by_tls
 from discreet.service._sessions import SESSION_SECONDS, BrowserSession, SessionStore
 from discreet.service.pages import (
     _datasets,
@@ -187,7 +188,7 @@ class Site:
 
 def _is_secure(request: Request) -> bool:
     """Whether the browser speaks HTTPS, perhaps to a proxy before this service."""
-    return request.headers.get("origin", "").startswith("https:")
+    return is_by_tls(request) or request.headers.get("origin", "").startswith("https:")
 
 
 def _cookie(request: Request) -> str | None:
@@ -198,7 +199,7 @@ def _cookie(request: Request) -> str | None:
         for line in request.headers.getlist("cookie")
         for pair in line.split(";")
     ]
-    for own in (_SECURE,) if request.url.scheme == "https" else (_SECURE, _PLAIN):
+    for own in (_SECURE,) if is_by_tls(request) else (_SECURE, _PLAIN):
         for name, _, text in pairs:
             if name == own and text:
                 return text

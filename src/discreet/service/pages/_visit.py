@@ -32,10 +32,7 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": f"{_OWN_FORMS}; frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "same-origin",  # without any, browsers would not say where a form is from
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
 }
 _FORMS_WORDS = {
     UNSUPPORTED: "this form was not sent as browsers send forms: open the page again",
