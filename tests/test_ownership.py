@@ -153,6 +153,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "train._draws.Draws": "whose random numbers are whose in one forward pass",
     "train._flow._parsed_index.ParsedIndex": "reads one index",
     "train._arranged.having": "the rows of one call",
+    "train._in_place.CountsOfChanges": "what one forward pass changed",
     "train._indices.IndexFacts": "facts about the indices of one forward pass",
     "train._indices._Facts": "facts about the indices of one forward pass",
     "train._loss_identity._Walk": "walks what a loss reads",

@@ -196,10 +196,12 @@ class Capture(TorchFunctionMode):
         self._tagging.after(before, func, tensors, result)
         return result
 
-    def refuse_caught(self) -> None:
-        """Refuse losses that caught an error, which values of data may have caused."""
+    def refuse_hidden(self) -> None:
+        """Refuse losses that caught an error, which values of data may have caused, or that hid a
+        change in place."""
         if self.error is not None:
             raise self.error
+        self._tagging.counts.check()
 
     def has_values(self, tensor: Tensor) -> bool:
         """Whether a tensor holds values of data, or random numbers."""

@@ -109,7 +109,7 @@ def captured_sum(
     with eager(), packing(capture, model), torch.enable_grad():
         with capture:
             made = losses()
-        capture.refuse_caught()
+        capture.refuse_hidden()
         refuse_data(model, capture.tags)
         given = one_loss_each(made, examples, hides_shapes=hides_shapes)
         capture.refuse_mixed_losses(given)
@@ -118,7 +118,7 @@ def captured_sum(
         if capture.is_weight(given):  # it does not depend on data
             given = own_copy(capture, given, 1)
         rows, device = _gradients(capture, given, trainable), given.device
-        capture.refuse_caught()
+        capture.refuse_hidden()
     with whole(device), torch.no_grad():
         # 3. norms of each unit, factors, one weighted sum
         pieces = _pieces(capture, rows, parameters, units)

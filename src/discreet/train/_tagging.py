@@ -7,7 +7,7 @@ from torch import Tensor
 
 from discreet.train import _flow
 from discreet.train._arguments import Args, Keywords, in_order, tensors_in
-from discreet.train._in_place import changed_by, may_change, version_of
+from discreet.train._in_place import CountsOfChanges, changed_by, may_change, version_of
 from discreet.train._shared import OF_SHAPES, SIZED, Shared
 from discreet.train._tag import OUTSIDE_BATCH, ExampleRows, OneExample, Tag, UntrackedRows
 from discreet.train._tags import Tags
@@ -30,6 +30,7 @@ class Tagging:
 
     def __init__(self, tags: Tags, shared: Shared, unseen: Unseen) -> None:
         self._tags, self._shared, self._unseen = tags, shared, unseen
+        self.counts = CountsOfChanges()
 
     def before(self, func: Any, tensors: list[Tensor], args: Args, keywords: Keywords) -> Before:
         """Note the tags of all tensors that a call may change in place."""  # Any: PyTorch's
@@ -103,6 +104,7 @@ class Tagging:
             _flow.count_on(call)
             self._note_draws(call, tensors)
         for each in changed:
+            self.counts.note(each)
             others = [one for one in self._shared.all_in_memory_of(each) if one is not each]
             draws.note_change(each, others)
             if depends:
@@ -191,6 +193,7 @@ class Tagging:
         self, func: Any, changed: Tensor, before: object, tensors: list[Tensor], result: object
     ) -> None:
         """Tag the tensors that share memory with one that was changed in place."""
+        self.counts.note(changed)
         if all(map(self._shared.has, tensors)):
             if self._tags.draws:
                 self._tags.draws.note_change(changed, self._shared.views_of(changed))
