@@ -126,6 +126,7 @@ SHARED = {
         "_questions._admission",
         "_questions._diagnosis",
         "_relations._beside",
+        "_rows._file_format",
         "_rows._source",
         "_statistics._suggestion",
         "_statistics._suggestion_search",

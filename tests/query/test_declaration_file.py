@@ -16,7 +16,8 @@ from discreet._unit import Change, Unit
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.ledger._place import LedgerPlace
 from discreet.query._facts._columns import Caps, Column, ColumnType
-from discreet.query._rows._source import CsvFile, ParquetFile
+from discreet.query._rows._file_format import FileFormat
+from discreet.query._rows._files import CsvFile, ParquetFile
 from discreet.query._toml import _declaration_file, _declared_columns, _located_toml
 from discreet.query._toml._declaration_edit import Setting, added, save
 from discreet.query._toml._declaration_file import (
@@ -25,7 +26,6 @@ from discreet.query._toml._declaration_file import (
     read_text,
     service_facts,
 )
-from discreet.query._toml._declared_files import FileFormat
 
 ROOT = Path(__file__).parents[2]
 PLACE = Path("folder/discreet.toml")
@@ -126,8 +126,8 @@ MISTAKES = [
     ('source = "wages.parquet" ', "source = 3 ", 3, "source = 3: give the path"),
     ('source = "wages.parquet" ', 'source = "" ', 3, 'source = "": give the path'),
     ('source = "wages.parquet" ', "", 2, "tables.wages needs source"),
-    ("wages.parquet", "wages.xlsx", 3, 'add format = "parquet" or "csv"'),
-    ("wages.parquet", "wages", 3, 'add format = "parquet" or "csv"'),
+    ("wages.parquet", "wages.xlsx", 3, 'add format = "parquet", "csv" or "jsonl"'),
+    ("wages.parquet", "wages", 3, 'add format = "parquet", "csv" or "jsonl"'),
     ("groups = 9", 'format = "xlsx"', 6, 'give "parquet" or "csv"'),
     ("groups = 9", 'format = "Parquet"', 6, "did you mean parquet?"),
     ("groups = 9", 'delimiter = ";"', 6, "only a CSV file has a delimiter"),

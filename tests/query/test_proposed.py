@@ -9,7 +9,7 @@ import pytest
 from discreet.query import Column
 from discreet.query._engines._conversion import converted
 from discreet.query._facts._columns import ColumnType
-from discreet.query._rows._source import CsvFile, ParquetFile
+from discreet.query._rows._files import CsvFile, ParquetFile
 from discreet.query._toml._proposed import FORMATS, ProposedType, propose_types
 from tests.query.kit import ibis_table
 

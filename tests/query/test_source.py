@@ -28,7 +28,7 @@ from discreet.query._expressions._aggregates import AggregateFunction
 from discreet.query._expressions._expressions import Aggregate, ColumnRef, IsNull
 from discreet.query._expressions._query import Query
 from discreet.query._rows._csv_reader import read_lines
-from discreet.query._rows._source import CsvFile
+from discreet.query._rows._files import CsvFile
 from discreet.query._toml._proposed import propose_types
 from tests.query.kit import without_noise
 

@@ -23,7 +23,7 @@ from discreet.query._answers import _answer_rows
 from discreet.query._engines._duckdb import DuckdbEngine
 from discreet.query._engines._engine_statement import EngineStatement
 from discreet.query._plan import _plan
-from discreet.query._rows._source import CsvFile
+from discreet.query._rows._files import CsvFile
 from tests.query.kit import in_the_engine, without_noise
 
 GENERATOR = np.random.default_rng(20240229)

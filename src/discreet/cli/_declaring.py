@@ -50,7 +50,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="The table's file, Parquet or CSV, or an address in PostgreSQL or Spark.",
+            help="A Parquet, CSV or JSON lines file, a folder of them, or the address of a table.",
             show_default=False,
         ),
     ],

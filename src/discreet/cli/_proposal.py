@@ -12,20 +12,15 @@ from discreet._unit import Change
 from discreet.cli._facts import ColumnOptions, kind_of, mistake, settings
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query import Column, ColumnType
-from discreet.query._engines._address import AddressedTable, TableAddress, table_at
+from discreet.query._engines._address import TableAddress, moved, table_at
 from discreet.query._engines._postgres_address import is_address
-from discreet.query._rows._source import CsvFile, ParquetFile, check_schema
+from discreet.query._rows._file_format import FileFormat, format_of, is_delimiter
+from discreet.query._rows._source import TableSource, check_schema
 from discreet.query._toml._declaration_edit import Setting, added
 from discreet.query._toml._declaration_file import CAPS, TABLE, read_text
-from discreet.query._toml._declared_files import (
-    FileFormat,
-    TableFile,
-    format_of,
-    is_delimiter,
-    usual_delimiter,
-)
+from discreet.query._toml._declared_files import TableFile
 from discreet.query._toml._located_toml import Keys, did_you_mean, text_of
-from discreet.query._toml._proposed import ProposedType, propose_types
+from discreet.query._toml._proposed import ProposedType, format_there, propose_types, readable
 
 _UNIT = ("unit",)
 
@@ -95,7 +90,9 @@ def ledger_beside(ledger: str, file: Path) -> str:
 
 
 def _written(source: Path | TableAddress, file: Path) -> str:
-    return beside(source, file) if isinstance(source, Path) else str(source)
+    if isinstance(source, Path):
+        return beside(source, file)
+    return str(moved(source, lambda path: Path(beside(path, file))))
 
 
 def _columns(
@@ -163,29 +160,37 @@ def _place(source: Path | TableAddress) -> Hashable:
     return source.resolve() if isinstance(source, Path) else source.place
 
 
-def _rows(wanted: TableOptions, before: TableFile | None) -> ParquetFile | CsvFile | AddressedTable:
+def _rows(wanted: TableOptions, before: TableFile | None) -> TableSource:
     source = wanted.source
     if not isinstance(source, Path):
         for option in ("format", "delimiter"):
             if getattr(wanted, option) is not None:
                 raise mistake(f"--{option}", "only a file has it")
         return table_at(source)
-    if wanted.format is not None:
-        form: FileFormat | None = FileFormat(wanted.format)
-    else:
-        form = format_of(source) if before is None else before.format
+    form = _format(wanted, before)
     if form is None:
         raise mistake(
-            "SOURCE", f"{source}: its ending names no format; add --format parquet or csv"
+            "SOURCE", f"{source}: its ending names no format; add --format parquet, csv or jsonl"
         )
-    if form is FileFormat.PARQUET:
-        if wanted.delimiter is not None:
+    if wanted.delimiter is not None:
+        if form is not FileFormat.CSV:
             raise mistake("--delimiter", "only a CSV file has a delimiter")
-        return ParquetFile(source)
-    if wanted.delimiter is not None and not is_delimiter(wanted.delimiter):
-        raise mistake("--delimiter", f"{wanted.delimiter!r}: give one character, such as ; or \\t")
-    usual = usual_delimiter(source) if before is None else before.delimiter
-    return CsvFile(source, wanted.delimiter or usual)
+        if not is_delimiter(wanted.delimiter):
+            raise mistake(
+                "--delimiter", f"{wanted.delimiter!r}: give one character, such as ; or \\t"
+            )
+    delimiter = wanted.delimiter or (before and before.delimiter) or None
+    return readable(source, form, delimiter)
+
+
+def _format(wanted: TableOptions, before: TableFile | None) -> FileFormat | None:
+    """The format that is given or declared, or else that of the file, or of the folder's files."""
+    if wanted.format is not None:
+        return FileFormat(wanted.format)
+    if before is not None:
+        return before.format
+    assert isinstance(wanted.source, Path)  # addresses have none
+    return format_there(wanted.source)
 
 
 def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Keys, Setting]:
@@ -247,7 +252,11 @@ def _changes(wanted: TableOptions, before: TableFile) -> dict[Keys, Setting]:
 
 
 def _reading(wanted: TableOptions) -> dict[Keys, Setting]:
-    reading = {"format": wanted.format, "delimiter": wanted.delimiter}
+    form = wanted.format
+    if form is None and isinstance(wanted.source, Path) and format_of(wanted.source) is None:
+        found = _format(wanted, None)
+        form = found and found.value
+    reading = {"format": form, "delimiter": wanted.delimiter}
     return {(key,): value for key, value in reading.items() if value is not None}
 
 

@@ -58,8 +58,9 @@ LedgerOf = Payer[PrivacyLoss] | Callable[[], Payer[PrivacyLoss]] | None
 class Table:
     """A sensitive table with its public facts and its ledger.
 
-    ``source`` is a path to a Parquet or CSV file, a pandas, Polars or Arrow table, a table of an
-    Ibis connection to DuckDB, ``postgresql://user@host/database?table=schema.name``, or
+    ``source`` is a path to a file of Parquet, CSV or JSON lines or to a folder of them, a pandas,
+    Polars or Arrow table, a table of an Ibis connection to DuckDB, or an address:
+    ``duckdb:file.duckdb?table=schema.name``, ``postgresql://user@host/database?table=schema.name``,
     ``spark:/folder`` or ``spark:schema.table``. A table with an id column needs ``rows``: the most
     rows, in all, that one unit counts for. ``groups`` and ``rows_per_group`` are tighter caps, see
     `Caps`.

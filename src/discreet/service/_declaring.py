@@ -16,9 +16,10 @@ from sqlalchemy import make_url
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.ledger._schema_beside import SchemaBeside
 from discreet.query import ColumnType
+from discreet.query._rows._file_format import FileFormat, format_of
 from discreet.query._toml._declaration_edit import Setting, added
 from discreet.query._toml._declaration_file import read_text
-from discreet.query._toml._declared_files import TableFile, format_of
+from discreet.query._toml._declared_files import TableFile
 from discreet.query._toml._located_toml import Keys
 
 LOOKED_AT = "looked_at"  # the name of a table that is not declared yet
@@ -45,9 +46,10 @@ _OF_COLUMN = {
 
 
 def files_beside(file: Path) -> list[str]:
-    """The names of the files of rows in the folder of a declaration."""
+    """The names of the files in the folder of a declaration that have columns of their own."""
     there = (path for path in file.parent.iterdir() if path.is_file())
-    return sorted(path.name for path in there if format_of(path) is not None)
+    forms = (FileFormat.PARQUET, FileFormat.CSV)
+    return sorted(path.name for path in there if format_of(path) in forms)
 
 
 def check_file(file: Path, name: str) -> None:

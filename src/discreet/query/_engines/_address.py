@@ -1,27 +1,53 @@
-"""The addresses of rows that stay where they are, and the tables there."""
+"""The addresses of tables in databases and in Spark. Those of a DuckDB file are computed in this
+process; the others stay where they are."""
 
-from discreet.query._engines import _postgres_address, _spark_address
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from discreet.query._engines import _duckdb_address, _postgres_address, _spark_address
+from discreet.query._engines._duckdb_address import DuckdbAddress
+from discreet.query._engines._duckdb_file import DuckdbFile
 from discreet.query._engines._postgres_address import PostgresAddress
 from discreet.query._engines._postgres_table import PostgresTable
 from discreet.query._engines._spark_address import SparkAddress
 from discreet.query._engines._spark_table import SparkTable
 
-TableAddress = PostgresAddress | SparkAddress
+TableAddress = PostgresAddress | SparkAddress | DuckdbAddress
 AddressedTable = PostgresTable | SparkTable
 
 
 def is_address(text: str) -> bool:
     """Whether a source is named by an address, and not by a path."""
-    return _postgres_address.is_address(text) or _spark_address.is_spark_address(text)
+    return (
+        _postgres_address.is_address(text)
+        or _spark_address.is_spark_address(text)
+        or _duckdb_address.is_duckdb_address(text)
+    )
 
 
 def address_of(text: str) -> TableAddress:
     """The address that a text is."""
     if _spark_address.is_spark_address(text):
         return _spark_address.spark_address(text)
+    if _duckdb_address.is_duckdb_address(text):
+        return _duckdb_address.duckdb_address(text)
     return _postgres_address.address_of(text)
 
 
-def table_at(address: TableAddress) -> AddressedTable:
+def table_at(address: TableAddress) -> AddressedTable | DuckdbFile:
     """The table there; nothing is read yet."""
-    return SparkTable(address) if isinstance(address, SparkAddress) else PostgresTable(address)
+    match address:
+        case SparkAddress():
+            return SparkTable(address)
+        case DuckdbAddress():
+            return DuckdbFile(address)
+        case PostgresAddress():
+            return PostgresTable(address)
+
+
+def moved(address: TableAddress, move: Callable[[Path], Path]) -> TableAddress:
+    """The address with another path, if it has one."""
+    return (
+        replace(address, path=move(address.path)) if isinstance(address, DuckdbAddress) else address
+    )

@@ -26,8 +26,8 @@ from discreet.query._engines._conversion import are_alike, id_text, joint_id
 from discreet.query._engines._engine import Engine
 from discreet.query._engines._engine_statement import EngineStatement
 from discreet.query._facts._declaration import Through
+from discreet.query._rows._files import ArrowRows
 from discreet.query._rows._source import (
-    ArrowRows,
     ComputedSource,
     TableSource,
     arrow_schema,

@@ -52,10 +52,10 @@ from discreet.query._facts._declaration import Declaration
 from discreet.query._facts._public_facts import facts_text
 from discreet.query._relations._derived import Catalog, declaration_of, joined_names
 from discreet.query._relations._per_unit import addend_of_unit, total
+from discreet.query._rows._files import ArrowRows
 from discreet.query._rows._public_table import PublicTable
 from discreet.query._rows._shared_rows import share_rows
 from discreet.query._rows._source import (
-    ArrowRows,
     ComputedSource,
     arrow_schema,
     check_schema,

@@ -55,7 +55,7 @@ def arrow_table(table: pa.Table, names: Sequence[str]) -> pa.Table:
     found = [table.column_names[place] for place in places]
     _refuse_ambiguous(found)
     columns = [table.column(place) for place in places]
-    return _table({n: _decoded(column) for n, column in zip(found, columns, strict=True)})
+    return _table({n: decoded(column) for n, column in zip(found, columns, strict=True)})
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -82,14 +82,14 @@ def _refuse_ambiguous(names: Sequence[str]) -> None:
             )
 
 
-def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The column without dictionaries and extensions."""
     if isinstance(column.type, pa.BaseExtensionType):
         storage = [chunk.storage for chunk in column.chunks]
-        return _decoded(pa.chunked_array(storage, column.type.storage_type))
+        return decoded(pa.chunked_array(storage, column.type.storage_type))
     if pa.types.is_dictionary(column.type):
         values = [chunk.dictionary_decode() for chunk in column.chunks]
-        return _decoded(pa.chunked_array(values, column.type.value_type))
+        return decoded(pa.chunked_array(values, column.type.value_type))
     if pa.types.is_run_end_encoded(column.type):
         return column.cast(column.type.value_type)
     return column
@@ -116,7 +116,7 @@ def _pandas_column(series: Any) -> pa.ChunkedArray:  # Any: a Series of any dtyp
         kind = None
     if kind is None or not isinstance(dtype, arrow_knows):
         return _without_rule(len(series))
-    return _decoded(_chunked(pa.array(series, from_pandas=True)))
+    return decoded(_chunked(pa.array(series, from_pandas=True)))
 
 
 def _polars_column(series: Any) -> pa.ChunkedArray:  # Any: a Series of any dtype
@@ -126,7 +126,7 @@ def _polars_column(series: Any) -> pa.ChunkedArray:  # Any: a Series of any dtyp
         return pa.chunked_array([_texts(series.to_list())])
     if series.dtype == pl.Int128 or series.dtype == getattr(pl, "UInt128", None):
         return _chunked(series.cast(pl.String).to_arrow())
-    return _decoded(_chunked(series.to_arrow()))
+    return decoded(_chunked(series.to_arrow()))
 
 
 def _chunked(array: pa.Array | pa.ChunkedArray) -> pa.ChunkedArray:

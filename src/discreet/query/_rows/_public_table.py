@@ -20,9 +20,9 @@ from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query._engines._conversion import declarable, has_zone
 from discreet.query._facts._columns import ONE_ROW, Column, ColumnType
 from discreet.query._facts._declaration import Declaration
+from discreet.query._rows._files import CsvFile
 from discreet.query._rows._source import (
     ArrowSource,
-    CsvFile,
     TableSource,
     refuse_where_it_is,
     source_of,

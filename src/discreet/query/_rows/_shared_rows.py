@@ -7,6 +7,7 @@ rows, which is private.
 
 from collections.abc import Iterator
 
+from discreet.query._rows._files import FileSource, places_of
 from discreet.query._rows._source import ArrowSource, TableSource, place_of
 
 
@@ -14,6 +15,8 @@ def share_rows(one: TableSource, other: TableSource) -> bool:
     """Whether the sources are of one place, or hold their columns in the same memory."""
     if place_of(one) == place_of(other):
         return True
+    if isinstance(one, FileSource) and isinstance(other, FileSource):
+        return not places_of(one).isdisjoint(places_of(other))  # a folder, and a file in it
     if not (isinstance(one, ArrowSource) and isinstance(other, ArrowSource)):
         return False
     return not set(_memory(one)).isdisjoint(_memory(other))

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import ibis.expr.types as ir
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from discreet._unit import Unit
 from discreet.errors import DeclarationError, InvalidArgument, QueryRefused
@@ -24,14 +23,21 @@ from discreet.query._engines._conversion import (
     declarable,
     has_zone,
     read_as,
-    without_zone,
 )
+from discreet.query._engines._duckdb_file import DuckdbFile
 from discreet.query._engines._duckdb_table import DuckdbTable, plain_table
 from discreet.query._facts._columns import Column, ColumnType
 from discreet.query._rows import _frames
-from discreet.query._rows._csv_reader import header, read_lines
-
-ArrowRows = Any  # an Arrow table, dataset or reader; Arrow ships no types
+from discreet.query._rows._files import (
+    ArrowRows,
+    CsvFile,
+    FileFolder,
+    FileSource,
+    JsonLinesFile,
+    ParquetFile,
+    engine_type,
+    file_source,
+)
 
 
 class TableSource(Protocol):
@@ -86,58 +92,6 @@ class ComputedSource(ABC):
         """The rows of these columns alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParquetFile:
-    """A Parquet file."""
-
-    path: Path
-
-    @property
-    def label(self) -> str:
-        """The file's name, without the folder."""
-        return self.path.name
-
-    def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
-        """The file's own schema; its statistics are private and are not read."""
-        try:
-            found = pq.read_schema(_existing(self.path))
-        except (OSError, pa.ArrowException, NotImplementedError) as cause:
-            raise DeclarationError(
-                f"{self.path}: its Parquet schema can't be read ({cause})"
-            ) from cause
-        return [(field.name, read_as(_frames.plain_type(field.type))) for field in found]
-
-    def rows(self, names: Sequence[str]) -> AbstractContextManager[ArrowRows]:
-        """The columns, streamed through Arrow, which accepts texts that are not UTF-8."""
-        types = dict(self.types())
-        wanted = pa.schema([(name, _engine_type(types[name])) for name in names])
-        import pyarrow.dataset as ds  # it imports pandas, which takes a second
-
-        return nullcontext(ds.dataset(self.path, format="parquet", schema=wanted))
-
-
-@dataclass(frozen=True, slots=True)
-class CsvFile:
-    """A CSV file with a header line; its columns are texts until a declaration converts them."""
-
-    path: Path
-    delimiter: str = ","
-
-    @property
-    def label(self) -> str:
-        """The file's name, without the folder, and the delimiter."""
-        return f"{self.path.name} {self.delimiter}"
-
-    def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
-        """The header's names, all as text."""
-        names = header(_existing(self.path), self.delimiter)
-        return [(name, pa.large_string()) for name in names]
-
-    def rows(self, names: Sequence[str]) -> AbstractContextManager[ArrowRows]:
-        """The columns of the file's lines, each line read by itself."""
-        return nullcontext(read_lines(_existing(self.path), self.delimiter).select(list(names)))
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class ArrowSource:
     """A table in memory; ``others`` are the names of undeclared columns, ``origin`` is the
@@ -162,7 +116,7 @@ class ArrowSource:
         """The columns, cast unchecked to the types that they are read as."""
         types = dict(self.types())
         columns = {
-            name: self.table[name].cast(_engine_type(types[name]), safe=False) for name in names
+            name: self.table[name].cast(engine_type(types[name]), safe=False) for name in names
         }
         return nullcontext(pa.table(columns))
 
@@ -175,13 +129,13 @@ def source_of(
 ) -> TableSource:  # Any: frames are known by their methods
     """The source of a path, a frame, a table, or a source; of a frame, the columns of these
     names are taken now, and no others."""
-    own = ParquetFile | CsvFile | ArrowSource | DuckdbTable | AddressedTable | ComputedSource
+    own = FileSource | ArrowSource | DuckdbTable | DuckdbFile | AddressedTable | ComputedSource
     if isinstance(given, own):
         return given
     if isinstance(given, str) and is_address(given):
         return table_at(address_of(given))
     if isinstance(given, str | Path):
-        return file_source(Path(given))
+        return file_source(Path(given), names)
     if isinstance(given, ir.Table):
         return plain_table(given)
     if isinstance(given, pa.Table):
@@ -208,10 +162,12 @@ def place_of(source: TableSource) -> Hashable:
 
     Database tables of the same name are taken for one, since connections may share a database.
     """
-    if isinstance(source, AddressedTable):
+    if isinstance(source, AddressedTable | DuckdbFile):
         return source.at.place
     match source:
-        case ParquetFile(path) | CsvFile(path):
+        case FileFolder(path):
+            return path.resolve()
+        case ParquetFile(path) | CsvFile(path) | JsonLinesFile(path, _):
             try:
                 found = path.stat()
             except OSError:
@@ -222,19 +178,6 @@ def place_of(source: TableSource) -> Hashable:
         case ArrowSource(table, _, origin):
             return id(table if origin is None else origin)  # a frame has one weak reference
     return id(source)
-
-
-def file_source(path: Path, delimiter: str = ",") -> TableSource:
-    """The source of a file, by the ending of its name."""
-    match path.suffix.lower():
-        case ".parquet" | ".pq":
-            return ParquetFile(path)
-        case ".csv" | ".tsv" | ".txt":
-            return CsvFile(path, "\t" if path.suffix.lower() == ".tsv" else delimiter)
-    raise DeclarationError(
-        f"{path}: only .parquet, .csv and .tsv files can be read; convert it, or pass a frame "
-        "in Python"
-    )
 
 
 def refuse_where_it_is(source: object, what: str) -> None:
@@ -317,18 +260,8 @@ def arrow_schema(source: TableSource, names: Sequence[str]) -> pa.Schema:
     if isinstance(source, ComputedSource):
         return source.schema(names)
     types = dict(source.types())
-    return pa.schema([(name, _engine_type(types[name])) for name in names])
-
-
-def _engine_type(kind: pa.DataType | None) -> pa.DataType:
-    return kind if kind is None else without_zone(kind)
+    return pa.schema([(name, engine_type(types[name])) for name in names])
 
 
 def _declarable(kind: pa.DataType | None) -> ColumnType | None:
     return None if kind is None else declarable(kind)
-
-
-def _existing(path: Path) -> Path:
-    if not path.is_file():
-        raise DeclarationError(f"{path}: there is no such file")
-    return path

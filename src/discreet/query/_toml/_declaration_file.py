@@ -4,9 +4,10 @@ It may be written by hand, so each error names the line, the value there, and wh
 number means exactly the decimal that is written.
 """
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from itertools import combinations
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -23,16 +24,15 @@ if TYPE_CHECKING:
     from discreet.query._rows._public_table import PublicTable
     from discreet.query._table import Table
 
-from discreet.query._engines._address import address_of, is_address
-from discreet.query._toml._declared_columns import column_of, made_at
-from discreet.query._toml._declared_files import (
+from discreet.query._engines._address import address_of, is_address, moved
+from discreet.query._rows._file_format import (
     FileFormat,
-    PublicFile,
-    TableFile,
     format_of,
     is_delimiter,
     usual_delimiter,
 )
+from discreet.query._toml._declared_columns import column_of, made_at
+from discreet.query._toml._declared_files import PublicFile, TableFile
 
 CAPS = ("rows", "groups", "rows_per_group")
 TABLE = (
@@ -51,6 +51,7 @@ PUBLIC = ("source", "format", "delimiter", "columns")
 THROUGH = ("table", "on")
 SERVICE = ("requests_per_second", "worker_memory")
 LEDGER = ("path", "anchor", "epsilon", "delta", "rho", "mu")
+_SOURCE = "the path of a file or folder, or the address of a table"
 _ABOVE_ZERO = "a finite number above 0"
 _BELOW_ONE = "a number from 0 up to, but not including, 1"
 
@@ -231,6 +232,10 @@ def _public(name: str, entry: TomlEntry) -> PublicFile:
         raise given["source"].error("a public table is a file: give its path")
     source = entry.file.parent / written
     form = _format(given, source)
+    if form is FileFormat.JSON_LINES:
+        raise given["format" if "format" in given else "source"].mistake(
+            "a public table is a Parquet or CSV file: convert it"
+        )
     columns = None
     if "columns" in given:
         columns = {one: column_of(column) for one, column in given["columns"].inner().items()}
@@ -240,14 +245,14 @@ def _public(name: str, entry: TomlEntry) -> PublicFile:
 def _table(name: str, entry: TomlEntry) -> TableFile:
     given = entry.settings(*TABLE)
     for key, what in (
-        ("source", "the path of a Parquet or CSV file"),
+        ("source", _SOURCE),
         ("ledger", "a table with path, epsilon and delta, the most that may ever be spent"),
         ("columns", "a table with an entry for each column"),
     ):
         if key not in given:
             raise entry.missing(key, what)
     folder = entry.file.parent
-    written = given["source"].text("the path of a Parquet or CSV file")
+    written = given["source"].text(_SOURCE)
     declaration = _declaration(name, entry, given)
     ledger, limit = _ledger(given["ledger"], folder)
     if is_address(written):
@@ -255,6 +260,7 @@ def _table(name: str, entry: TomlEntry) -> TableFile:
             if key in given:
                 raise given[key].mistake("only a file has it: leave it out")
         at = made_at(given["source"], lambda: address_of(written))
+        at = moved(at, lambda path: folder / path)
         return TableFile(declaration, at, None, "", ledger, limit)
     source = folder / written
     form = _format(given, source)
@@ -267,7 +273,9 @@ def _format(given: Mapping[str, TomlEntry], source: Path) -> FileFormat:
         return FileFormat(given["format"].choice(*(form.value for form in FileFormat)))
     form = format_of(source)
     if form is None:
-        raise given["source"].mistake('its name tells no format; add format = "parquet" or "csv"')
+        raise given["source"].mistake(
+            'its name tells no format; add format = "parquet", "csv" or "jsonl"'
+        )
     return form
 
 
@@ -362,12 +370,12 @@ def _check_one_ledger_each(
     found: Mapping[str, TomlEntry], declared: Mapping[str, TableFile]
 ) -> None:
     """Refuse two ledgers for the rows of one file: together they would exceed either limit."""
-    first: dict[Hashable, str] = {}
-    for name, table in declared.items():
-        other = first.setdefault(table.place, name)
-        if declared[other].ledger.identity != table.ledger.identity:
-            ledger = found[name].inner()["ledger"]
+    for name, other in combinations(declared, 2):
+        one, before = declared[other], declared[name]
+        if one.shares_rows(before) and one.ledger.identity != before.ledger.identity:
+            ledger = found[other].inner()["ledger"]
             raise ledger.error(
-                f"{dotted(('tables', name))} and {dotted(('tables', other))} have the same source "
+                f"{dotted(('tables', other))} and {dotted(('tables', name))} have the same source, "
+                "or a folder and a file in it, "
                 "but two ledgers; one dataset has one budget: give both the same ledger and anchor"
             )

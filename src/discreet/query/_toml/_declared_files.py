@@ -1,8 +1,7 @@
 """The files that a declaration names: of tables with their ledgers, and of public tables."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,27 +12,12 @@ from discreet.ledger._place import LedgerPlace
 from discreet.query._engines._address import TableAddress, table_at
 from discreet.query._facts._columns import Column
 from discreet.query._facts._declaration import Declaration
+from discreet.query._rows._file_format import FileFormat
 
 if TYPE_CHECKING:
     from discreet.query._rows._public_table import PublicTable
     from discreet.query._rows._source import TableSource
     from discreet.query._table import Table
-
-
-class FileFormat(Enum):
-    """The format of a table's file."""
-
-    PARQUET = "parquet"
-    CSV = "csv"
-
-
-_SUFFIXES = {
-    ".parquet": FileFormat.PARQUET,
-    ".pq": FileFormat.PARQUET,
-    ".csv": FileFormat.CSV,
-    ".tsv": FileFormat.CSV,
-    ".txt": FileFormat.CSV,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +37,33 @@ class TableFile:
     @property
     def rows(self) -> "TableSource":
         """The source of the rows; nothing is read yet."""
-        own = declared_rows(self.source, self.format, self.delimiter)
         facts = self.declaration
         if self.links is None or facts.through is None:
-            return own
+            return self.with_columns(facts.unit.columns)
         from discreet.query._relations._linked import LinkedSource
 
-        return LinkedSource(own, self.links.rows, facts.unit, facts.through)
+        here, there = zip(*facts.through.on, strict=True)
+        links = self.links.with_columns([*facts.unit.columns, *there])
+        return LinkedSource(self.with_columns(here), links, facts.unit, facts.through)
+
+    def with_columns(self, others: Sequence[str]) -> "TableSource":
+        """The source with its declared columns and these; JSON has no others."""
+        names = [*others, *self.declaration.columns]
+        return declared_rows(self.source, self.format, self.delimiter, names)
 
     @property
     def place(self) -> Hashable:
         """Equal for two tables with the same rows, as far as their sources tell."""
         source = self.source
         return source.resolve() if isinstance(source, Path) else source.place
+
+    def shares_rows(self, other: "TableFile") -> bool:
+        """Whether both have the same source, or one is a folder around the other, as far as their
+        paths tell."""
+        here, there = self.place, other.place
+        if isinstance(here, Path) and isinstance(there, Path):
+            return here.is_relative_to(there) or there.is_relative_to(here)
+        return here == there
 
     def open_ledger(self) -> Ledger:
         """The ledger, created if there is none; refused if it differs from the declaration."""
@@ -84,14 +82,18 @@ class TableFile:
 
 
 def declared_rows(
-    source: Path | TableAddress, form: FileFormat | None, delimiter: str
+    source: Path | TableAddress,
+    form: FileFormat | None,
+    delimiter: str | None,
+    names: Sequence[str] = (),
 ) -> "TableSource":
-    """The source of these rows; nothing is read yet."""
-    from discreet.query._rows._source import CsvFile, ParquetFile
+    """The source of these rows; of JSON, with the columns of these names. Nothing is read yet."""
+    from discreet.query._rows._files import declared_file
 
     if not isinstance(source, Path):
         return table_at(source)
-    return ParquetFile(source) if form is FileFormat.PARQUET else CsvFile(source, delimiter)
+    assert form is not None  # a file has one
+    return declared_file(source, form, delimiter or None, names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,26 +122,9 @@ class PublicFile:
     def table(self) -> "PublicTable":
         """The table, read now."""
         from discreet.query._rows._public_table import PublicTable
-        from discreet.query._rows._source import CsvFile, ParquetFile
 
-        is_parquet = self.format is FileFormat.PARQUET
-        source = ParquetFile(self.source) if is_parquet else CsvFile(self.source, self.delimiter)
+        source = declared_rows(self.source, self.format, self.delimiter)
         return PublicTable(source, name=self.name, columns=self.columns)
 
 
 DeclaredFiles = Mapping[str, TableFile | PublicFile]
-
-
-def format_of(source: Path) -> FileFormat | None:
-    """The format by the ending of a file's name, or None."""
-    return _SUFFIXES.get(source.suffix.lower())
-
-
-def usual_delimiter(source: Path) -> str:
-    """The delimiter of a CSV file that declares none."""
-    return "\t" if source.suffix.lower() == ".tsv" else ","
-
-
-def is_delimiter(text: str) -> bool:
-    """Whether the text can be a delimiter: one character, but no quote and no line end."""
-    return len(text) == 1 and text not in '"\r\n\0'
