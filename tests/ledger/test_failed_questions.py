@@ -48,11 +48,14 @@ def test_an_unlock_is_for_the_locks_that_were_looked_at(ledger: Ledger) -> None:
     seen = ledger.history()[-1].number
     ledger.lock(second)
     both = [seen, ledger.history()[-1].number]
+    ledger.grant("late", limit=Limit(1), by="owner")
+    assert [one.number for one in ledger.locking()] == both
     for stale in ([seen], [], [*both, 1]):
         with pytest.raises(InvalidArgument, match="other failures lock it"):
             ledger.unlock("looked", "owner", locks=stale)
         assert ledger.is_locked
     assert len(ledger.unlock("looked", "owner", locks=both)) == 2
+    assert ledger.locking() == ()
     assert not ledger.is_locked
 
 

@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from discreet._budget import Limit
+from discreet.accounting import Pure
 from discreet.errors import LedgerError
 from discreet.ledger import Kind, Ledger
 from discreet.service import _desk
@@ -592,8 +594,14 @@ def test_a_locked_table_is_unlocked_with_the_question_that_failed(
     fields = {name: shown.hidden(name) for name in ("key", "locks")}
     done = owner.post("/tables/wages/unlock", {**fields, "reason": "the disk was full"})
     assert (done.status, done.to) == (303, "/tables/wages")
-    assert "the owner unlocked the table: the disk was full" in owner.get("/tables/wages").words
+    shown = owner.get("/tables/wages")
+    assert "the owner unlocked the table: the disk was full" in shown.words
     assert ana.ask(kit.BY_YEAR).status == 303
+    # the question stays refused until the owner lets it be asked again
+    assert "a failing run" not in ana.get("/tables/wages").words
+    again = {"key": shown.hidden("key"), "locks": shown.hidden("locks"), "allow_repeat": "yes"}
+    assert owner.post("/tables/wages/unlock", {**again, "reason": "more disks"}).status == 303
+    assert "Questions that failed" not in owner.get("/tables/wages").words
 
 
 def test_every_paid_charge_has_pages(ana: Browser, served: Served, tokens: dict[str, str]) -> None:
@@ -781,6 +789,22 @@ def test_a_token_is_shown_whatever_else_can_not_be(
         (text,) = re.findall(r"discreet_[0-9a-f]{16}_[\w-]{43}", made.text)
         assert desk.tokens.caller(text) is not None
         assert "ledger can't be used" in unescape(made.text)
+
+
+def test_a_lock_is_shown_however_old_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_desk, "_LAST_ENTRIES", 2)
+    with _alone(tmp_path, monkeypatch, RateLimit(1e9, 9)) as (desk, client):
+        own = _signed_in(desk, client, Role.OWNER)
+        ledger = Ledger.open(tmp_path / "wages.ledger")
+        ledger.lock(ledger.charge(Pure(0.1), purpose="a failing run", by="ana"))
+        for name in "abc":
+            ledger.grant(name, limit=Limit(1), by="owner")
+        page = client.get("/tables/wages").text
+        assert "a failing run" in page
+        (locks,) = re.findall(r'name="locks" value="([^"]*)"', page)
+        fields = {**own, "reason": "x", "locks": locks}
+        client.post("/tables/wages/unlock", data=fields, headers=AT)
+        assert not ledger.is_locked
 
 
 def test_each_page_is_one_request_of_its_token(

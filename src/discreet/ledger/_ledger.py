@@ -414,6 +414,10 @@ the owner
         """The charges whose questions failed and may not be asked again."""
         return self._reader.failed()
 
+    def locking(self) -> tuple[Entry, ...]:
+        """The entries that locked the ledger since it was last unlocked, in order."""
+        return self._reader.locking()
+
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write a verified copy of the ledger to a new file; an existing file is refused.
 

@@ -19,6 +19,7 @@ from discreet.ledger._decisions import (
     check_receipt_type,
     failures,
     last_reservation,
+    locking,
     receipt_of,
     verified_head,
 )
@@ -147,6 +148,11 @@ class LedgerReader:
         """The charges whose questions failed and may not be asked again."""
         with self.reading() as (rows, head):
             return tuple(map(Entry.of, failures(rows, head)))
+
+    def locking(self) -> tuple[Entry, ...]:
+        """The entries that locked the ledger since it was last unlocked, in order."""
+        with self.reading() as (rows, head):
+            return tuple(map(Entry.of, reversed(locking(rows, head))))
 
     # The whole
 

@@ -367,6 +367,19 @@ class Desk:
             ]
         }
 
+    def locks(self, caller: TokenFacts, table: str) -> object:
+        """The numbers of the entries that lock the table, and the questions that failed and may not
+        be asked again; for analysts those that are their own."""
+        ledger = self._ledger(table)
+        return {
+            "locks": [entry.number for entry in ledger.locking()],
+            "failed": [
+                _entry(entry)
+                for entry in ledger.failed()
+                if caller.role is not Role.ANALYST or entry.by == caller.name
+            ],
+        }
+
     def status(self, _: TokenFacts) -> object:
         """The barriers around the workers, the memory in MiB that they have and may have, and which
         tables are locked."""
@@ -500,11 +513,11 @@ class Desk:
 
 
 def _numbers(text: str) -> list[int]:
-    """Numbers of entries, which spaces part."""
+    """Numbers of entries, which spaces part; 0, the first of all, locks nothing."""
     parts = text.split()
     if not all(part.isascii() and part.isdigit() and len(part) < 19 for part in parts):
         raise InvalidArgument("locks: give numbers of entries, with spaces between them")
-    return [int(part) for part in parts]
+    return [number for number in map(int, parts) if number]
 
 
 def _facts(one: Declaration) -> dict[str, object]:

@@ -117,6 +117,7 @@ ROUTES = (
     Route("POST", f"{_TABLE}/suggest", OWNERS, Desk.suggest, _SUGGESTED, is_paid=True),
     Route("GET", f"{_TABLE}/budget", ALL, Desk.budget),
     Route("GET", f"{_TABLE}/history", ALL, Desk.history),
+    Route("GET", f"{_TABLE}/locks", ALL, Desk.locks),
     Route("POST", f"{_TABLE}/check", ALL, Desk.check, RECEIPT),
     Route("POST", f"{_TABLE}/verify", OWNERS, Desk.verify),
     Route("GET", "/v1/answers/{request}", ASKERS, Desk.answer),

@@ -22,6 +22,7 @@ async def dataset(visit: Visit, status: int = 200, **more: object) -> Response:
     table = await visit.get(Desk.table, name)
     budget = await visit.get(Desk.budget, name)
     entries = (await visit.get(Desk.history, name))["entries"]
+    locks = await visit.get(Desk.locks, name)
     own = [one for one in budget["shares"] if one["share"] == visit.caller.name]
     lines = history(entries)
     return visit.page(
@@ -35,20 +36,7 @@ async def dataset(visit: Visit, status: int = 200, **more: object) -> Response:
         entries=lines[:_LAST],
         hidden=max(0, len(lines) - _LAST),
         chart=spending(entries),
-        failures=[line for line in lines if line.is_alarming],
-        locks=[one["number"] for one in _locks(entries)],
-        failed=_failed(entries),
+        locks=locks["locks"],
+        failed=[one["purpose"] for one in locks["failed"]],
         **{"problem": None, "done": "", **more},
     )
-
-
-def _locks(entries: list[dict[str, object]]) -> list[dict[str, object]]:
-    """The entries that locked the table since it was last unlocked, as far as the history tells."""
-    last = max((at for at, one in enumerate(entries) if one["kind"] == "unlock"), default=-1)
-    return [one for one in entries[last + 1 :] if one["kind"] in ("lock", "backup")]
-
-
-def _failed(entries: list[dict[str, object]]) -> list[object]:
-    """The questions whose computations failed since the table was last unlocked."""
-    about = {one["about"] for one in _locks(entries)}
-    return [one["purpose"] for one in entries if one["number"] in about]

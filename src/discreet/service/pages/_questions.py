@@ -20,6 +20,7 @@ from discreet.plots import Chart
 from discreet.query._answers._answer_in_words import protection_in_words
 from discreet.query._answers._answer_rows import cells_of, parted
 from discreet.query._expressions._aggregates import SPELLINGS
+from discreet.query._expressions._expression_text import quoted
 from discreet.query._functions._functions import CALLS
 from discreet.service._desk import Desk
 from discreet.service._problems import FORBIDDEN, NOT_FOUND, Problem
@@ -186,9 +187,12 @@ async def _page(
     name = visit.place("table")
     table, budget = await visit.get(Desk.table, name), await visit.get(Desk.budget, name)
     own = [one for one in budget["shares"] if one["share"] == visit.caller.name]
+    abouts = {one["name"]: _about(one) for one in table["columns"]}
     words = {
-        "table": name,
-        "columns": {one["name"]: _about(one) for one in table["columns"]},
+        "table": {"name": name, "sql": quoted(name)},
+        "columns": [
+            {"name": one, "sql": quoted(one), "about": about} for one, about in abouts.items()
+        ],
         "functions": sorted({*SPELLINGS, *CALLS}),
     }
     return visit.page(
@@ -201,7 +205,7 @@ async def _page(
         left=_left(budget, visit.caller.name),
         has_share=bool(own) or visit.caller.role is Role.OWNER,
         is_locked=budget["is_locked"],
-        abouts=words["columns"],
+        abouts=abouts,
         words=json.dumps(words).replace("<", "\\u003c"),
         confidences=_CONFIDENCES,
         example=_example(table),
@@ -226,16 +230,10 @@ def _example(table: Mapping[str, JsonValue]) -> str:
     """A question that the declaration allows."""
     key = next((one["name"] for one in table["columns"] if one["keys"] is not None), None)
     number = next((one["name"] for one in table["columns"] if one["type"] == "number"), None)
-    chosen = [_quoted(key)] if key else []
-    chosen += ["COUNT(*) AS n"] + ([f"AVG({_quoted(number)}) AS mean"] if number else [])
-    by = f" GROUP BY {_quoted(key)}" if key else ""
-    return f"SELECT {', '.join(chosen)} FROM {_quoted(table['name'])}{by}"  # noqa: S608  # shown
-
-
-def _quoted(name: str) -> str:
-    return (
-        name if name.isidentifier() and name.isascii() else '"{}"'.format(name.replace('"', '""'))
-    )
+    chosen = [quoted(key)] if key else []
+    chosen += ["COUNT(*) AS n"] + ([f"AVG({quoted(number)}) AS mean"] if number else [])
+    by = f" GROUP BY {quoted(key)}" if key else ""
+    return f"SELECT {', '.join(chosen)} FROM {quoted(table['name'])}{by}"  # noqa: S608  # shown
 
 
 # answers

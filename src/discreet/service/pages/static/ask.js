@@ -14,15 +14,11 @@
 
   // The editor
 
-  function quoted(name) {
-    return /^[A-Za-z_]\w*$/.test(name) ? name : '"' + name.replace(/"/g, '""') + '"';
-  }
-
   function completions() {
-    var found = Object.keys(words.columns).map(function (name) {
-      return { label: name, apply: quoted(name), type: "variable", detail: words.columns[name], boost: 2 };
+    var found = words.columns.map(function (one) {
+      return { label: one.name, apply: one.sql, type: "variable", detail: one.about, boost: 2 };
     });
-    found.push({ label: words.table, apply: quoted(words.table), type: "type", detail: "table", boost: 1 });
+    found.push({ label: words.table.name, apply: words.table.sql, type: "type", detail: "table", boost: 1 });
     words.functions.forEach(function (name) {
       found.push({ label: name, type: "function", detail: "function" });
     });
