@@ -2,18 +2,21 @@
 
 import ast
 import shutil
+import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from tools import mutants, worst_mutants
+from tools import mutants, patched_tests, worst_mutants
 from tools.mutants import Module
 from tools.mutations import KINDS, Mutation, mutations
 from tools.weakenings import ROOT
-from tools.worst_mutants import PatchedForks, read, run, worst
+from tools.worst_mutants import PatchedForks, _is_drawn, read, run, worst
 
 PATH = Path("src", "toy", "one.py")
 FILE = "tests/toy/test_one.py"
@@ -132,6 +135,29 @@ def test_a_later_run_continues(tests: PatchedForks) -> None:
     assert list(run(module, tests, 9, until=0)) == first[:1]
 
 
+def test_a_larger_sample_has_the_smaller_one() -> None:
+    module, found = Module(PATH), [mutation for _, mutation in worst(CODE, 100)]
+    samples = [[_is_drawn(module, each, share / 4) for each in found] for share in range(5)]
+    counts = [sum(sample) for sample in samples]
+    assert counts[0] == 0
+    assert counts[4] == len(found) > counts[3] > counts[1] > 0
+    for smaller, larger in pairwise(samples):
+        assert all(one <= other for one, other in zip(smaller, larger, strict=True))
+
+
+def test_a_process_that_waits_forever_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that waits uses no processor time, however busy the machine is."""
+    monkeypatch.setattr(patched_tests, "_STUCK", 0.05)
+    waits = subprocess.Popen(["/bin/sleep", "60"], start_new_session=True)
+    begun = time.monotonic()
+    assert patched_tests._ended(waits.pid, 50) is None
+    assert time.monotonic() < begun + 40
+    ends = subprocess.Popen(["/bin/sleep", "0"], start_new_session=True)
+    monkeypatch.setattr(patched_tests, "_STUCK", 30)
+    assert patched_tests._ended(ends.pid, 50) == 0
+    waits.returncode = ends.returncode = 0  # both were waited for
+
+
 def test_the_worst_changes_come_first_and_none_repeats_a_place() -> None:
     found = [mutation for lines, mutation in worst(CODE, 2) if 6 in lines]
     assert [KINDS.index(each.kind) // 3 for each in found] == [0, 0]
@@ -184,3 +210,20 @@ def test_a_result_reads_as_it_was_written(tests: PatchedForks) -> None:
     written = list(run(module, tests, 1, float("inf")))
     (stored,) = worst_mutants.RESULTS.glob("one.*")
     assert [read(line) for line in stored.read_text().splitlines()] == written
+
+
+def test_survivors_meet_more_tests_again(tests: PatchedForks) -> None:
+    """Only those that are stored as survivors run again, and the last result counts."""
+    module = Module(PATH)
+    first = list(run(module, tests, 1, float("inf")))
+    (stored,) = worst_mutants.RESULTS.glob("one.*")
+    lines = stored.read_text().splitlines()
+    chosen = next(line for line in lines if '"noticed"' in line)
+    stored.write_text("\n".join([*lines, chosen.replace('"noticed"', '"survived"'), ""]))
+    count = len(stored.read_text().splitlines())
+    assert list(run(module, tests, 1, float("inf"))) != first
+    assert list(run(module, tests, 9, float("inf"), again=True)) == first
+    again = [read(line) for line in stored.read_text().splitlines()[count:]]
+    assert [each.mutation for each in again if each.outcome == "noticed"] == [read(chosen).mutation]
+    assert all(each.outcome != "survived" or each in first for each in again)
+    assert list(run(module, tests, 1, float("inf"))) == first

@@ -34,7 +34,8 @@ import pytest
 from hypothesis import Phase, settings
 
 _MEMORY = 16 * 2**30  # bytes; a mutant may ask for any amount
-_PATIENCE = 10  # times the limit of processor time, since a mutant may also wait forever
+_PATIENCE = 10  # times the limit of processor time, since the machine may be busy
+_STUCK = 15.0  # seconds in which a fork and its children use no processor time: it waits forever
 
 Line = tuple[str, int]
 
@@ -278,7 +279,7 @@ def _too_long(*_: object) -> None:
 def _ended(child: int, seconds: float) -> int | None:
     """The exit code of a fork, or None if it was killed, by its limits or after this time."""
     until = time.monotonic() + seconds
-    pause = 0.001
+    pause, used, waited = 0.001, -1, time.monotonic()
     while time.monotonic() < until:
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
@@ -286,6 +287,10 @@ def _ended(child: int, seconds: float) -> int | None:
             break
         time.sleep(pause)
         pause = min(2 * pause, 0.02)
+        if time.monotonic() > waited + _STUCK:
+            if (now := _ticks(child)) == used:
+                until = 0
+            used, waited = now, time.monotonic()
     else:
         with contextlib.suppress(ProcessLookupError):  # it may be no leader yet
             os.killpg(child, signal.SIGKILL)
@@ -295,6 +300,16 @@ def _ended(child: int, seconds: float) -> int | None:
     with contextlib.suppress(ProcessLookupError):  # its own children
         os.killpg(child, signal.SIGKILL)
     return code if code >= 0 else None
+
+
+def _ticks(group: int) -> int:
+    """The processor time that the processes of this group have used, in ticks of the kernel."""
+    total = 0
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            values = file.read_text().rpartition(")")[2].split()
+            total += (int(values[2]) == group) * sum(map(int, values[11:15]))
+    return total
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -5,9 +5,11 @@ changes of `tools.mutations`, the worst kinds first and no two in one place. The
 near the module that run the changed line, the quickest first, within a budget of processor time.
 They run in forks of one process for each part (`tools.patched_tests`), on a copy of the tree.
 
-A change survives only those tests. So each survivor needs a second look: by all tests of its part,
-and by somebody who asks whether it weakens privacy. Results are stored in .mutants/worst, one line
-of JSON for each change of a text, and a later run continues from there.
+A change survives only those tests. So each survivor needs a second look. With ``--again`` it meets
+all tests of its part that run the changed line, within a larger budget. Then somebody must ask
+whether it weakens privacy. Results are stored in .mutants/worst, one line of JSON for each run of a
+change, the last of which counts, and a later run continues from there. ``--share`` takes this share
+of the changes, at random and the same ones each time; a larger share has those of a smaller one.
 """
 
 import argparse
@@ -37,14 +39,16 @@ RESULTS = ROOT / ".mutants" / "worst"
 
 _NEAR = 4  # test files
 _EACH = 30  # recorded sets of parameters of a test
-_RECORDING = 20.0  # seconds of processor time for a test file
+_RECORDING = 10.0  # seconds of processor time for a test file
 _BUDGET = 1.5  # seconds of the tests that one change meets
+_AGAIN = 4.0  # and those that a survivor meets
 _LEAST_SECONDS = 5
 _PATIENCE = 3  # times the time of the tests without a change
 _OPTIONS = (
     *("-o", "addopts=", "--import-mode=importlib", "-m", "not long", "-q", "--tb=no"),
     *("-p", "no:cacheprovider", "--basetemp", "temporary"),
 )
+_OPEN = ("survived", "no tests")
 _OUTCOMES = {0: "survived", 1: "noticed", 4: "outside", None: "timeout"}
 
 
@@ -126,19 +130,28 @@ class PatchedForks:
         for each in zip_longest(*samples):  # each function comes to its turn before the time ends
             yield from filter(None, each)
 
-    def chosen(self, path: str, mutation: Mutation, lines: range, near: list[str]) -> list[str]:
-        """Tests that run the changed lines or, if there are none, the function: the quickest
-        first that run few other lines, within the budget."""
+    def chosen(
+        self, path: str, mutation: Mutation, lines: range, near: list[str], *, budget: float
+    ) -> list[str]:
+        """Tests that run the changed lines or, if there are none, the function, within the budget
+        in seconds: one set of parameters of each test before others, the quickest first that run
+        few other lines."""
         rows = range(mutation.begin[0], mutation.end[0] + 1)
         running = {test for row in rows for test in self.running[path, row]} or {
             test for row in lines for test in self.running[path, row]
         }
-        order = sorted(running, key=lambda test: self._rank(test, near))
+        ranked = sorted(running, key=lambda test: self._rank(test, near))
+        turns: Counter[str] = Counter()
+        turn: dict[str, int] = {}
+        for test in ranked:
+            turn[test] = turns[name := test.partition("[")[0]]
+            turns[name] += 1
+        order = sorted(ranked, key=lambda test: turn[test])
         total, found = 0.0, []
         for test in order:
             found.append(test)
             total += self.seconds[test]
-            if total > _BUDGET:
+            if total > budget:
                 break
         return found
 
@@ -179,22 +192,34 @@ def worst(text: str, number: int) -> Iterator[tuple[range, Mutation]]:
         yield from ((lines, each) for each in ranked[:number] if each.changes(text))
 
 
-def run(module: Module, tests: PatchedForks, number: int, until: float) -> Iterator[Result]:
-    """The results of the module's worst changes, those of earlier runs included."""
+def run(
+    module: Module,
+    tests: PatchedForks,
+    number: int,
+    until: float,
+    *,
+    again: bool = False,
+    share: float = 1,
+) -> Iterator[Result]:
+    """The results of this share of the module's worst changes, those of earlier runs included. Run
+    ``again`` those that survived, and no other ones."""
     text = module.path.read_text(encoding="utf-8")
     stored = RESULTS / f"{'.'.join(module.parts)}.{hashlib.sha256(text.encode()).hexdigest()[:12]}"
     earlier = [read(line) for line in stored.read_text().splitlines()] if stored.exists() else []
     known = {each.mutation: each for each in earlier}
     near = _near(module)
-    if time.monotonic() < until:
-        for file in near:
-            tests.record(file)
+    budget = _AGAIN if again else _BUDGET
     with stored.open("a") as results:
         for lines, mutation in worst(text, number):
-            if mutation not in known:
+            earlier_one = known.get(mutation)
+            if not _is_drawn(module, mutation, share) or (again and earlier_one is None):
+                continue
+            if earlier_one is None or (again and earlier_one.outcome in _OPEN):
                 if time.monotonic() > until:
                     return
-                chosen = tests.chosen(str(module.path), mutation, lines, near)
+                for file in tests.files if again else near:
+                    tests.record(file)
+                chosen = tests.chosen(str(module.path), mutation, lines, near, budget=budget)
                 outcome, test = tests.outcome(chosen, module.path, text, mutation.of(text))
                 row = mutation.begin[0]
                 line = text.splitlines()[row - 1].strip()
@@ -205,8 +230,20 @@ def run(module: Module, tests: PatchedForks, number: int, until: float) -> Itera
             yield known[mutation]
 
 
+def _is_drawn(module: Module, mutation: Mutation, share: float) -> bool:
+    """Whether this change is in the sample. A digest decides, so that samples are nested."""
+    digest = hashlib.sha256(f"{module.path} {mutation}".encode()).digest()
+    return int.from_bytes(digest[:8]) < share * 2**64
+
+
 def _near(module: Module) -> list[str]:
     return module.tests()[0][:_NEAR]
+
+
+def _loaded(module: Module, *, again: bool) -> list[str]:
+    """The test files that the module's changes may meet."""
+    near, others = module.tests()
+    return [*near, *others] if again else near[:_NEAR]
 
 
 def read(line: str) -> Result:
@@ -226,6 +263,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("number", type=int, help="changes of each function")
     parser.add_argument("--only", default="", help="run modules named with one of these words")
+    parser.add_argument("--again", action="store_true", help="run the survivors again")
+    parser.add_argument("--share", type=float, default=1.0, help="run this share of the changes")
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
     parser.add_argument("--python", default=str(ROOT / ".venv" / "bin" / "python"))
     given = parser.parse_args()
@@ -240,14 +279,23 @@ def main() -> None:
         found = sorted(modules(given.only), key=lambda module: module.parts)
         for _, members in groupby(found, key=lambda module: module.parts[0]):
             part = list(members)
-            files = sorted({file for module in part for file in _near(module)})
+            files = sorted({file for module in part for file in _loaded(module, again=given.again)})
             with closing(PatchedForks(given.python, files, recordings)) as tests:
                 for module in part:
-                    results = list(run(module, tests, given.number, until))
+                    results = list(
+                        run(
+                            module,
+                            tests,
+                            given.number,
+                            until,
+                            again=given.again,
+                            share=given.share,
+                        )
+                    )
                     counts = Counter(result.outcome for result in results)
                     print(f"{'.'.join(module.parts)}: {dict(counts)}", flush=True)
                     for result in results:
-                        if result.outcome in ("survived", "no tests"):
+                        if result.outcome in _OPEN:
                             print(f"{result.outcome}: {result}", flush=True)
                     total += counts
     print(f"all: {dict(total)}")
