@@ -29,6 +29,7 @@ def clipped(number, most=3):
     """The number, at most 3."""
     if number < 0:
         raise ValueError(f"{number + 1} is too small")
+    assert most
     return min(number, most)
 
 
@@ -86,7 +87,9 @@ def tests(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PatchedForks]:
     for inner in ("src/toy", "tests/toy", "tools"):
         (folder / inner).mkdir(parents=True)
     shutil.copy(ROOT / "tools" / "patched_tests.py", folder / "tools")
-    shutil.copy(ROOT / "conftest.py", folder)  # it hides objects from collections of garbage
+    # it hides objects from collections of garbage, and a plugin has its asserts rewritten
+    rewritten = (ROOT / "conftest.py").read_text() + "pytest.register_assert_rewrite('toy')\n"
+    (folder / "conftest.py").write_text(rewritten)
     (folder / PATH).write_text(CODE)
     (folder / FILE).write_text(TESTS)
     with pytest.MonkeyPatch.context() as changed:
@@ -103,9 +106,9 @@ def test_a_fork_tells_the_truth(tests: PatchedForks) -> None:
     assert f"{FILE}::test_that_fails" not in tests.seconds
     lines = {line: {test.partition("::")[2] for test in named} for (_, line), named in
              tests.running.items()}  # fmt: skip
-    assert lines[10] == {"test_clipped"}
+    assert lines[11] == {"test_clipped"}
     assert lines[9] == {"test_refused[-2]", "test_refused[-1]"}
-    assert lines[16] == {"test_half"}
+    assert lines[17] == {"test_half"}
     passing = sorted(tests.seconds)
 
     def outcome(old: str, new: str) -> tuple[str, str]:
@@ -120,6 +123,8 @@ def test_a_fork_tells_the_truth(tests: PatchedForks) -> None:
     assert outcome("number < 0", "number < -0") == ("survived", "")
     assert outcome("LIMIT = 2", "LIMIT = 4") == ("outside", "")
     assert outcome("most=3", "most=4") == ("outside", "")
+    moved = [f"# a line\n{text}" for text in (CODE, CODE.replace("min(", "max("))]
+    assert tests.outcome(passing, PATH, *moved) == ("outside", "")  # no function has this code
     assert outcome("while number:", "while True:") == ("timeout", "")
     assert tests.outcome(passing, PATH, CODE, CODE + "\n") == ("outside", "")
     assert tests.outcome([], PATH, CODE, CODE) == ("no tests", "")

@@ -213,18 +213,22 @@ class Patched:
                     function.__code__ = other
 
     def _patch(self, path: str, old: str, new: str) -> bool:
-        """Give the functions of this module their code in the new text; whether that is all that
-        changed."""
+        """Give the functions of this module their code in the new text. False if something else
+        changed, or if there is no function with the old code: then a test would tell nothing."""
         file = self.root + path
         before, after = (compile(text, file, "exec", dont_inherit=True) for text in (old, new))
         try:
             pairs = list(_pairs(before, after))
         except _Outside:
             return False
-        for one, other in pairs:
-            for function in self.functions[path].get(one, ()):
-                function.__code__ = other
-        return bool(pairs)
+        found = [
+            (function, other)
+            for one, other in pairs
+            for function in self.functions[path].get(one, ())
+        ]
+        for function, other in found:
+            function.__code__ = other
+        return bool(found)
 
 
 def _codes(code: CodeType) -> list[CodeType]:
