@@ -32,7 +32,8 @@ NAMES = ("duckdb", "postgres", "spark")
 OWN_FILES = {
     *("_spark.py", "_spark_address.py", "_spark_compiler.py", "_spark_forms.py"),
     *("_spark_session.py", "_spark_table.py", "_spark_texts.py"),
-    *("_duckdb.py", "_duckdb_table.py", "_postgres.py", "_postgres_compiler.py"),
+    *("_duckdb.py", "_duckdb_table.py", "_duckdb_file.py", "_duckdb_address.py"),
+    *("_postgres.py", "_postgres_compiler.py"),
     *("_postgres_address.py", "_address.py"),
     *("_postgres_forms.py", "_postgres_table.py", "_postgres_texts.py"),
 }

@@ -15,6 +15,7 @@ from discreet.query._engines._spark_table import SparkTable
 
 TableAddress = PostgresAddress | SparkAddress | DuckdbAddress
 AddressedTable = PostgresTable | SparkTable
+TableOfFile = DuckdbFile
 
 
 def is_address(text: str) -> bool:
@@ -35,7 +36,7 @@ def address_of(text: str) -> TableAddress:
     return _postgres_address.address_of(text)
 
 
-def table_at(address: TableAddress) -> AddressedTable | DuckdbFile:
+def table_at(address: TableAddress) -> AddressedTable | TableOfFile:
     """The table there; nothing is read yet."""
     match address:
         case SparkAddress():

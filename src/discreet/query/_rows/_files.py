@@ -189,9 +189,8 @@ def file_source(path: Path, names: Sequence[str] = ()) -> FileSource:
     form = format_of(path) or (format_in(path) if path.is_dir() else None)
     if form is None:
         raise DeclarationError(
-            f"{path}: only .parquet, .csv, .tsv and .jsonl files can be read, folders of them, and "
-            "tables of databases (duckdb:, postgresql:, spark:); convert it, or pass a frame in "
-            "Python"
+            f"{path}: only .parquet, .csv, .tsv and .jsonl files can be read, and folders of them; "
+            "convert it, give the address of a table, or pass a frame in Python"
         )
     return declared_file(path, form, names=names)
 

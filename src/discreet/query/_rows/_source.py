@@ -17,14 +17,19 @@ import pyarrow as pa
 
 from discreet._unit import Unit
 from discreet.errors import DeclarationError, InvalidArgument, QueryRefused
-from discreet.query._engines._address import AddressedTable, address_of, is_address, table_at
+from discreet.query._engines._address import (
+    AddressedTable,
+    TableOfFile,
+    address_of,
+    is_address,
+    table_at,
+)
 from discreet.query._engines._conversion import (
     CONVERTIBLE,
     declarable,
     has_zone,
     read_as,
 )
-from discreet.query._engines._duckdb_file import DuckdbFile
 from discreet.query._engines._duckdb_table import DuckdbTable, plain_table
 from discreet.query._facts._columns import Column, ColumnType
 from discreet.query._rows import _frames
@@ -129,7 +134,7 @@ def source_of(
 ) -> TableSource:  # Any: frames are known by their methods
     """The source of a path, a frame, a table, or a source; of a frame, the columns of these
     names are taken now, and no others."""
-    own = FileSource | ArrowSource | DuckdbTable | DuckdbFile | AddressedTable | ComputedSource
+    own = FileSource | ArrowSource | DuckdbTable | TableOfFile | AddressedTable | ComputedSource
     if isinstance(given, own):
         return given
     if isinstance(given, str) and is_address(given):
@@ -162,7 +167,7 @@ def place_of(source: TableSource) -> Hashable:
 
     Database tables of the same name are taken for one, since connections may share a database.
     """
-    if isinstance(source, AddressedTable | DuckdbFile):
+    if isinstance(source, AddressedTable | TableOfFile):
         return source.at.place
     match source:
         case FileFolder(path):
