@@ -39,7 +39,7 @@ from discreet._budget import Receipt, Request
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Door
 from discreet.train import TrainingPlan, plan
-from discreet.train._collated import Microbatch
+from discreet.train._batches._collated import Microbatch
 from discreet.train._run import run_through
 from discreet.train._training_run import TrainingRun
 

@@ -39,9 +39,9 @@ MAY_READ_BITS = {
 MAY_MAKE_BITS = {
     "mechanisms/_door.py",
     "mechanisms/_release.py",
-    "train/_drawn_in_common.py",
-    "train/_memory.py",
-    "train/_undisturbed.py",
+    "train/_randomness/_drawn_in_common.py",
+    "train/_checks/_memory.py",
+    "train/_randomness/_undisturbed.py",
 }
 # Attributes named ``bits`` that belong to no door: reports and random numbers of clients.
 HAVE_OTHER_BITS = ("noise/", "audit/", "local/")
@@ -90,10 +90,10 @@ def test_the_allowed_places_exist() -> None:
         ("query/run.py", "draw = getattr(mechanism, 'sample')"),
         ("query/run.py", "draw = operator.methodcaller('sample', 3, bits)"),
         ("query/run.py", "noise = law.draw(door.bits)"),
-        ("train/_engine.py", "noise.add(sums, scale, self._door.bits)"),
+        ("train/_clipped_sums/_engine.py", "noise.add(sums, scale, self._door.bits)"),
         ("query/run.py", "d = door\nnoise = law.draw(d.bits)"),
         ("query/run.py", "draw = getattr(door, 'bits')"),
-        ("train/_engine.py", "noise.add(sums, scale, SecureBits())"),
+        ("train/_clipped_sums/_engine.py", "noise.add(sums, scale, SecureBits())"),
         ("query/run.py", "bits = noise.SecureBits()"),
         ("query/run.py", "make = SecureBits"),
         ("query/run.py", "from discreet.noise import SecureBits as Source"),
@@ -130,7 +130,7 @@ def test_a_planted_side_door_is_found(tmp_path: Path, file: str, code: str) -> N
             "class Door:\n    def secure(payer) -> Door:\n        return Door(payer, bits, None)",
         ),
         ("train/_training_run.py", "noise.add(sums, scale, self._door.bits)"),
-        ("train/_undisturbed.py", "with secret_draws(SecureBits()):\n    pass"),
+        ("train/_randomness/_undisturbed.py", "with secret_draws(SecureBits()):\n    pass"),
         ("query/run.py", "receipt = door.charge(loss, purpose=name, by=by)"),
         ("query/run.py", "from discreet.noise import SecureBits\nx: SecureBits | None = None"),
         ("query/run.py", "is_secure = type(bits) is SecureBits"),

@@ -49,7 +49,11 @@ INNER = {
         *("_facts", "_engines", "_rows", "_estimates", "_functions", "_expressions", "_outputs"),
         *("_plan", "_bounding", "_relations", "_sql", "_answers", "_questions", "_statistics"),
         *("", "_toml"),
-    )
+    ),
+    "train": (
+        *("_calls", "_tags", "_flow", "_plans", "_batches", "_state", "_forward", "_rules"),
+        *("_clipped_sums", "_randomness", "_checks", "", "examples"),
+    ),
 }
 
 # Heavy libraries, and the parts that may import them.

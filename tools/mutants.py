@@ -43,7 +43,7 @@ SESSIONS = ROOT / ".mutants" / "sessions"
 WHOLE = ("noise", "accounting", "mechanisms", "ledger")
 MODULES = {
     "query": {"answers", "bounding", "engines.conversion", "estimates", "plan", "rows"},
-    "train": {"clipping", "noise", "rules"},
+    "train": {"clipped_sums.clipping", "plans.noise", "rules"},
 }
 
 # Operators of Cosmic Ray that make likely mistakes. Others, such as ** for +, are noticed by any

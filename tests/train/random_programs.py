@@ -18,9 +18,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 
-from discreet.train._capture import Capture
+from discreet.train._forward._capture import Capture
 from discreet.train._rules import RULES
-from discreet.train._tag import ExampleRows, OneExample, Tag, UntrackedRows
+from discreet.train._tags._tag import ExampleRows, OneExample, Tag, UntrackedRows
 
 MOST = 2000  # entries of a tensor
 MODEL = nn.Linear(1, 1)

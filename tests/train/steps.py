@@ -11,10 +11,10 @@ from discreet._budget import Limit
 from discreet._unit import Unit
 from discreet.ledger import Ledger
 from discreet.mechanisms import Door
-from discreet.train._plan import TrainingPlan, plan
+from discreet.train._batches._units import Units
+from discreet.train._plans._plan import TrainingPlan, plan
 from discreet.train._run import run_through
 from discreet.train._training_run import TrainingRun
-from discreet.train._units import Units
 from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits

@@ -18,12 +18,12 @@ from discreet.accounting import Gaussian, PoissonSampled, PrivacyLoss, RandomAll
 from discreet.errors import InvalidArgument
 from discreet.ledger import Ledger
 from discreet.noise import RoundedGaussianLaw
-from discreet.train import _adaptive as module
-from discreet.train._adaptive import Adaptive, NoisyShare, read
-from discreet.train._noise import ExactGaussian, FloatLaplace
-from discreet.train._plan import Stage, TrainingPlan
+from discreet.train._plans import _adaptive as module
+from discreet.train._plans._adaptive import Adaptive, NoisyShare, read
+from discreet.train._plans._noise import ExactGaussian, FloatLaplace
+from discreet.train._plans._plan import Stage, TrainingPlan
+from discreet.train._plans._sampling import AllocatedBatches, WithoutReplacement
 from discreet.train._run import run
-from discreet.train._sampling import AllocatedBatches, WithoutReplacement
 from tests.bad_values import BadValue
 from tests.noise.fit import QuickBits
 from tests.train.steps import (

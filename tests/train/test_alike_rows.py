@@ -13,7 +13,7 @@ from torch import Tensor
 
 from discreet.errors import Refused
 from discreet.train import Flat, clipped_sum
-from discreet.train._capture import Capture
+from discreet.train._forward._capture import Capture
 from discreet.train._rules import RULES
 from tests.train.layers import WIDTH, Layers, of, summed
 

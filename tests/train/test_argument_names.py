@@ -15,10 +15,10 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 
 from discreet.errors import Refused
-from discreet.train._capture import Capture
 from discreet.train._flow._table import FLOW
+from discreet.train._forward._capture import Capture
 from discreet.train._rules import RULES
-from discreet.train._tag import ExampleRows, Tag, UntrackedRows
+from discreet.train._tags._tag import ExampleRows, Tag, UntrackedRows
 
 SIZE = 4  # of examples, and of everything else
 CALLS = 12  # of each function and kind of data

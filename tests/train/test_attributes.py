@@ -17,8 +17,8 @@ from torch.utils.checkpoint import checkpoint
 
 from discreet.errors import Refused
 from discreet.train import check, clipped_sum, fit
-from discreet.train._attributes import _sums
-from discreet.train._clipping import Flat
+from discreet.train._clipped_sums._clipping import Flat
+from discreet.train._state._attributes import _sums
 from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import data, known, sgd, short

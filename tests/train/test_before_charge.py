@@ -26,7 +26,7 @@ from discreet.train import (
     fit,
     run,
 )
-from discreet.train._sampling import PoissonSampling, ShuffledBatches, WithoutReplacement
+from discreet.train._plans._sampling import PoissonSampling, ShuffledBatches, WithoutReplacement
 from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import data, linear, losses_of, sgd, short

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import InvalidArgument, Refused
-from discreet.train import Collated, _model_check, fit
-from discreet.train._checking import check_padding, compare
-from discreet.train._data import microbatch_of
+from discreet.train import Collated, fit
+from discreet.train._batches._data import microbatch_of
+from discreet.train._checks import _model_check
+from discreet.train._checks._checking import check_padding, compare
 from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Losses, data, known, linear, sgd, short, weights

@@ -32,7 +32,7 @@ from discreet.train import (
     clipped_sum,
     metrics,
 )
-from discreet.train._plan import TrainingPlan
+from discreet.train._plans._plan import TrainingPlan
 from discreet.train._rules._convolution import WindowProducts
 from discreet.train._run import run
 from tests.bad_values import BadValue
@@ -163,7 +163,7 @@ def test_noise_fits_there_and_nothing_seeds_it(
         found.append(noise(away, SecureBits(), kind))
         assert false_alarm(fine(found[-1]), law) >= ALPHA
     assert (found[0] == found[1]).double().mean() < 1e-2  # by chance, 0.0045 of steps as small
-    monkeypatch.setattr("discreet.train._noise._most", lambda _: 1 << 16)
+    monkeypatch.setattr("discreet.train._plans._noise._most", lambda _: 1 << 16)
     of_bits = [noise(place, QuickBits(5), kind) for place in (away, PLACES["processor"])]
     torch.testing.assert_close(*of_bits, rtol=0, atol=1 / 64)  # the same bits give the same noise
     assert (of_bits[0] == of_bits[1]).double().mean() > 0.99

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 from discreet.errors import Refused
 from discreet.train import Flat, fit, plan
-from discreet.train._capture import Capture
-from discreet.train._drawn_in_common import draw_in_common
-from discreet.train._drawn_unrecorded import WatchfulCapture
+from discreet.train._forward._capture import Capture
+from discreet.train._randomness._drawn_in_common import draw_in_common
+from discreet.train._randomness._drawn_unrecorded import WatchfulCapture
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Replaceable, data, known, linear, short
 

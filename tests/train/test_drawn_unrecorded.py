@@ -14,8 +14,8 @@ from torch.utils.checkpoint import checkpoint
 
 from discreet.errors import Refused
 from discreet.train import Flat
-from discreet.train._checking import check_shared_draws
-from discreet.train._made_up import Values
+from discreet.train._checks._checking import check_shared_draws
+from discreet.train._checks._made_up import Values
 from tests.train.layers import WIDTH, Layers, Use, of, summed
 
 NUMBER = 5

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 import discreet as dp
 from discreet.errors import Refused
 from discreet.train import Flat, clipped_sum, one_by_one
-from discreet.train._microbatch import MicrobatchSize
-from discreet.train._model_check import ModelCheck
+from discreet.train._checks._microbatch import MicrobatchSize
+from discreet.train._checks._model_check import ModelCheck
 from tests.train.kit import same
 from tests.train.layers import WIDTH, of
 from tests.train.recorded import Recorded

@@ -17,15 +17,15 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import Refused
-from discreet.train._arguments import tensors_in
-from discreet.train._capture import Capture
+from discreet.train._calls._arguments import tensors_in
 from discreet.train._flow import sets_first
 from discreet.train._flow._random import is_random
 from discreet.train._flow._shapes import elementwise, of_the_first
 from discreet.train._flow._table import FLOW
-from discreet.train._layouts import ExampleOrder, RowLayout
+from discreet.train._forward._capture import Capture
 from discreet.train._rules import RULES
-from discreet.train._tag import ExampleRows, OneExample, UntrackedRows
+from discreet.train._tags._layouts import ExampleOrder, RowLayout
+from discreet.train._tags._tag import ExampleRows, OneExample, UntrackedRows
 
 NUMBER, WIDTH, CHANGED = 4, 3, 1
 MOST = 3  # calls of each function, for each number of tensors

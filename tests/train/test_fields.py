@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from discreet.errors import InvalidArgument
-from discreet.train import _data
+from discreet.train._batches import _data
 from discreet.train._refusals import _check_model
 
 

@@ -22,7 +22,7 @@ from discreet.ledger import Kind, Ledger
 from discreet.mechanisms import Door
 from discreet.train import Report, fit, run
 from discreet.train import _progress as shown
-from discreet.train._checking import compare
+from discreet.train._checks._checking import compare
 from discreet.train._interrupts import uninterrupted
 from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
@@ -227,7 +227,7 @@ def test_the_loss_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
         tried.append(model)
         compare(model, *rest, **more)
 
-    monkeypatch.setattr("discreet.train._model_check.compare", counted)
+    monkeypatch.setattr("discreet.train._checks._model_check.compare", counted)
     fit(model, sgd(model), data(), short(), losses=losses, payer=FakePayer())
     assert tried == [model]
 

@@ -9,7 +9,7 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 
 from discreet.train import Flat, clipped_sum
-from discreet.train._clipping import ROUND_OFF
+from discreet.train._clipped_sums._clipping import ROUND_OFF
 from discreet.train._rules import _gradients
 from discreet.train._rules._gradients import (
     CachedSquares,

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from discreet.errors import Refused
 from discreet.train import check
-from discreet.train._held_draws import (
+from discreet.train._randomness._held_draws import (
     HELD,
     HIGH,
     LEVELS,

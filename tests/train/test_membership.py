@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from discreet.audit import MembershipResult, membership
-from discreet.train._clipping import Clipping, Flat
-from discreet.train._plan import Phase, TrainingPlan, plan
+from discreet.train._clipped_sums._clipping import Clipping, Flat
+from discreet.train._plans._plan import Phase, TrainingPlan, plan
 from tests.train.steps import known
 
 CANARIES, STEPS = 120, 2

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import InvalidArgument
-from discreet.train import _memory, fit
-from discreet.train._microbatch import FIRST_SIZE
+from discreet.train import fit
+from discreet.train._checks import _memory
+from discreet.train._checks._microbatch import FIRST_SIZE
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import data, linear, losses_of, sgd, short
 

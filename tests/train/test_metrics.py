@@ -17,7 +17,7 @@ from discreet.mechanisms._release import release_through
 from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.tuning import NegativeBinomialRuns, Scored, Tuning
 from discreet.train import metrics
-from discreet.train._plan import TrainingPlan, plan
+from discreet.train._plans._plan import TrainingPlan, plan
 from discreet.train._run import run
 from discreet.train._trained import StateDict, Trained
 from tests.bad_values import BadValue
@@ -92,7 +92,7 @@ def by_sixty(found: object) -> float:
 
 
 def part() -> BadValue:
-    from discreet.train._data import microbatch_of
+    from discreet.train._batches._data import microbatch_of
 
     return microbatch_of(data(), np.arange(60))
 

@@ -21,8 +21,8 @@ from torch import Tensor
 
 from discreet.audit import ScriptedBits
 from discreet.noise import Bits, SecureBits
-from discreet.train import _noise
-from discreet.train._noise import (
+from discreet.train._plans import _noise
+from discreet.train._plans._noise import (
     ExactGaussian,
     FloatGaussian,
     FloatLaplace,

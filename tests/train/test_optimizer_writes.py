@@ -11,7 +11,7 @@ from torch.optim import optimizer as optimizers
 
 from discreet.errors import Refused
 from discreet.train import ExactGaussian, fit, run
-from discreet.train._optimizer_writes import OptimizerWrites
+from discreet.train._state._optimizer_writes import OptimizerWrites
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Replaceable, data, linear, losses_of, short
 from tests.train.unfollowed import unfollowed

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import Refused
-from discreet.train import _model_check
+from discreet.train._checks import _model_check
 from tests.bad_values import BadValue
 from tests.train.steps import Losses, data, known, linear, losses_of, short, weights
 

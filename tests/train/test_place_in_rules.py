@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from discreet.errors import Refused
-from discreet.train._capture import Capture
 from discreet.train._flow._random import is_random
 from discreet.train._flow._shapes import elementwise
 from discreet.train._flow._table import FLOW
+from discreet.train._forward._capture import Capture
 from discreet.train._rules import RULES
-from discreet.train._tag import ExampleRows
+from discreet.train._tags._tag import ExampleRows
 
 NUMBER, WIDTH = 5, 3
 MOST = 20  # calls of each function

@@ -22,9 +22,9 @@ from discreet.accounting import (
     TruncatedPoisson,
 )
 from discreet.errors import InvalidArgument, NoBound
-from discreet.train._noise import ExactGaussian, FloatLaplace
-from discreet.train._plan import Stage, TrainingPlan, plan
-from discreet.train._sampling import (
+from discreet.train._plans._noise import ExactGaussian, FloatLaplace
+from discreet.train._plans._plan import Stage, TrainingPlan, plan
+from discreet.train._plans._sampling import (
     AllocatedBatches,
     PoissonSampling,
     Sampling,
@@ -319,8 +319,8 @@ def test_a_plan_needs_no_torch() -> None:
         "sys.modules['torch'] = None\n"
         "folder = sys.modules['discreet.train'] = types.ModuleType('discreet.train')\n"
         "folder.__path__ = [discreet.__path__[0] + '/train']\n"
-        "from discreet.train._plan import plan\n"
-        "import discreet.train._report\n"
+        "from discreet.train._plans._plan import plan\n"
+        "import discreet.train._plans._report\n"
         "print(plan(multiplier=1, delta=1e-5, records=100, batch=10, steps=3).explain())"
     )
     command = [sys.executable, "-c", code]

@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from discreet.train import _tagging
 from discreet.train._flow import _writing
 from discreet.train._flow._indexing import read_at
-from discreet.train._tag import UntrackedRows
+from discreet.train._forward import _tagging
+from discreet.train._tags._tag import UntrackedRows
 from tests.train.random_programs import programs, shrunk, written, wrong_tag
 
 QUICK = 500  # programs

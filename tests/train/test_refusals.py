@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from discreet._unit import Unit
 from discreet.errors import DiscreetError, InvalidArgument
 from discreet.train import ExactGaussian, Units, clipped_sum, fit
-from discreet.train._clipping import Flat
+from discreet.train._clipped_sums._clipping import Flat
 from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import Losses, Replaceable, data, known, linear, sgd, short

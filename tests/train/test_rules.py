@@ -21,9 +21,10 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from torch.overrides import TorchFunctionMode
 
 from discreet.errors import Refused
-from discreet.train import L1, Automatic, Flat, PerGroup, PerLayer, _engine, check
-from discreet.train._arguments import Args, Function, Keywords
-from discreet.train._capture import Capture, Rule
+from discreet.train import L1, Automatic, Flat, PerGroup, PerLayer, check
+from discreet.train._calls._arguments import Args, Function, Keywords
+from discreet.train._clipped_sums import _engine
+from discreet.train._forward._capture import Capture, Rule
 from discreet.train._rules import RULES
 from tests.train.kit import EXACT, SINGLE, Case, Make, agrees, double, places
 

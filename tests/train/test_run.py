@@ -20,10 +20,10 @@ from discreet.errors import (
 )
 from discreet.ledger import Ledger, check_receipt
 from discreet.mechanisms import Door
-from discreet.train._collated import Collated
+from discreet.train._batches._collated import Collated
+from discreet.train._batches._units import Units
 from discreet.train._run import run, run_through
 from discreet.train._step_ticket import StepTicket
-from discreet.train._units import Units
 from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits

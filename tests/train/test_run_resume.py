@@ -8,9 +8,9 @@ import torch
 
 from discreet.errors import InvalidArgument
 from discreet.ledger import Kind, Ledger
-from discreet.train._plan import TrainingPlan
+from discreet.train._plans._plan import TrainingPlan
+from discreet.train._plans._sampling import AllocatedBatches
 from discreet.train._run import run
-from discreet.train._sampling import AllocatedBatches
 from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import book, data, linear, losses_of, sgd, short, weights

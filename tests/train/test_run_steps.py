@@ -11,15 +11,15 @@ from torch.utils.data import TensorDataset
 
 from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument, Refused
-from discreet.train._noise import ExactGaussian, FloatLaplace
-from discreet.train._plan import Stage
-from discreet.train._run import run
-from discreet.train._sampling import (
+from discreet.train._plans._noise import ExactGaussian, FloatLaplace
+from discreet.train._plans._plan import Stage
+from discreet.train._plans._sampling import (
     AllocatedBatches,
     ShuffledBatches,
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
+from discreet.train._run import run
 from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import (

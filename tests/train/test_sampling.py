@@ -19,7 +19,7 @@ from discreet.accounting import (
     TruncatedPoisson,
 )
 from discreet.noise import Bits, SecureBits
-from discreet.train._sampling import (
+from discreet.train._plans._sampling import (
     AllocatedBatches,
     PoissonSampling,
     Sampling,

@@ -19,7 +19,7 @@ from discreet._unit import Unit
 from discreet.errors import Refused
 from discreet.noise import SecureBits
 from discreet.train import Collated, ExactGaussian, Units, check, fit, run
-from discreet.train._secret_draws import secret_draws
+from discreet.train._randomness._secret_draws import secret_draws
 from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import data, known, linear, losses_of, pair_losses, pairs, sgd, short

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from discreet.errors import Refused
 from discreet.noise import SecureBits
 from discreet.train import fit
-from discreet.train._secret_draws import secret_draws
+from discreet.train._randomness._secret_draws import secret_draws
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import data, known, linear, losses_of, sgd, short
 

@@ -26,7 +26,7 @@ from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
 from discreet.ledger import Kind, Ledger
 from discreet.train import Collated, TrainingPlan, Units
-from discreet.train._data import microbatch_of
+from discreet.train._batches._data import microbatch_of
 from discreet.train._own_losses import own_losses
 from discreet.train.transformers import SAVED, PrivateTrainer
 from tests.bad_values import BadValue

@@ -18,14 +18,14 @@ from discreet.train import (
     Contribution,
     Flat,
     UnitOfExample,
-    _engine,
-    _model_check,
     check,
     clipped_sum,
     fit,
     one_by_one,
 )
-from discreet.train import _unit_of_example as module
+from discreet.train._checks import _model_check
+from discreet.train._clipped_sums import _engine
+from discreet.train._clipped_sums import _unit_of_example as module
 from tests.train import steps
 from tests.train.kit import EXACT, SINGLE, Case, double, places, same
 from tests.train.test_rules import CASES, CLIPPINGS, CONVOLUTIONS, IN_SINGLE, Bare, Reused, stacks

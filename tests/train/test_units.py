@@ -15,10 +15,11 @@ from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
 from discreet.noise import SecureBits
 from discreet.train import L1, Automatic, Clipping, Flat, PerLayer, one_by_one
-from discreet.train._data import Data, microbatch_of
-from discreet.train._microbatch import MicrobatchSize
-from discreet.train._model_check import Losses
-from discreet.train._noise import ExactGaussian, Steps
+from discreet.train._batches._data import Data, microbatch_of
+from discreet.train._batches._units import Reduce, Units
+from discreet.train._checks._microbatch import MicrobatchSize
+from discreet.train._checks._model_check import Losses
+from discreet.train._plans._noise import ExactGaussian, Steps
 from discreet.train._step_inputs import (
     Examples,
     StepInputs,
@@ -27,7 +28,6 @@ from discreet.train._step_inputs import (
     exact_sums,
     float_sums,
 )
-from discreet.train._units import Reduce, Units
 from tests.bad_values import BadValue
 from tests.mechanisms.hostile import Hostile
 from tests.missing_ids import COLUMNS, IDS, MARKS

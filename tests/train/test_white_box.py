@@ -26,11 +26,12 @@ from discreet._arrays import FloatArray, IndexArray
 from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss
 from discreet.accounting._profile import TradeOff
-from discreet.train import _engine
-from discreet.train._clipping import Clipping, Flat
-from discreet.train._noise import ExactGaussian, FloatGaussian, add_normal
-from discreet.train._plan import Phase, TrainingPlan, plan
-from discreet.train._sampling import (
+from discreet.train._batches._units import Units
+from discreet.train._clipped_sums import _engine
+from discreet.train._clipped_sums._clipping import Clipping, Flat
+from discreet.train._plans._noise import ExactGaussian, FloatGaussian, add_normal
+from discreet.train._plans._plan import Phase, TrainingPlan, plan
+from discreet.train._plans._sampling import (
     PoissonSampling,
     Sampling,
     TruncatedPoissonSampling,
@@ -38,7 +39,6 @@ from discreet.train._sampling import (
 )
 from discreet.train._step_inputs import trainable
 from discreet.train._training_run import TrainingRun
-from discreet.train._units import Units
 from tests.noise.fit import QuickBits
 from tests.train.steps import known
 

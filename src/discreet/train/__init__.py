@@ -1,21 +1,18 @@
 """Private training of PyTorch models: plans with their privacy loss, and clipped gradients of
 single examples at nearly the speed of plain ones. Needs `pip install "discreet[torch]"`.
 
-Read in this order: `_plan` (what a run does and costs), `_run` and `_preflight` (checks, then the
-charge), `_training_run` (the steps), `_step_inputs` and `_engine` (clipped sums), `_capture` with
-`_shared` and `_uses`, `_arranged`, `_tag`, `_tags` and `_tagging` with `_layouts` and `_indices`,
-`_flow/`, `_rules/` and, for functions without a rule, `_fallback` (gradients of single examples),
-`_noise`.
+Read in this order: `_plans` (what a run does and costs), `_fit`, `_run` and `_preflight` (checks,
+then the charge), `_training_run` (the steps) with `_step_ticket`, `_step_inputs` and
+`_clipped_sums` (sums of clipped gradients). Below them are `_forward` (records a forward pass),
+`_rules` (gradients of single examples), `_tags` and `_flow` (which rows are which example's), and
+`_calls` (of PyTorch's functions).
 
-Checks before the charge: `_refusals` (what doesn't go together) and `_data` (what a run takes).
-`_model_check` chooses how many examples are compared, `_checking` and `_made_up` make them up,
-`_comparison` compares the engine with `_plain_loop`.
-
-Checks within a step: `_step_checks` compares again for new shapes and losses, `_secret_draws` makes
-random numbers secret. Refused are calls that no tag can follow: `_unfollowed`, `_unseen` and
-`_values`, `_unintercepted`, `_backward`, and models that write into themselves: `_buffers`. They
-use `_arguments` (of calls) and `_graph` (PyTorch's own). `_resume` reads checkpoints; `_hosted`
-runs within the loops of `transformers` and `lightning`.
+Before the charge, `_refusals` tells what doesn't go together, and `_checks` compares gradients.
+Within a step, `_step_checks` compares again; `_randomness` keeps random numbers secret and `_state`
+finds models that store data. `_batches` holds what a run takes. `_resume` reads checkpoints,
+`_counting` and `_interrupts` guard steps, and `_progress` shows them. `_trained` is a run as a
+mechanism. `_hosted` runs within the loops of `transformers` (with `_own_losses` and `_invented`)
+and `lightning`; `_repair` replaces layers.
 """
 
 try:
@@ -28,30 +25,30 @@ except ModuleNotFoundError as _missing:
     ) from None
 
 from discreet.train import metrics
-from discreet.train._adaptive import Adaptive, NoisyShare
-from discreet.train._checking import check
-from discreet.train._clipping import L1, Automatic, Clipping, Flat, PerGroup, PerLayer
-from discreet.train._collated import Collated
-from discreet.train._engine import Contribution, clipped_sum
+from discreet.train._batches._collated import Collated
+from discreet.train._batches._units import Units
+from discreet.train._checks._checking import check
+from discreet.train._clipped_sums._clipping import L1, Automatic, Clipping, Flat, PerGroup, PerLayer
+from discreet.train._clipped_sums._engine import Contribution, clipped_sum
+from discreet.train._clipped_sums._plain_loop import one_by_one
+from discreet.train._clipped_sums._unit_of_example import UnitOfExample
 from discreet.train._fit import fit
-from discreet.train._noise import ExactGaussian, FloatGaussian, FloatLaplace
-from discreet.train._plain_loop import one_by_one
-from discreet.train._plan import Phase, Stage, TrainingPlan, plan
-from discreet.train._repair import repair
-from discreet.train._report import NotPrivate, Report
-from discreet.train._run import run
-from discreet.train._sampling import (
+from discreet.train._plans._adaptive import Adaptive, NoisyShare
+from discreet.train._plans._noise import ExactGaussian, FloatGaussian, FloatLaplace
+from discreet.train._plans._plan import Phase, Stage, TrainingPlan, plan
+from discreet.train._plans._report import NotPrivate, Report
+from discreet.train._plans._sampling import (
     AllocatedBatches,
     PoissonSampling,
     ShuffledBatches,
     TruncatedPoissonSampling,
     WithoutReplacement,
 )
+from discreet.train._repair import repair
+from discreet.train._run import run
 from discreet.train._step_ticket import StepTicket
 from discreet.train._trained import Trained
 from discreet.train._training_run import TrainingRun
-from discreet.train._unit_of_example import UnitOfExample
-from discreet.train._units import Units
 
 __all__ = [
     "L1",

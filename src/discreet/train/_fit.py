@@ -15,18 +15,18 @@ from discreet._budget import Payer
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Door
-from discreet.train._collated import Microbatch
-from discreet.train._data import Data
-from discreet.train._hooks import around_steps
-from discreet.train._plan import TrainingPlan
+from discreet.train._batches._collated import Microbatch
+from discreet.train._batches._data import Data
+from discreet.train._batches._units import Units
+from discreet.train._plans._plan import TrainingPlan
+from discreet.train._plans._report import Report
 from discreet.train._progress import progress
 from discreet.train._refusals import check_loss_function
-from discreet.train._report import Report
 from discreet.train._resume import Checkpoint, check_checkpoint
 from discreet.train._run import run_through
+from discreet.train._state._hooks import around_steps
+from discreet.train._state._trials import try_schedulers
 from discreet.train._training_run import TrainingRun
-from discreet.train._trials import try_schedulers
-from discreet.train._units import Units
 
 SAVED_EVERY = 60.0  # seconds
 

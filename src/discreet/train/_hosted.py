@@ -17,16 +17,16 @@ from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
 from discreet.mechanisms import Door
-from discreet.train._collated import Collated
-from discreet.train._data import Data, Invented
-from discreet.train._hooks import around_steps
-from discreet.train._model_check import Losses
-from discreet.train._plan import TrainingPlan
-from discreet.train._report import NotPrivate, Report
+from discreet.train._batches._collated import Collated
+from discreet.train._batches._data import Data, Invented
+from discreet.train._batches._units import Units
+from discreet.train._checks._model_check import Losses
+from discreet.train._plans._plan import TrainingPlan
+from discreet.train._plans._report import NotPrivate, Report
 from discreet.train._run import run_through
+from discreet.train._state._hooks import around_steps
 from discreet.train._step_ticket import StepTicket
 from discreet.train._training_run import TrainingRun
-from discreet.train._units import Units
 
 Action = Callable[[], None]
 Saved = Mapping[str, Any]  # Any: what `TrainingRun.paid` returned, as it was read from a file

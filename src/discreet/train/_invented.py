@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from discreet.train._batches._units import Units
 from discreet.train._own_losses import kind_of_labels, named
-from discreet.train._units import Units
 
 _COUNT = 5  # items
 _LENGTH = 8  # words

@@ -11,15 +11,14 @@ from torch import nn
 
 from discreet import _checks
 from discreet.errors import InvalidArgument
-from discreet.train import _data
-from discreet.train._attributes import Attributes
-from discreet.train._buffers import Buffers
-from discreet.train._checking import check_alone
-from discreet.train._collated import Collated, Microbatch
-from discreet.train._data import Data, Invented
-from discreet.train._made_up import Values, repeated, tensors
-from discreet.train._microbatch import MicrobatchSize
-from discreet.train._model_check import (
+from discreet.train._batches import _data
+from discreet.train._batches._collated import Collated, Microbatch
+from discreet.train._batches._data import Data, Invented
+from discreet.train._batches._units import Units, rows_of
+from discreet.train._checks._checking import check_alone
+from discreet.train._checks._made_up import Values, repeated, tensors
+from discreet.train._checks._microbatch import MicrobatchSize
+from discreet.train._checks._model_check import (
     Losses,
     ModelCheck,
     Public,
@@ -27,14 +26,15 @@ from discreet.train._model_check import (
     public_rows_of_a_batch,
     rows_of_a_batch,
 )
-from discreet.train._noise import ExactGaussian
-from discreet.train._optimizer_writes import refuse_optimizer_writes
-from discreet.train._own_generators import refuse_counters, refuse_own_generators
-from discreet.train._plan import TrainingPlan
+from discreet.train._plans._noise import ExactGaussian
+from discreet.train._plans._plan import TrainingPlan
+from discreet.train._randomness._own_generators import refuse_counters, refuse_own_generators
 from discreet.train._refusals import check_loss_function, check_run
+from discreet.train._state._attributes import Attributes
+from discreet.train._state._buffers import Buffers
+from discreet.train._state._optimizer_writes import refuse_optimizer_writes
+from discreet.train._state._trials import try_optimizer
 from discreet.train._step_inputs import clipping_of
-from discreet.train._trials import try_optimizer
-from discreet.train._units import Units, rows_of
 
 Like = Data | Units | Invented
 

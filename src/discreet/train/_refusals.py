@@ -4,15 +4,15 @@ import torch
 from torch import nn
 
 from discreet.errors import InvalidArgument
-from discreet.train import _data
-from discreet.train._adaptive import Adaptive
-from discreet.train._data import Data
-from discreet.train._own_generators import refuse_own_generators
-from discreet.train._plan import TrainingPlan
-from discreet.train._sampling import SizeDeclaration
+from discreet.train._batches import _data
+from discreet.train._batches._data import Data
+from discreet.train._batches._units import Units, rows_of
+from discreet.train._plans._adaptive import Adaptive
+from discreet.train._plans._plan import TrainingPlan
+from discreet.train._plans._sampling import SizeDeclaration
+from discreet.train._randomness._own_generators import refuse_own_generators
+from discreet.train._state._trials import unwrapped
 from discreet.train._step_inputs import Examples, clipping_of, trainable
-from discreet.train._trials import unwrapped
-from discreet.train._units import Units, rows_of
 
 _SEVERAL = ("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel", "FSDPModule")
 

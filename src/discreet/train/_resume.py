@@ -14,9 +14,9 @@ from torch import nn
 from discreet._budget import CountsSteps, Receipt
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
-from discreet.train._adaptive import NoisyShare
 from discreet.train._counting import Uncounted
-from discreet.train._plan import TrainingPlan
+from discreet.train._plans._adaptive import NoisyShare
+from discreet.train._plans._plan import TrainingPlan
 
 Checkpoint = Mapping[str, Any]  # Any: state dictionaries of the user's model and optimizer
 

@@ -14,17 +14,17 @@ from discreet._budget import CountsSteps, Payer
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import Door
 from discreet.mechanisms._statement import statement_of_plan
-from discreet.train import _adaptive
+from discreet.train._batches._data import Data
+from discreet.train._batches._units import Units
+from discreet.train._checks._model_check import Losses
 from discreet.train._counting import Uncounted
-from discreet.train._data import Data
-from discreet.train._model_check import Losses
-from discreet.train._plan import TrainingPlan
+from discreet.train._plans import _adaptive
+from discreet.train._plans._plan import TrainingPlan
 from discreet.train._preflight import Like, preflight
 from discreet.train._refusals import check_number
 from discreet.train._resume import Checkpoint, resumed
 from discreet.train._step_inputs import Examples
 from discreet.train._training_run import TrainingRun
-from discreet.train._units import Units
 
 
 @contextmanager

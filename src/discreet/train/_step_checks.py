@@ -6,19 +6,19 @@ from contextlib import contextmanager
 from torch import nn
 
 from discreet.errors import Refused
-from discreet.train._buffers import Buffers
-from discreet.train._collated import Microbatch
-from discreet.train._microbatch import MicrobatchSize
-from discreet.train._model_check import (
+from discreet.train._batches._collated import Microbatch
+from discreet.train._checks._microbatch import MicrobatchSize
+from discreet.train._checks._model_check import (
     Losses,
     ModelCheck,
     Public,
     most_rows_of_a_batch,
     rows_of_a_batch,
 )
-from discreet.train._noise import ExactGaussian
-from discreet.train._own_generators import refuse_own_generators
-from discreet.train._plan import Phase, TrainingPlan
+from discreet.train._plans._noise import ExactGaussian
+from discreet.train._plans._plan import Phase, TrainingPlan
+from discreet.train._randomness._own_generators import refuse_own_generators
+from discreet.train._state._buffers import Buffers
 from discreet.train._step_inputs import Examples, clipping_of
 
 

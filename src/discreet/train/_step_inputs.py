@@ -17,24 +17,24 @@ from torch import Tensor, nn
 from discreet._arrays import IndexArray
 from discreet.errors import InvalidArgument
 from discreet.noise import Bits
-from discreet.train import _data as data
-from discreet.train import _engine
-from discreet.train._clipping import L1, Clipping, Flat
-from discreet.train._collated import Microbatch
-from discreet.train._data import Data
-from discreet.train._eager import eager
-from discreet.train._graph import refuse_reentrant
-from discreet.train._microbatch import MicrobatchSize, unless_memory_runs_out
-from discreet.train._model_check import Losses
-from discreet.train._noise import ExactGaussian, Steps
-from discreet.train._plan import Phase
-from discreet.train._report import NotPrivate
+from discreet.train._batches import _data as data
+from discreet.train._batches._collated import Microbatch
+from discreet.train._batches._data import Data
+from discreet.train._batches._units import Reduce, RowsByUnit, UnitRows, Units
+from discreet.train._calls._eager import eager
+from discreet.train._calls._graph import refuse_reentrant
+from discreet.train._checks._microbatch import MicrobatchSize, unless_memory_runs_out
+from discreet.train._checks._model_check import Losses
+from discreet.train._clipped_sums import _engine
+from discreet.train._clipped_sums._clipping import L1, Clipping, Flat
+from discreet.train._clipped_sums._unit_of_example import UnitOfExample
+from discreet.train._forward._zeroed_memory import ZeroedMemory
+from discreet.train._plans._noise import ExactGaussian, Steps
+from discreet.train._plans._plan import Phase
+from discreet.train._plans._report import NotPrivate
+from discreet.train._randomness._secret_draws import RefuseGenerators
 from discreet.train._rules._gradients import squared, wide, wide_type
-from discreet.train._secret_draws import RefuseGenerators
-from discreet.train._tags import beside
-from discreet.train._unit_of_example import UnitOfExample
-from discreet.train._units import Reduce, RowsByUnit, UnitRows, Units
-from discreet.train._zeroed_memory import ZeroedMemory
+from discreet.train._tags._by_tensor import beside
 
 SPARE = 1 - 2.0**-18  # so that rounding to the grid seldom makes a contribution too long again
 

@@ -15,13 +15,13 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded
 from discreet.noise import Bits
-from discreet.train._collated import Microbatch
-from discreet.train._data import Data
-from discreet.train._plan import TrainingPlan
+from discreet.train._batches._collated import Microbatch
+from discreet.train._batches._data import Data
+from discreet.train._batches._units import Units
+from discreet.train._plans._plan import TrainingPlan
 from discreet.train._preflight import preflight
 from discreet.train._refusals import check_loss_function
 from discreet.train._run import run
-from discreet.train._units import Units
 
 V = TypeVar("V")
 

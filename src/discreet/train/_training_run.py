@@ -21,17 +21,17 @@ from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import Refused, SessionEnded
 from discreet.mechanisms import Door
-from discreet.train._adaptive import Adaptive, NoisyShare
+from discreet.train._checks._microbatch import MicrobatchSize
+from discreet.train._checks._model_check import Losses, Public
 from discreet.train._interrupts import uninterrupted
-from discreet.train._microbatch import MicrobatchSize
-from discreet.train._model_check import Losses, Public
-from discreet.train._noise import ExactGaussian
-from discreet.train._optimizer_writes import OptimizerWrites
-from discreet.train._plan import Phase, TrainingPlan
+from discreet.train._plans._adaptive import Adaptive, NoisyShare
+from discreet.train._plans._noise import ExactGaussian
+from discreet.train._plans._plan import Phase, TrainingPlan
+from discreet.train._plans._report import NotPrivate, Report
+from discreet.train._randomness._secret_draws import secret_draws
 from discreet.train._refusals import check_optimizer
-from discreet.train._report import NotPrivate, Report
 from discreet.train._resume import public_fields, states
-from discreet.train._secret_draws import secret_draws
+from discreet.train._state._optimizer_writes import OptimizerWrites
 from discreet.train._step_checks import StepChecks
 from discreet.train._step_inputs import (
     Examples,

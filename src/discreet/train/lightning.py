@@ -26,15 +26,15 @@ from discreet._budget import Payer
 from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
-from discreet.train._collated import Collated, Microbatch
-from discreet.train._data import Data
+from discreet.train._batches._collated import Collated, Microbatch
+from discreet.train._batches._data import Data
+from discreet.train._batches._units import Units
 from discreet.train._hosted import Hosted, Only, Saved, check_obeyed, check_public, collated
-from discreet.train._plan import TrainingPlan
-from discreet.train._report import Report
+from discreet.train._plans._plan import TrainingPlan
+from discreet.train._plans._report import Report
+from discreet.train._state._trainer_writes import WatchedPlace, refuse_trainer_writes
+from discreet.train._state._trials import try_schedulers
 from discreet.train._step_ticket import StepTicket
-from discreet.train._trainer_writes import WatchedPlace, refuse_trainer_writes
-from discreet.train._trials import try_schedulers
-from discreet.train._units import Units
 
 SAVED = "discreet"  # the key in each checkpoint
 

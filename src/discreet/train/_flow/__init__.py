@@ -12,7 +12,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import UNREADABLE, Function, replaced, tensors_in
+from discreet.train._calls._arguments import UNREADABLE, Function, replaced, tensors_in
 from discreet.train._flow._call import (
     LIKE_OTHERS,
     OVER_EXAMPLES,
@@ -38,8 +38,8 @@ from discreet.train._flow._shapes import (
     refit,
 )
 from discreet.train._flow._table import DIM_SECOND, FLOW, FOR_UNTRACKED, TAKES_DIMS, WITH_DIMS
-from discreet.train._tag import ExampleRows, Tag, UntrackedRows
-from discreet.train._tags import Tags
+from discreet.train._tags._by_tensor import Tags
+from discreet.train._tags._tag import ExampleRows, Tag, UntrackedRows
 
 __all__ = [
     "LIKE_OTHERS",

@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import Tensor
 
-from discreet.train._arguments import Args, Function, Keywords, named, tensors_in
+from discreet.train._calls._arguments import Args, Function, Keywords, named, tensors_in
 from discreet.train._flow._places import beside_constants
-from discreet.train._tag import ExampleRows, Tag, UntrackedRows, merged
-from discreet.train._tags import Tags
+from discreet.train._tags._by_tensor import Tags
+from discreet.train._tags._tag import ExampleRows, Tag, UntrackedRows, merged
 
 LIKE_OTHERS = frozenset(  # their other argument gives only its shape or type
     {Tensor.to, Tensor.type_as, Tensor.expand_as, Tensor.view_as, Tensor.reshape_as}

@@ -7,7 +7,7 @@ An index that counts keeps each row where it is, and the inverse of a permutatio
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import UNREADABLE, tensors_in
+from discreet.train._calls._arguments import UNREADABLE, tensors_in
 from discreet.train._flow._call import Call, FlowRule, name_of
 from discreet.train._flow._dims import sorted_out
 from discreet.train._flow._indexing import getitem
@@ -26,8 +26,8 @@ from discreet.train._flow._shapes import (
     repeated,
 )
 from discreet.train._flow._table import FLOW
-from discreet.train._layouts import ExampleOrder, RowLayout
-from discreet.train._tag import ExampleRows
+from discreet.train._tags._layouts import ExampleOrder, RowLayout
+from discreet.train._tags._tag import ExampleRows
 
 
 def count_on(call: Call) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 from torch import Tensor
 
-from discreet.train._arguments import tensors_in
+from discreet.train._calls._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all, of_first
 from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._flow._shapes import elementwise
-from discreet.train._layouts import RowLayout
-from discreet.train._tag import ExampleRows, UntrackedRows, merged
+from discreet.train._tags._layouts import RowLayout
+from discreet.train._tags._tag import ExampleRows, UntrackedRows, merged
 
 
 def along(

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import Function
+from discreet.train._calls._arguments import Function
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags
 from discreet.train._flow._places import BY_PLACE
-from discreet.train._indices import GroupsOf, GroupStage
-from discreet.train._tag import ExampleRows, UntrackedRows
+from discreet.train._tags._indices import GroupsOf, GroupStage
+from discreet.train._tags._tag import ExampleRows, UntrackedRows
 
 _COPIES = (Tensor.float, Tensor.double, Tensor.int, Tensor.long, Tensor.to)
 _WHOLE = (torch.int32, torch.int64)

@@ -7,8 +7,9 @@ from torch import Tensor
 from discreet.train._flow._call import Call
 from discreet.train._flow._parsed_index import MASKS, ParsedIndex, dims_of
 from discreet.train._flow._places import BY_PLACE, ROW_NUMBERS, beside_constants, differs
-from discreet.train._layouts import RowLayout
-from discreet.train._tag import (
+from discreet.train._tags._by_tensor import Tags
+from discreet.train._tags._layouts import RowLayout
+from discreet.train._tags._tag import (
     OUTSIDE_BATCH,
     PACKING,
     ExampleRows,
@@ -18,7 +19,6 @@ from discreet.train._tag import (
     UntrackedRows,
     merged,
 )
-from discreet.train._tags import Tags
 
 
 def getitem(call: Call) -> Tag | None:

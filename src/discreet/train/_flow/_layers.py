@@ -9,12 +9,12 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_packed_sequence
 
 from discreet.errors import Refused
-from discreet.train._arguments import tensors_in
+from discreet.train._calls._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all
 from discreet.train._flow._places import BY_PLACE, beside_constants, differs
-from discreet.train._indices import NO_INDEX
-from discreet.train._layouts import RowLayout
-from discreet.train._tag import (
+from discreet.train._tags._indices import NO_INDEX
+from discreet.train._tags._layouts import RowLayout
+from discreet.train._tags._tag import (
     OUTSIDE_BATCH,
     PACKING,
     ExampleRows,

@@ -5,7 +5,7 @@ from torch import Tensor
 from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all
 from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._flow._shapes import elementwise
-from discreet.train._tag import ExampleRows, OneExample, UntrackedRows, merged
+from discreet.train._tags._tag import ExampleRows, OneExample, UntrackedRows, merged
 
 
 def losses(names: str) -> FlowRule:

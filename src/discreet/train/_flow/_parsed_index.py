@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import tensors_in
+from discreet.train._calls._arguments import tensors_in
 
 MASKS = (torch.bool, torch.uint8)
 

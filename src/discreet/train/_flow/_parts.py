@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import torch
 
-from discreet.train._arguments import tensors_in
+from discreet.train._calls._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all, of_first
-from discreet.train._layouts import ExampleOrder, RowLayout
-from discreet.train._tag import ExampleRows, OneExample, Tag, UntrackedRows
+from discreet.train._tags._layouts import ExampleOrder, RowLayout
+from discreet.train._tags._tag import ExampleRows, OneExample, Tag, UntrackedRows
 
 
 def joined(call: Call) -> ResultTags:

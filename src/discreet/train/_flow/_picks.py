@@ -10,7 +10,7 @@ from discreet.train._flow._indexing import getitem
 from discreet.train._flow._places import ROW_NUMBERS
 from discreet.train._flow._shapes import elementwise
 from discreet.train._flow._writing import index_put
-from discreet.train._tag import ExampleRows, UntrackedRows
+from discreet.train._tags._tag import ExampleRows, UntrackedRows
 
 _SCATTERED = "input dim index src"
 _COMPARISONS = "eq ne lt le gt ge __eq__ __ne__ __lt__ __le__ __gt__ __ge__"

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 from torch import Tensor
 
-from discreet.train._layouts import RowLayout
-from discreet.train._tag import ExampleRows, Tag, UntrackedRows
-from discreet.train._tags import Tags
+from discreet.train._tags._by_tensor import Tags
+from discreet.train._tags._layouts import RowLayout
+from discreet.train._tags._tag import ExampleRows, Tag, UntrackedRows
 
 BY_PLACE = UntrackedRows("a constant that differs by place in the batch")
 ROW_NUMBERS = UntrackedRows("numbers of rows, which differ by place in the batch")

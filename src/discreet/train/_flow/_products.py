@@ -4,11 +4,11 @@ from typing import Any
 
 from torch import Tensor
 
-from discreet.train._arguments import tensors_in
+from discreet.train._calls._arguments import tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all
 from discreet.train._flow._places import BY_PLACE, beside_constants, differs
-from discreet.train._tag import ExampleRows, Tag, UntrackedRows, merged
-from discreet.train._tags import Tags
+from discreet.train._tags._by_tensor import Tags
+from discreet.train._tags._tag import ExampleRows, Tag, UntrackedRows, merged
 
 
 def multiplied(call: Call) -> ResultTags:

@@ -5,10 +5,10 @@ from typing import Any
 
 from torch import Tensor
 
-from discreet.train._arguments import Args, Function, Keywords, named, tensors_in
+from discreet.train._calls._arguments import Args, Function, Keywords, named, tensors_in
 from discreet.train._flow._call import Call, name_of
 from discreet.train._flow._places import differs
-from discreet.train._tag import ExampleRows
+from discreet.train._tags._tag import ExampleRows
 
 _NONE = range(0)
 _FIRST = range(1)

@@ -8,14 +8,14 @@ rows. All other columns of a table of places belong to each example.
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import tensors_in
+from discreet.train._calls._arguments import tensors_in
 from discreet.train._flow._call import Call, FlowRule, ResultTags
 from discreet.train._flow._indexing import getitem
 from discreet.train._flow._parts import selected, unbound
 from discreet.train._flow._places import ROW_NUMBERS
 from discreet.train._flow._shapes import elementwise, refit
-from discreet.train._layouts import RowLayout
-from discreet.train._tag import ExampleRows, Tag
+from discreet.train._tags._layouts import RowLayout
+from discreet.train._tags._tag import ExampleRows, Tag
 
 _REMAINDERS = frozenset(
     {torch.remainder, torch.fmod, Tensor.remainder, Tensor.fmod, Tensor.__mod__}

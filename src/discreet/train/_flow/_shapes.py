@@ -6,12 +6,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import Args, Function, tensors_in
+from discreet.train._calls._arguments import Args, Function, tensors_in
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all, of_first
 from discreet.train._flow._places import BY_PLACE, differs
-from discreet.train._indices import NO_INDEX
-from discreet.train._layouts import RowLayout
-from discreet.train._tag import OUTSIDE_BATCH, ExampleRows, Tag, UntrackedRows, refitted
+from discreet.train._tags._indices import NO_INDEX
+from discreet.train._tags._layouts import RowLayout
+from discreet.train._tags._tag import (
+    OUTSIDE_BATCH,
+    ExampleRows,
+    Tag,
+    UntrackedRows,
+    refitted,
+)
 
 
 def elementwise(call: Call) -> ResultTags:

@@ -5,13 +5,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import tensors_in
+from discreet.train._calls._arguments import tensors_in
 from discreet.train._flow._call import Call
 from discreet.train._flow._indexing import depends, read_at, refused_index
 from discreet.train._flow._parsed_index import ParsedIndex
 from discreet.train._flow._places import BY_PLACE, ROW_NUMBERS, beside_constants, differs
-from discreet.train._tag import ExampleRows, OneExample, Tag, UntrackedRows
-from discreet.train._tags import Tags
+from discreet.train._tags._by_tensor import Tags
+from discreet.train._tags._tag import ExampleRows, OneExample, Tag, UntrackedRows
 
 
 def setitem(call: Call) -> Tag | None:

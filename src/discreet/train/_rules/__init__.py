@@ -7,15 +7,15 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._arguments import Args, Keywords, named
-from discreet.train._arranged import ruled
-from discreet.train._capture import Rules
-from discreet.train._fallback import by_example
+from discreet.train._calls._arguments import Args, Keywords, named
+from discreet.train._forward._arranged import ruled
+from discreet.train._forward._capture import Rules
 from discreet.train._rules._attention import NAMES, attention, scaled_dot_products
 from discreet.train._rules._cells import gru_cell, lstm_cell, rnn_cell
 from discreet.train._rules._convolution import convolution
 from discreet.train._rules._elementwise import elementwise, joined
 from discreet.train._rules._embedding import embedding, embedding_bag
+from discreet.train._rules._fallback import by_example
 from discreet.train._rules._groups import grouped
 from discreet.train._rules._linear import addmm, linear, matmul
 from discreet.train._rules._norms import (

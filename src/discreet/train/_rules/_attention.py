@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._arguments import Args, Function, Keywords, named, tensors_in
-from discreet.train._capture import Capture
+from discreet.train._calls._arguments import Args, Function, Keywords, named, tensors_in
+from discreet.train._forward._capture import Capture
 from discreet.train._rules._elementwise import joined, own_copy, own_second
 from discreet.train._rules._linear import linear
 

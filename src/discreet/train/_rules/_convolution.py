@@ -11,8 +11,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._arguments import Args, Function, Keywords, named, pair
-from discreet.train._capture import Capture
+from discreet.train._calls._arguments import Args, Function, Keywords, named, pair
+from discreet.train._forward._capture import Capture
+from discreet.train._forward._uses import PerExampleGradients
 from discreet.train._rules._gradients import (
     KEPT,
     DenseGradients,
@@ -23,7 +24,6 @@ from discreet.train._rules._gradients import (
     squared_of_outer,
     wide,
 )
-from discreet.train._uses import PerExampleGradients
 
 AT_ONCE = 1 << 20  # entries of unfolded windows: these fit into a processor's cache
 

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from discreet.train._arguments import Args, Function, Keywords, named, tensors_in
-from discreet.train._capture import Capture
-from discreet.train._in_place import changes_its_first
+from discreet.train._calls._arguments import Args, Function, Keywords, named, tensors_in
+from discreet.train._calls._in_place import changes_its_first
+from discreet.train._forward._capture import Capture
 from discreet.train._rules._gradients import DenseGradients, RowAligned, wide
 
 

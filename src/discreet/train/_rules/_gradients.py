@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from discreet.train._uses import PerExampleGradients
+from discreet.train._forward._uses import PerExampleGradients
 
 AT_ONCE = 1 << 24  # entries of dense gradients that are in memory together
 THIN = 16  # a weight is thin if in * out is at most THIN * (in + out)

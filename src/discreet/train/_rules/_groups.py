@@ -7,10 +7,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._arguments import Args, Function, Keywords, named
-from discreet.train._capture import Capture
+from discreet.train._calls._arguments import Args, Function, Keywords, named
+from discreet.train._forward._capture import Capture
+from discreet.train._forward._uses import PerExampleGradients
 from discreet.train._rules._gradients import SumOfOuter, masked_rows, scaled, squared_of_outer, wide
-from discreet.train._uses import PerExampleGradients
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from functools import cache
 
 from torch import Tensor
 
-from discreet.train._arguments import Args, Function, Keywords, named
-from discreet.train._capture import Capture
+from discreet.train._calls._arguments import Args, Function, Keywords, named
+from discreet.train._forward._capture import Capture
+from discreet.train._forward._uses import PerExampleGradients
 from discreet.train._rules._gradients import (
     CachedSquares,
     DenseGradients,
@@ -13,7 +14,6 @@ from discreet.train._rules._gradients import (
     SumOfOuter,
     wide,
 )
-from discreet.train._uses import PerExampleGradients
 
 
 def linear(capture: Capture, function: Function, args: Args, keywords: Keywords) -> Tensor:

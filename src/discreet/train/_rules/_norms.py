@@ -4,8 +4,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._arguments import Args, Function, Keywords, named
-from discreet.train._capture import Capture
+from discreet.train._calls._arguments import Args, Function, Keywords, named
+from discreet.train._forward._capture import Capture
 from discreet.train._rules._elementwise import own_copy
 from discreet.train._rules._gradients import DenseGradients, wide
 

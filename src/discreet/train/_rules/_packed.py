@@ -14,11 +14,11 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-from discreet.train._arguments import Args, Keywords
-from discreet.train._arranged import having
-from discreet.train._capture import Capture
+from discreet.train._calls._arguments import Args, Keywords
+from discreet.train._forward._arranged import having
+from discreet.train._forward._capture import Capture
 from discreet.train._rules._linear import linear
-from discreet.train._tag import ExampleRows
+from discreet.train._tags._tag import ExampleRows
 
 RecurrentState = tuple[Tensor, ...]  # each (example, hidden)
 LayerResult = tuple[Tensor, RecurrentState]  # (example, time, hidden), and the last state

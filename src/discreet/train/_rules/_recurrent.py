@@ -14,9 +14,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
-from discreet.train._arguments import Args, Function, Keywords
-from discreet.train._capture import Capture, Rule
-from discreet.train._precision import unmixed
+from discreet.train._calls._arguments import Args, Function, Keywords
+from discreet.train._calls._precision import unmixed
+from discreet.train._forward._capture import Capture, Rule
 from discreet.train._rules._cells import gru_cell, lstm_cell, rnn_cell
 from discreet.train._rules._elementwise import own_copy, own_second
 from discreet.train._rules._linear import outer, summed_in_between

@@ -17,8 +17,8 @@ from discreet._budget import Limit, Receipt
 from discreet._exact import Number
 from discreet._unit import Unit
 from discreet.ledger import Ledger
-from discreet.train._collated import Microbatch
-from discreet.train._plan import TrainingPlan, plan
+from discreet.train._batches._collated import Microbatch
+from discreet.train._plans._plan import TrainingPlan, plan
 from discreet.train._run import run
 from discreet.train._step_ticket import StepTicket
 from discreet.train.examples.clusters import (

@@ -11,10 +11,10 @@ from discreet._budget import Limit
 from discreet._exact import Number
 from discreet._unit import Unit
 from discreet.ledger import Ledger
-from discreet.train._collated import Microbatch
+from discreet.train._batches._collated import Microbatch
 from discreet.train._fit import fit
-from discreet.train._plan import TrainingPlan, plan
-from discreet.train._report import Report
+from discreet.train._plans._plan import TrainingPlan, plan
+from discreet.train._plans._report import Report
 
 PointArray = npt.NDArray[np.float64]
 

@@ -14,9 +14,9 @@ from discreet._budget import Limit
 from discreet._exact import Number
 from discreet._unit import Unit
 from discreet.ledger import Ledger
-from discreet.train._collated import Microbatch
+from discreet.train._batches._collated import Microbatch
 from discreet.train._fit import fit
-from discreet.train._plan import TrainingPlan, plan
+from discreet.train._plans._plan import TrainingPlan, plan
 
 WIDTH, RINGS = 64, 6
 PRIVATE = (0, 1, 1, 0, 1, 0)  # the class of each ring, in the private data

@@ -14,8 +14,8 @@ from discreet._budget import Limit
 from discreet._exact import Number
 from discreet._unit import Unit
 from discreet.ledger import Ledger
-from discreet.train._collated import Microbatch
-from discreet.train._plan import TrainingPlan, plan
+from discreet.train._batches._collated import Microbatch
+from discreet.train._plans._plan import TrainingPlan, plan
 from discreet.train._run import run
 
 X = (-2.0, -1.5, -1.0, -0.5, 0.5, 1.0, 1.5, 2.0)
