@@ -4,6 +4,7 @@ They raise unless the value is valid, so that NaN, infinities, truth values and 
 """
 
 from collections.abc import Callable
+from decimal import Decimal
 from fractions import Fraction
 
 from discreet._exact import fraction, is_number, shown
@@ -100,10 +101,14 @@ def _number(
     raise InvalidArgument(f"{name} = {quoted(value)}: give {allowed}")
 
 
+def _written(value: object) -> str:
+    return str(value) if isinstance(value, Decimal) else repr(value)
+
+
 def quoted(value: object) -> str:
     """The value as it was given, shortened to 200 characters."""
     try:
-        text = shown(value) if isinstance(value, Fraction) else repr(value)
+        text = shown(value) if isinstance(value, Fraction) else _written(value)
     except ValueError:  # Python refuses to write integers of thousands of digits
         return "a number of thousands of digits"
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

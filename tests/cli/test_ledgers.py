@@ -80,7 +80,7 @@ def test_a_reserve_is_set_aside(run: Run, at: str) -> None:
         (("grant", "x.ledger", "a", "--epsilon", "1", "--reserve", "Pure("), 2, "Pure("),
         (("grant", "x.ledger", "ana", "--epsilon", "0"), 2, "above 0"),
         (("grant", "x.ledger", " ", "--epsilon", "1"), 2, "1 to 200 characters"),
-        (("revoke", "x.ledger", "ana"), 2, "no such share is open"),
+        (("revoke", "x.ledger", "ana"), 2, "no share of this name is open"),
         (("spent", "y.ledger"), 5, "there is no ledger at"),
         (("history", "x.ledger", "--last", "0"), 2, "Invalid value for '--last'"),
         (("verify", "mysql://host/x?ledger=y"), 2, "an address of a database"),

@@ -159,7 +159,7 @@ def test_a_revoked_share_pays_nothing_but_repeats(tmp_path: Path) -> None:
     share.keep(receipt, "42")
     ledger.revoke("ana", by="owner")
     for ask in (lambda: charge(share, 0.1), lambda: ledger.share("ana")):
-        with pytest.raises(InvalidArgument, match="no such share is open"):
+        with pytest.raises(InvalidArgument, match="no share of this name is open"):
             ask()
     assert ledger.shares() == ()
     again = share.charge(Pure(0.1), purpose="p", by="ana", request=Request("r", "body"))

@@ -26,7 +26,7 @@ from discreet.service._sessions import SessionStore
 from discreet.service._tokens import Role
 from discreet.service.pages._questions import Draft, csv_text
 from discreet.service.pages._shown import refused_place
-from discreet.service.pages._site import PAGES, Site, _target
+from discreet.service.pages._site import PAGES, KeptForm, Site, _target
 from tests.service import kit
 from tests.service.kit import Served
 from tests.service.pages_kit import Browser
@@ -233,6 +233,52 @@ def test_a_viewer_asks_nothing(served: Served, tokens: dict[str, str]) -> None:
     assert charges(served) == before
 
 
+def test_a_session_that_ends_keeps_what_was_written(served: Served, tokens: dict[str, str]) -> None:
+    left, again = Browser(served).sign_in(tokens["ana"]), Browser(served)
+    page = left.get("/tables/wages/ask")
+    sql = 'SELECT COUNT(*) AS "<b>" FROM wages'
+    fields = {"sql": sql, "epsilon": "0.03", "key": page.hidden("key"), "agreed": "ε = 0.03"}
+    left.send("/tables", "/sign-out")
+    before = charges(served)
+    # 1. no other site can fill the page to sign in
+    forged = left.post("/tables/wages/ask", fields, {"Origin": "https://evil.example"})
+    assert (forged.status, "0.03" in forged.text) == (403, False)
+    # 2. the page to sign in holds the question, also after a wrong token
+    shown = left.post("/tables/wages/ask", {**fields, "once": page.hidden("once")})
+    for token in ("wrong", tokens["ana"]):
+        assert "What you wrote is kept" in shown.words
+        kept = dict(re.findall(r'name="(form|kept-\w+)" value="([^"]*)"', shown.text))
+        assert kept["kept-epsilon"] == "0.03"
+        assert not {"kept-key", "kept-agreed"} & kept.keys()
+        sent = {name: unescape(text) for name, text in kept.items()}
+        shown = again.post("/sign-in", {"token": token, "to": "/tables", **sent})
+    again.cookie = shown.headers["set-cookie"].partition(";")[0]
+    # 3. it goes on by showing the price
+    assert unescape(shown.text).count(sql) == 2
+    own = {name: shown.hidden(name) for name in ("sql", "epsilon", "once", "key")}
+    found = again.post("/tables/wages/forecast", own)
+    assert "This costs ε = 0.03" in found.words
+    assert charges(served) == before
+    assert again.pay(found, "/tables/wages/ask", sql=sql, epsilon="0.03").status == 303
+
+
+@pytest.mark.parametrize(
+    ("path", "to"),
+    [
+        ("/tables/a%20b/ask", "/tables/a%20b/forecast"),
+        *((path, path) for path in ("/tables/wages/columns", "/desk/declare")),
+        *((path, None) for path in ("", "/desk/tokens", "/tables/wages/unlock", "//x/ask")),
+        *(
+            (path, None)
+            for path in ("https://evil.example/tables/a/ask", "/tables/a/ask?x", "/sign-out")
+        ),
+    ],
+)
+def test_only_long_forms_are_kept(path: str, to: str | None) -> None:
+    kept = KeptForm.of(path, {"a": "1", "key": "x", "agreed": "y"})
+    assert kept == (None if to is None else KeptForm(to, {"a": "1"}))
+
+
 # what browsers are told
 
 
@@ -398,7 +444,10 @@ def test_no_choice_is_replaced_by_another(
 )
 def test_no_number_is_read_as_another(ana: Browser, served: Served, epsilon: str) -> None:
     before = charges(served)
-    assert ana.ask(kit.BY_YEAR, epsilon).status == 400
+    refused = ana.ask(kit.BY_YEAR, epsilon)
+    assert refused.status == 400
+    (why,) = re.findall(r'<div class="says refused">\s*<p>(.*?)</p>', refused.text)
+    assert not re.search(r"Decimal|\w\(|JSON|body", why)
     assert charges(served) == before
 
 
@@ -549,13 +598,18 @@ def test_the_owner_makes_tokens_and_shares_and_verifies(owner: Browser, served: 
     made = owner.post("/desk/tokens", fields)
     (token,) = re.findall(r"discreet_[0-9a-f]{16}_[\w-]{43}", made.text)
     assert owner.post("/desk/tokens", fields).status == 409  # a second click makes no other
-    assert owner.get("/desk").text.count("fay") == 3  # name, its button, and the list of analysts
+    assert owner.get("/desk").text.count("fay") == 4  # name, two buttons, and the list of analysts
     assert token not in owner.get("/desk").text
     fay = Browser(served).sign_in(token)
     assert fay.ask(kit.BY_YEAR).status == 403
     assert "You have no share" in fay.get("/tables/wages").words
     owner.send("/desk", "/tables/wages/shares", share="fay", epsilon="0.5")
     assert fay.ask(kit.BY_YEAR).status == 303
+    owner.send("/desk", "/tables/wages/shares/revoke", share="fay")
+    twice = owner.send("/desk", "/tables/wages/shares/revoke", share="fay")
+    assert (twice.status, "no share of this name is open" in twice.words) == (400, True)
+    owner.send("/desk", "/tables/wages/shares", share="fay", epsilon="0.5")
+    assert "fay spent 0 of ε = 0.5" in fay.get("/tables/wages").words  # as the desk says
     owner.send("/desk", "/tables/wages/shares/revoke", share="fay")
     assert fay.ask(kit.BY_YEAR).status in (402, 403)
     shown = fay.get("/tables/wages/ask")
@@ -755,11 +809,11 @@ def test_logs_hold_no_question_no_token_and_no_cookie(ana: Browser, served: Serv
 
 @contextmanager
 def _alone(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, rate: RateLimit
+    folder: Path, monkeypatch: pytest.MonkeyPatch, rate: RateLimit, more: str = ""
 ) -> Iterator[tuple[_desk.Desk, TestClient]]:
     """A service in this process, without workers."""
     monkeypatch.setattr(_desk, "WorkerPool", kit.NoWorkers)
-    desk = _desk.Desk(_desk.DeskSettings(kit.declare(folder)))
+    desk = _desk.Desk(_desk.DeskSettings(kit.declare(folder, more)))
     application = Application(desk, rate)
     app = application.build(Site(application, desk.sessions, desk.folder).routes())
     with TestClient(app, raise_server_exceptions=False) as client:
@@ -789,6 +843,19 @@ def test_a_token_is_shown_whatever_else_can_not_be(
         (text,) = re.findall(r"discreet_[0-9a-f]{16}_[\w-]{43}", made.text)
         assert desk.tokens.caller(text) is not None
         assert "ledger can't be used" in unescape(made.text)
+
+
+def test_completions_are_names_as_sql_takes_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = {"net pay": '"net pay"', "order": '"order"', "Wage": '"Wage"', 'a"b': '"a""b"'}
+    more = "".join(f"{json.dumps(name)} = {{ type = 'boolean' }}\n" for name in names)
+    with _alone(tmp_path, monkeypatch, RateLimit(1e9, 9), more) as (desk, client):
+        _signed_in(desk, client, Role.OWNER)
+        page = client.get("/tables/fewer/ask").text
+        (words,) = re.findall(r'id="words">(.*?)</script>', page)
+        found = {one["name"]: one["sql"] for one in json.loads(words)["columns"]}
+    assert names.items() <= found.items()
 
 
 def test_a_lock_is_shown_however_old_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,12 +206,16 @@ def test_an_owner_and_two_analysts(readers: list[Reader], served: Served, tmp_pa
     # 6. a token is revoked while its page is open, and one signs out
     ben.look("tables/wages/ask")
     owner.look("desk")
+    owner.page.locator("summary", has_text="Revoke").last.click()
     owner.page.get_by_role("button", name=re.compile("of ben$")).click()
     owner.page.wait_for_selector("text=revoked")
     ben.write(kit.BY_YEAR)
-    ben.page.wait_for_selector("text=No forecast came")
-    assert "Your session has ended" in ben.pay()
+    ben.page.wait_for_selector("text=Your session has ended")
+    assert "What you wrote is kept" in ben.pay()
     ben.problems = [text for text in ben.problems if "401" not in text]
+    ben.page.fill("#token", served.token("ben"))
+    assert kit.BY_YEAR in ben.press("Sign in")
+    assert "This costs ε = 0.1" in ben.press("Show its price")
     assert charges(served, "ben") == 2
     ana.press("Sign out")
     ana.page.go_back()

@@ -162,8 +162,8 @@ def open_share(opened: Mapping[str, ShareState], name: str) -> ShareState:
     """The share of this name, which must be open."""
     if name not in opened:
         raise InvalidArgument(
-            f"share = {_checks.quoted(name)}: no such share is open: the ledger's owner grants it "
-            "by ledger.grant(share, limit=..., by=...)"
+            f"share = {_checks.quoted(name)}: no share of this name is open: the owner of the "
+            "ledger can grant one"
         )
     return opened[name]
 

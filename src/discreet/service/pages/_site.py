@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -67,6 +68,39 @@ PAGES: Sequence[tuple[str, str, PageOf]] = (
 )
 
 
+# forms of some length: if the session ended meanwhile, they are shown again after the next sign-in
+_KEPT = (f"{_TABLE}/ask", f"{_TABLE}/forecast", f"{_TABLE}/columns", "/desk/declare")
+_KEPT_TO = re.compile(r"/tables/[\w%.~-]+/(?:forecast|columns)|/desk/declare", re.ASCII)
+_KEPT_FIELD = "kept-"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptForm:
+    """A form that came after its session had ended. The page to sign in holds its fields, and then
+    a page that sends it to this address."""
+
+    to: str
+    fields: FormFields
+
+    @staticmethod
+    def of(path: str, form: FormFields) -> "KeptForm | None":
+        """The form of this address. A question leads to its forecast, which pays nothing."""
+        left_out = ("key", "part", "agreed")
+        fields = {name: text for name, text in form.items() if name not in left_out}
+        to = f"{path.removesuffix('/ask')}/forecast" if path.endswith("/ask") else path
+        return KeptForm(to, fields) if _KEPT_TO.fullmatch(to) else None
+
+    @staticmethod
+    def held_by(form: FormFields) -> "KeptForm | None":
+        """The form that the page to sign in held; None if there was none."""
+        fields = {
+            name.removeprefix(_KEPT_FIELD): text
+            for name, text in form.items()
+            if name.startswith(_KEPT_FIELD)
+        }
+        return KeptForm.of(form.get("form", ""), fields)
+
+
 class Site:
     """The pages over an application and its sessions."""
 
@@ -95,7 +129,7 @@ class Site:
             try:
                 session = await to_thread.run_sync(self._session, request)
                 if session is None:
-                    found = self._signed_out(request)
+                    found = await self._signed_out(request, path)
                 else:
                     self._application.count(session.caller)
                     form = await self._form(request, session, path)
@@ -134,10 +168,12 @@ class Site:
         text = _cookie(request)
         return None if text is None else self._sessions.session(text)
 
-    def _signed_out(self, request: Request) -> Response:
-        if request.method == "POST":
-            return self._sign_in_page("/tables", _ENDED, UNAUTHORIZED.status)
-        return redirected(f"/sign-in?to={quote(request.url.path, safe='/%')}")
+    async def _signed_out(self, request: Request, path: str) -> Response:
+        to = quote(request.url.path, safe="/%")
+        if request.method != "POST":
+            return redirected(f"/sign-in?to={to}")
+        kept = KeptForm.of(to, await read_form(request)) if path in _KEPT else None
+        return self._sign_in_page("/tables", _ENDED, UNAUTHORIZED.status, kept)
 
     async def _home(self, _: Request) -> Response:
         return redirected("/tables")
@@ -145,8 +181,10 @@ class Site:
     async def _sign_in_form(self, request: Request) -> Response:
         return self._sign_in_page(_target(request.query_params.get("to")))
 
-    def _sign_in_page(self, to: str, problem: str = "", status: int = 200) -> Response:
-        return self._rendering.page("sign_in.html", status, to=to, problem=problem)
+    def _sign_in_page(
+        self, to: str, problem: str = "", status: int = 200, kept: KeptForm | None = None
+    ) -> Response:
+        return self._rendering.page("sign_in.html", status, to=to, problem=problem, kept=kept)
 
     async def _sign_in(self, request: Request) -> Response:
         try:
@@ -157,13 +195,17 @@ class Site:
         return found
 
     async def _signed_in(self, request: Request) -> Response:
-        form = await read_form(request)
+        form = await read_form(request, 2 * LARGEST)  # it may hold another one
+        kept = KeptForm.held_by(form)
         to, token = _target(form.get("to")), form.get("token", "").strip()
         text = await to_thread.run_sync(partial(self._sessions.opened, token))
         if text is None:
             wrong = "This is no valid token. Ask the owner of the table for one."
-            return self._sign_in_page(to, wrong, UNAUTHORIZED.status)
+            return self._sign_in_page(to, wrong, UNAUTHORIZED.status, kept)
         found = redirected(to)
+        if kept is not None:
+            session = await to_thread.run_sync(self._sessions.session, text)
+            found = self._rendering.page("kept.html", session=session, kept=kept)
         is_secure = _is_secure(request)
         found.set_cookie(
             _SECURE if is_secure else _PLAIN,

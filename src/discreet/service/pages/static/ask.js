@@ -87,22 +87,26 @@
     fetch(document.getElementById("foresee").formAction, {
       method: "POST", body: new URLSearchParams(fields), redirect: "error", cache: "no-store"
     }).then(function (answer) {
-      return answer.text();
-    }).then(function (text) {
+      return answer.text().then(function (text) { show(text, answer.status); });
+    }).catch(function () {
+      section().removeAttribute("aria-busy");
+      if (now === turn) say("No forecast came: the service can’t be reached.");
+    });
+
+    function show(text, status) {
       if (now !== turn) return; // another change came meanwhile
       var found = new DOMParser().parseFromString(text, "text/html").getElementById("forecast");
       if (!found) { // the session ended, or the service is busy
         section().removeAttribute("aria-busy");
-        say("No forecast came. Is your session still open? Load this page again.");
+        say(status === 401
+          ? "Your session has ended. Go on by the button: after you have signed in, your question is still there."
+          : "No forecast came: the service is busy, or has another problem. Change the question, or use the button.");
         return;
       }
       section().replaceWith(document.adoptNode(found));
       showPlace();
       showPrice();
-    }).catch(function () {
-      section().removeAttribute("aria-busy");
-      if (now === turn) say("No forecast came: the service can’t be reached.");
-    });
+    }
   }
 
   function section() {
