@@ -103,6 +103,13 @@ def test_forbidden_entries_are_damage(ledger: Ledger, facts: list[Fact]) -> None
         ledger.verify()
 
 
+def test_a_backup_is_held_to_the_rules(ledger: Ledger, tmp_path: Path) -> None:
+    slipped_in(ledger, charge(0.6))
+    with pytest.raises(LedgerDamaged, match="was not allowed where it stands"):
+        ledger.backup(tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
 def test_before_a_charge_the_unit_may_change(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "y", unit=PERSON, limit=LIMIT)
     slipped_in(ledger, Opening(Unit.ROW, ledger.filter), charge(0.1, unit=Unit.ROW))

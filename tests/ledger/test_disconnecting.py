@@ -88,3 +88,16 @@ def test_a_child_leaves_its_parents_connection_as_it_is(path: Path) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     put_away(database, path, owner)
     assert not journal.exists()
+
+
+def test_a_journal_that_a_crash_left_stays(path: Path) -> None:
+    """Whichever byte of its header says so: the next transaction rolls back by it."""
+    journal = path.with_name(f"{path.name}-journal")
+    for place in range(28):
+        header = bytes(n == place for n in range(28))
+        journal.write_bytes(header + bytes(100))
+        put_away(file_database(path), path, process())
+        assert journal.read_bytes()[:28] == header
+    journal.write_bytes(bytes(100))
+    put_away(file_database(path), path, process())
+    assert not journal.exists()

@@ -23,7 +23,7 @@ from discreet.errors import (
     RequestReused,
 )
 from discreet.ledger import Kind, Ledger, _postgres_store
-from discreet.ledger._postgres import NAME, guard_body, is_passing, plain_errors
+from discreet.ledger._postgres import NAME, guard_body, is_passing, plain_errors, secrets_of
 from tests.ledger import postgres
 from tests.ledger.kit import PERSON, begun, charges, ended, killed, pay
 
@@ -510,6 +510,17 @@ def test_the_servers_errors_become_plain_errors(state: str | None, said: str, pa
     assert "more" not in str(caught.value).split("some words")[1]
     assert is_passing(caught.value) is passes
     assert not is_passing(LedgerError("another one"))
+
+
+@pytest.mark.parametrize("secret", ["of-ana", "of-tls", "of-file"])
+def test_no_error_of_the_server_shows_any_secret(secret: str) -> None:
+    url = make_url("postgresql://ana:of-ana@h/db?sslpassword=of-tls&PassWord=of-file&sslmode=x")
+    with pytest.raises(LedgerError) as caught, plain_errors("the ledger x", secrets_of(url)):
+        raise DBAPIError("INSERT", None, ValueError(f"no connection by {secret}"))
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert secret not in str(error)
+        error = error.__cause__
 
 
 ADDRESSES = [

@@ -26,6 +26,7 @@ from discreet.errors import BudgetExceeded, DiscreetError, LedgerDamaged
 from discreet.ledger import Ledger, _subtotals
 from discreet.ledger._chain import next_state
 from discreet.ledger._facts import Charge, Fact, Grant, Reserve, Revoke, ShareCharge
+from discreet.ledger._reserves import without
 from tests.ledger.kit import PERSON, charges, made, pay
 from tests.ledger.test_shares import to_share
 
@@ -312,6 +313,16 @@ def test_forged_reserves_fail_the_verification(tmp_path: Path, fact: Fact) -> No
         rows.append(head, fact, next_state(head, rows.opening(head), fact))
     with pytest.raises(LedgerDamaged):
         ledger.verify()
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_no_part_of_a_reserve_falls_below_nothing(place: int) -> None:
+    """A part below 0 would make room for others, in a sum that is full."""
+    held, drawn = [3, 3, 3, 3], [3, 3, 3, 3]
+    assert without(Counting(held[0], tuple(held[1:])), Counting(drawn[0], tuple(drawn[1:]))) is None
+    drawn[place] += 1
+    with pytest.raises(LedgerDamaged, match="more is drawn"):
+        without(Counting(held[0], tuple(held[1:])), Counting(drawn[0], tuple(drawn[1:])))
 
 
 def test_right_facts_verify(tmp_path: Path) -> None:

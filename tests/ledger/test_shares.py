@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import Bounded, DiscreetError, DiscreteLaplace, release
-from discreet._budget import CountsSteps, Limit, Payer, Request, RhoLimit
+from discreet._budget import AnyLimit, CountsSteps, Limit, Payer, Request, RhoLimit
 from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure, Spent, Zcdp
 from discreet.errors import BudgetExceeded, InvalidArgument, LedgerDamaged, LedgerLocked
 from discreet.ledger import Kind, Ledger, Share, _subtotals
@@ -126,6 +126,22 @@ def test_a_share_that_another_process_granted_anew_has_its_new_limit(tmp_path: P
     other.grant("ana", limit=Limit(0.2), by="owner")
     with pytest.raises(BudgetExceeded):
         charge(ana, 0.3)
+    ledger.verify()
+
+
+@pytest.mark.parametrize("limit", [Limit(4), Limit(4, 1e-6), Limit(8, 1e-9), RhoLimit(0.5)])
+def test_a_share_granted_anew_is_charged_by_its_new_filter(tmp_path: Path, limit: AnyLimit) -> None:
+    """The cost by the filter that it had is known, and has sums of other orders."""
+    ledger, loss = made(tmp_path / "x", epsilon=8, delta=1e-3), Zcdp(0.001)
+    ledger.grant("ana", limit=Limit(2, 1e-4), by="owner")
+    ledger.share("ana").charge(loss, purpose="p", by="x")
+    other = Ledger.open(tmp_path / "x")
+    other.revoke("ana", by="owner")
+    other.grant("ana", limit=limit, by="owner")
+    try:
+        ledger.share("ana").charge(loss, purpose="p", by="x")
+    except BudgetExceeded:
+        assert limit == Limit(4)  # which has no delta
     ledger.verify()
 
 
