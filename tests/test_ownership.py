@@ -90,6 +90,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "audit._watch._LogWatch": "the handler of a log",
     "cli._auditing._AuditGroup": "parses one command line",
     "cli._exit_codes._OwnersFile": "the handler of a log",
+    "cli._output.StopColumn": "a column of Rich's, no state of ours",
     "_frozen.FrozenMapping": "a value that can't be altered",
     "ledger._database.Database": "a connection that the stores of a process lend",
     "ledger._database._Driver": "a connection that the stores of a process lend",

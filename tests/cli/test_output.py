@@ -17,12 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
-from rich.console import RenderableType
+from rich.console import Console, RenderableType
+from rich.progress import Progress
 from typer.main import get_command
 
 from discreet.cli import app
 from discreet.cli._answers import answer_table
-from discreet.cli._output import show, table
+from discreet.cli._output import StopColumn, show, table
 from tests.cli.kit import BY_UNION, COUNT, DECLARE, Run, process, program
 
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])(?:;\d+)*m")
@@ -256,3 +257,14 @@ def test_a_shell_completes(typed: str, offered: str) -> None:
         COMP_WORDS=typed, COMP_CWORD=str(len(words) - 1), _DISCREET_COMPLETE="complete_bash"
     )
     assert offered in ended.out.split()
+
+
+def test_a_long_question_shows_how_to_stop_it() -> None:
+    """Only the clock decides what is shown, and nothing is shown where there is no terminal."""
+    clock = [0.0]
+    hint = StopColumn()
+    with Progress(hint, console=Console(file=io.StringIO()), get_time=lambda: clock[0]) as shown:
+        shown.add_task("asking", total=None)
+        assert hint.render(shown.tasks[0]).plain == ""
+        clock[0] = 2.1
+        assert hint.render(shown.tasks[0]).plain.startswith("Ctrl-C stops it")

@@ -155,7 +155,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     is_repeat, request = request is not None, request or secrets.token_hex(8)
     is_new_ledger = not declared.ledger.exists()
     try:
-        with busy("paying, then asking"):
+        with busy(f"paying, then asking {declared.engine}"):
             answer = question.release(named, confidence=confidence, by=by, request=request)
         say(_FREE.format(request))
     except KeyboardInterrupt:

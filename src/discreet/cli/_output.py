@@ -21,7 +21,9 @@ from rich.measure import Measurement
 from rich.progress import (
     BarColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -68,17 +70,30 @@ def say(message: RenderableType, style: str | None = None) -> None:
 
 @contextmanager
 def busy(what: str) -> Iterator[None]:
-    """Show a spinner and the elapsed time on a terminal's stderr; elsewhere nothing.
+    """Show a spinner and the elapsed time on a terminal's stderr, and from two seconds on how to
+    stop; elsewhere nothing.
 
     There is no percentage: an engine's progress would depend on the rows.
     """
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    columns = (
+        *(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()),
+        StopColumn(),
+    )
     console = _console(sys.stderr)
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
         progress.add_task(what, total=None)
         yield
+
+
+class StopColumn(ProgressColumn):
+    """How to stop, from two seconds on."""
+
+    def render(self, task: Task) -> Text:
+        """The text, or nothing yet."""
+        is_late = (task.elapsed or 0) > _PATIENCE
+        return Text("Ctrl-C stops it, and says what was paid" if is_late else "", "dim")
 
 
 @contextmanager

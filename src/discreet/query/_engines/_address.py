@@ -47,6 +47,16 @@ def table_at(address: TableAddress) -> AddressedTable | TableOfFile:
             return PostgresTable(address)
 
 
+def engine_of(source: Path | TableAddress) -> str:
+    """The name of the engine that computes the questions to a source."""
+    match source:
+        case SparkAddress():
+            return "Spark"
+        case PostgresAddress():
+            return "PostgreSQL"
+    return "DuckDB"
+
+
 def moved(address: TableAddress, move: Callable[[Path], Path]) -> TableAddress:
     """The address with another path, if it has one."""
     return (

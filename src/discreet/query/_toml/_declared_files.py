@@ -9,7 +9,7 @@ from discreet._budget import AnyLimit
 from discreet._unit import Unit
 from discreet.ledger import Ledger
 from discreet.ledger._place import LedgerPlace
-from discreet.query._engines._address import TableAddress, table_at
+from discreet.query._engines._address import TableAddress, engine_of, table_at
 from discreet.query._facts._columns import Column
 from discreet.query._facts._declaration import Declaration
 from discreet.query._rows._file_format import FileFormat
@@ -56,6 +56,11 @@ class TableFile:
         """Equal for two tables with the same rows, as far as their sources tell."""
         source = self.source
         return source.resolve() if isinstance(source, Path) else source.place
+
+    @property
+    def engine(self) -> str:
+        """The engine that computes its questions, for people."""
+        return engine_of(self.source)
 
     def shares_rows(self, other: "TableFile") -> bool:
         """Whether both have the same source, or one is a folder around the other, as far as their
