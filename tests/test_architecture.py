@@ -1,6 +1,7 @@
 """The map of the source is true: its files exist, have the functions that it names, and these are
 called when a question or an epsilon is asked for."""
 
+import ast
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src/discreet"
 TEXT = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
 SECTIONS = {one.partition("\n")[0]: one for one in re.split(r"^## ", TEXT, flags=re.MULTILINE)}
+PACKAGES = sorted(one.parent.relative_to(SOURCE) for one in SOURCE.glob("*/**/__init__.py"))
 FLOWS = ["A question", "A training step", "An epsilon"]
 OVER_HTTP = ["A question over HTTP", "A charge from elsewhere"]
 ONLY_IF_NEEDED = {
@@ -123,6 +125,29 @@ def compute_single(steps: int) -> object:
 
 def compute_by_curve(steps: int) -> object:
     return (steps * Zcdp(0.001)).epsilon(1e-5)
+
+
+def unnamed(package: Path) -> set[str]:
+    """Files and packages in a package that the docstring of its `__init__` does not name."""
+    text = ast.get_docstring(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))) or ""
+    inside = {one.parent.name for one in package.glob("*/__init__.py")}
+    files = {one.stem for one in package.glob("*.py")} - {"__init__"}
+    quoted = {
+        name for one in re.findall(r"(?<!`)`([^`]+)`(?!`)", text) for name in re.split(r"\W+", one)
+    }
+    return (inside | files) - quoted
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=str)
+def test_reading_orders_name_every_file(package: Path) -> None:
+    assert unnamed(SOURCE / package) == set()
+
+
+def test_a_file_without_a_place_in_the_reading_order_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "__init__.py").write_text('"""Read `_first`, then `_third.part`."""\n')
+    for name in ("_first", "_second", "_third"):
+        (tmp_path / f"{name}.py").write_text("")
+    assert unnamed(tmp_path) == {"_second"}
 
 
 ACTS: dict[str, list[Callable[[int], object]]] = {

@@ -9,8 +9,9 @@ add to those of a ledger whose units are added or removed.
 `discreet.local.client` runs on a device and needs nothing else of discreet. Read first
 `client/_randomized_response`, then `_randomized_response`, the mechanism on top of it, with
 `_mechanism` (the common methods), `_odds` (from epsilon to odds), `_estimate` (intervals) and
-`_forecast` (errors in advance). All other mechanisms have the same shape; `_means` has those for
-means.
+`_forecast` (errors in advance). All other mechanisms have the same shape:
+`_unary_encoding`, `_local_hashing`, `_hadamard_response`, `_count_mean_sketch`, `_rappor`, and
+`_means` for means.
 """
 
 from discreet.local._count_mean_sketch import CountMeanSketch

@@ -6,11 +6,12 @@ To read the files in order:
    results), `_columns` (the columns that a mechanism needs), `_sensitivity`, `_rows` and
    `_fixed_point` (grids), `_ids`.
 2. The roles: `_mechanism` (privacy loss, draw). `_additive` and `_real` are the two bases; the
-   additive mechanisms are short files beside them, such as `_discrete_laplace` and `_gaussian`.
-   `_accuracy` finds the noise for an epsilon or for an error. `_together` combines mechanisms.
-3. The door: `_door` (payer, bits, trace), `_release` (charge, compute, add noise), `_session`
-   (the same for many questions), `_statement` (for receipts). `_silence` and `_attempts` keep
-   failures from leaking.
+   additive mechanisms are short files beside them: `_discrete_laplace` and `_laplace`,
+   `_discrete_gaussian`, `_gaussian` and `_real_gaussian`, `_staircase`, `_max_norm`. `_accuracy`
+   finds the noise for an epsilon or for an error. `_together` combines mechanisms.
+3. The door: `_door` (payer, bits, trace), `_release` (charge, compute, add noise), `_session` (the
+   same for many questions), `_statement` (for receipts). `_silence` and `_attempts` keep failures
+   from leaking.
 4. After a release: `processing`, at no cost, and `_serialize`, for the ledger.
 
 The other mechanisms are in the packages `selection`, `thresholds`, `quantiles`, `statistics`,

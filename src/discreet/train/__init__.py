@@ -10,9 +10,10 @@ then the charge), `_training_run` (the steps) with `_step_ticket`, `_step_inputs
 Before the charge, `_refusals` tells what doesn't go together, and `_checks` compares gradients.
 Within a step, `_step_checks` compares again; `_randomness` keeps random numbers secret and `_state`
 finds models that store data. `_batches` holds what a run takes. `_resume` reads checkpoints,
-`_counting` and `_interrupts` guard steps, and `_progress` shows them. `_trained` is a run as a
-mechanism. `_hosted` runs within the loops of `transformers` (with `_own_losses` and `_invented`)
-and `lightning`; `_repair` replaces layers.
+`_counting` and `_interrupts` guard steps, and `_progress` shows them with public `metrics`.
+`_trained` is a run as a mechanism. `_hosted` runs within the loops of `transformers` (with
+`_own_losses` and `_invented`) and `lightning`; `_repair` replaces layers. `examples` are small
+runs.
 """
 
 try:

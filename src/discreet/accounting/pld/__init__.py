@@ -9,5 +9,6 @@ Read in this order:
   short laws,
 - `_tilt` and `_grid`: which tilt and which grid to take, by coarse estimates,
 - `_composed_pair`: one pair for a whole sum, precise at all losses,
-- `_distribution`: epsilon at a delta, and delta at one epsilon or at all.
+- `_distribution`: epsilon at a delta, and delta at one epsilon or at all; `_limits` of floating
+  point.
 """

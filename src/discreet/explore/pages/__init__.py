@@ -1,4 +1,9 @@
-"""The pages, in the order in which to read them."""
+"""The pages: each is a file with its sentence, its controls, and the view at their values.
+
+Their order on the screen is that of `NAMES`. Begin with `_composition`, the shortest, then read
+`_budget`, `_mechanisms` with `_mechanism_facts` and `_noisy_counts`, `_survey`, `_training` with
+`_clusters`, `_example`, `_temperature`, `_attacks`, `_linking` and `_trust`. Several use `_texts`.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -5,7 +5,8 @@ the rest of the package, so that it can be copied to where the values are. Each 
 numbers with two methods: `randomize` draws reports, and `worst_ratio` computes, in exact
 arithmetic, the largest factor between a report's probabilities for two values. Its logarithm is
 the epsilon. Read `_bits` (random words, exact draws, and the base class), `_values` (checks of
-values) and `_randomized_response` first; the others have the same shape.
+values) and `_randomized_response` first. The others have the
+same shape: `_unary`, `_hashing`, `_hadamard` and `_means`.
 """
 
 from ._bits import SystemBits  # noqa: TID252  # the folder works under any name

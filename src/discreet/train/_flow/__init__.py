@@ -2,9 +2,11 @@
 
 A rule takes a `Call`: the function's arguments with their tags, and its result. It returns the tag
 of the result, or one tag for each of its tensors if they differ. After a function without a rule,
-rows are untracked. Read `_table` for the functions and their rules, then the files by kind of
-function: `_shapes`, `_dims`, `_products`, `_parts`, `_indexing`, `_picks`, `_row_numbers`,
-`_groups` and `_layers`. `_counts` follows indices 0, 1, 2, ..., which depend on no data.
+rows are untracked. Read `_call`, then `_table` for the functions and their rules, then the files by
+kind of function: `_shapes`, `_dims`, `_products`, `_parts`, `_indexing`, `_picks`, `_row_numbers`,
+`_groups`, `_layers`, `_losses`, `_random`, and `_writing` in place. `_parsed_index` reads an index,
+`_places` is for rows by their place. `_counts` follows indices 0, 1, 2, ..., which depend on no
+data.
 """
 
 from dataclasses import replace

@@ -1,6 +1,8 @@
 """The rule of each function: how to compute per-example gradients of the weights that it uses.
 
-Read `_linear` first, then `_gradients` for the compact forms; the others follow their pattern.
+Read `_linear` first, then `_gradients` for the compact forms. The others follow their pattern:
+`_convolution`, `_embedding`, `_norms`, `_elementwise`, `_attention`, `_groups` (mixtures of
+experts), `_cells`, `_recurrent` and `_packed`. `_fallback` is for functions without a rule.
 """
 
 import torch
