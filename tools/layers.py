@@ -124,14 +124,17 @@ SHARED = {
         "_engines._postgres_address",
         "_expressions._aggregates",  # names, for the completion of questions
         "_expressions._expression_text",
+        "_expressions._frame",  # parts of questions in Python, for the client of a service
         "_facts._columns",
         "_facts._date_format",
         "_functions._functions",
         "_questions._admission",
         "_questions._diagnosis",
+        "_questions._frame_after",
         "_relations._beside",
         "_rows._file_format",
         "_rows._source",
+        "_selection",
         "_statistics._suggestion",
         "_statistics._suggestion_search",
         "_toml._declaration_edit",

@@ -5,7 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.core import TyperGroup
+from typer.main import get_command
 
+from discreet.accounting import Pure
+from discreet.cli import app
+from discreet.ledger import Kind, Ledger
 from tests.cli.kit import Ended, Run, runner
 from tests.service import kit
 from tests.service.kit import BY_YEAR, Served
@@ -17,6 +22,7 @@ pytestmark = pytest.mark.long  # a whole service starts
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with kit.service(tmp_path_factory.mktemp("service"), "--workers", "1") as running:
         (running.folder / "ana.token").write_text(running.token("ana", share=5) + "\n")
+        (running.folder / "owner.token").write_text(running.owner)
         yield running
 
 
@@ -30,12 +36,82 @@ def run(
     """Runs a command that asks the service, in a folder without any table."""
     monkeypatch.chdir(tmp_path)
     here = runner(monkeypatch, capfd)
-    places = ("--at", served.url, "--token-file", str(served.folder / "ana.token"))
 
-    def asked(*arguments: str) -> Ended:
-        return here(arguments[0], *places, *arguments[1:])
+    def asked(*arguments: str, by: str = "ana") -> Ended:
+        places = ("--at", served.url, "--token-file", str(served.folder / f"{by}.token"))
+        end = 2 if arguments[0] in ("audit", "ledger") else 1
+        return here(*arguments[:end], *places, *arguments[end:])
 
     return asked
+
+
+def commands(group: object, *before: str) -> Iterator[str]:
+    """The names of all commands."""
+    assert isinstance(group, TyperGroup)
+    for name, one in group.commands.items():
+        if isinstance(one, TyperGroup):
+            yield from commands(one, *before, name)
+        else:
+            yield " ".join((*before, name))
+
+
+# Each command with arguments that a service answers, or with the reason why none can.
+ANSWERED = {
+    "tables": ("tables",),
+    "ask": ("ask", "wages", BY_YEAR, "--epsilon", "0.25"),
+    "explain": ("explain", "wages", BY_YEAR, "--epsilon", "0.25"),
+    "check": ("check", "wages", "wage", "--epsilon", "0.25"),
+    "budget": ("budget", "wages"),
+    "unlock": ("unlock", "fewer", "--reason", "looked", "--allow-repeat"),
+    "verify": ("verify", "receipt.json"),
+    "ledger spent": ("ledger", "spent", "wages"),
+    "ledger history": ("ledger", "history", "wages"),
+    "ledger verify": ("ledger", "verify", "wages"),
+    "ledger grant": ("ledger", "grant", "wages", "mia", "--epsilon", "0.5", "--delta", "1e-9"),
+    "ledger revoke": ("ledger", "revoke", "wages", "ed"),
+    "ledger shares": ("ledger", "shares", "wages"),
+}
+NOT_ANSWERED = {
+    "declare": "it reads a file of rows here",
+    "price": "it reads no table",
+    "train": "it runs an example here",
+    "explore": "it reads no table",
+    "serve": "it starts a service itself",
+    "backup": "it copies the ledger's file or database",
+    "ledger backup": "it copies the ledger's file or database",
+    "ledger export": "it copies the ledger's file or database",
+    **{
+        name: "it runs functions of yours"
+        for name in commands(get_command(app))
+        if name.startswith("audit ")
+    },
+}
+
+
+def test_each_command_is_answered_or_refused_at_a_service() -> None:
+    assert sorted(commands(get_command(app))) == sorted((*ANSWERED, *NOT_ANSWERED))
+
+
+@pytest.mark.parametrize("name", ANSWERED)
+def test_a_service_answers_a_command(run: Run, served: Served, name: str) -> None:
+    if name == "verify":
+        run(*ASK, "--receipt", "receipt.json", by="owner")
+    if name == "ledger revoke":
+        run("ledger", "grant", "wages", "ed", "--epsilon", "1", by="owner")
+    if name == "unlock":
+        ledger = Ledger.open(served.folder / "fewer.ledger")
+        ledger.lock(ledger.charge(Pure(0.125), purpose="failed", by="ed"))
+    ended = run(*ANSWERED[name], by="owner")
+    assert ended.code == 0, ended.err
+    assert ended.out or ended.err
+
+
+@pytest.mark.parametrize("name", NOT_ANSWERED)
+def test_a_command_that_no_service_answers_is_refused_with_the_reason(run: Run, name: str) -> None:
+    ended = run(*name.split(), "--json")
+    shown = json.loads(ended.out)
+    assert (ended.code, shown["error"]) == (2, "usage")
+    assert shown["message"].startswith(f"--at: {name}: {NOT_ANSWERED[name]}")
 
 
 ASK = ("ask", "wages", BY_YEAR, "--epsilon", "0.25")
@@ -121,3 +197,82 @@ def test_refusals_are_those_of_a_table_here(
 ) -> None:
     ended = run(*arguments, "--json")
     assert (ended.code, json.loads(ended.out)["error"]) == (code, error)
+
+
+def test_a_check_of_a_column_is_charged_once(run: Run, served: Served) -> None:
+    checked = ("check", "wages", "wage", "--epsilon", "0.25", "--request", "nulls")
+    first, before = run(*checked), served.ledger.spent().charges
+    assert first.code == 0, first.err
+    assert "of wage became NULL" in first.out.replace("\n", " ")
+    assert "this check cost ε = 0.25" in first.err
+    again = json.loads(run(*checked, "--json").out)
+    assert again["column"] == "wage"
+    assert again["share_low"] <= again["share_high"]
+    assert served.ledger.spent().charges == before
+    assert run("check", "wages", "nothing", "--epsilon", "0.25").code == 3
+
+
+def test_the_ledger_of_a_service_is_looked_after(run: Run, served: Served) -> None:
+    ledger = served.ledger
+    granted = run("ledger", "grant", "wages", "bo", "--epsilon", "1", by="owner")
+    assert granted.code == 0, granted.err
+    assert "bo may spend" in granted.err
+    with_reserve = ("ledger", "grant", "wages", "cy", "--epsilon", "2", "--reserve", "Pure(0.5)")
+    assert run(*with_reserve, by="owner").code == 0
+    shares = json.loads(run("ledger", "shares", "wages", "--json", by="owner").out)["shares"]
+    assert {"bo", "cy"} <= {one["share"] for one in shares}
+    assert [one["reserved"] for one in shares if one["share"] == "cy"] == [0.5]
+    shown = run("ledger", "history", "wages", "--last", "1", by="owner").out
+    assert "reserves" in shown
+    assert "owner" in shown
+    entries = json.loads(run("ledger", "history", "wages", "--json", by="owner").out)["entries"]
+    assert [one["number"] for one in entries] == [one.number for one in ledger.history()]
+    for name in ("bo", "cy"):
+        assert run("ledger", "revoke", "wages", name, by="owner").code == 0
+        assert ledger.history(1)[0].kind is Kind.REVOKE
+    verified = run("ledger", "verify", "wages", by="owner")
+    assert f"the service verified {len(ledger.history())} entries" in verified.out
+    assert "share ana: spent" in run("ledger", "spent", "wages").out
+
+
+def test_a_locked_table_of_a_service_is_unlocked(run: Run, served: Served) -> None:
+    ledger = Ledger.open(served.folder / "fewer.ledger")
+    ledger.lock(ledger.charge(Pure(0.125), purpose="SELECT a failure", by="ed"))
+    assert "locked until its owner acts" in run("budget", "fewer").err
+    unlocked = run("unlock", "fewer", "--reason", "the disk was full", by="owner")
+    assert unlocked.code == 0, unlocked.err
+    assert "by ed:" in unlocked.err
+    assert "SELECT a failure" in unlocked.err
+    assert not ledger.is_locked
+    again = run("unlock", "fewer", "--reason", "once more", by="owner")
+    assert (again.code, "isn't locked" in again.message) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ledger", "grant", "wages", "dan", "--epsilon", "1"),
+        ("ledger", "revoke", "wages", "ana"),
+        ("ledger", "verify", "wages"),
+        ("unlock", "wages", "--reason", "x"),
+    ],
+)
+def test_an_analyst_is_refused_what_is_the_owners(run: Run, arguments: tuple[str, ...]) -> None:
+    ended = run(*arguments)
+    assert (ended.code, "role" in ended.message) == (3, True)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ledger", "spent", "wages", "--anchor", "x"),
+        ("ledger", "verify", "wages", "--export"),
+        ("ledger", "revoke", "wages", "ana", "--by", "ana"),
+        ("check", "wages", "wage", "--epsilon", "1", "--by", "ana"),
+        ("unlock", "wages", "--reason", "x", "--by", "ana"),
+    ],
+)
+def test_options_of_a_ledger_here_are_refused_by_name(run: Run, arguments: tuple[str, ...]) -> None:
+    ended = run(*arguments, by="owner")
+    assert ended.code == 2
+    assert "use it without --at" in ended.message

@@ -53,5 +53,6 @@ def test_every_paid_request_has_an_id() -> None:
     assert {route.path.rpartition("/")[2] for route in ROUTES if route.is_paid} == {
         "ask",
         "diagnose",
+        "nulls",
         "suggest",
     }

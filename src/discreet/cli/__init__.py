@@ -3,7 +3,8 @@
 Each command is one function: `_declaring` (declare, tables), `_asking` (ask, explain, check),
 `_pricing` (price), `_training` (train), `_exploring` (explore), `_serving` (serve), `_budgeting`
 (budget, unlock, backup), `_ledgers` (ledger), `_verifying` (verify) and `_auditing` (audit, with
-`_audited`). With ``--at``, `_asking_at` asks a service in place of a table here. They share their
+`_audited`). With ``--at``, `_asking_at` and `_ledgers_at` ask a service in place of a table here,
+and `_at_refused` says which commands can't. They share their
 options (`_options`), texts of costs (`_format`), output (`_output`) and exit codes (`_exit_codes`,
 `_failures`).
 ``discreet declare`` is the longest: `_facts` reads its options, `_suggesting` adds private
@@ -22,6 +23,7 @@ from typing import Annotated
 
 import typer
 from typer.main import get_command
+from typer.models import CommandInfo
 
 from discreet._version import __version__
 from discreet.cli import (
@@ -36,6 +38,7 @@ from discreet.cli import (
     _training,
     _verifying,
 )
+from discreet.cli._at_refused import class_of
 from discreet.cli._exit_codes import is_for_programs, log_to, run, survive
 
 # Between two searches for garbage: imports make many objects, and hardly any garbage. With Python's
@@ -52,6 +55,11 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+def _name_of(registered: CommandInfo) -> str:
+    """The name of a command of a group."""
+    return registered.name or (registered.callback.__name__ if registered.callback else "")
 
 
 def _flowing(text: str) -> str:
@@ -74,12 +82,13 @@ for command in (
     _budgeting.backup,
     _verifying.verify,
 ):
-    app.command(help=_flowing(command.__doc__ or ""))(command)
+    app.command(help=_flowing(command.__doc__ or ""), cls=class_of(command.__name__))(command)
 for group, name, about in (
     (_ledgers.ledgers, "ledger", "Look after one ledger: its entries, sums and shares."),
     (_auditing.audits, "audit", "Measure the privacy of functions of your own; refute claims."),
 ):
     for registered in group.registered_commands:
+        registered.cls = class_of(f"{name} {_name_of(registered)}")
         registered.help = _flowing((registered.callback and registered.callback.__doc__) or "")
     app.add_typer(group, name=name, help=about)
 

@@ -18,7 +18,7 @@ from discreet.cli._answers import (
     show_forecast,
     write_file,
 )
-from discreet.cli._asking_at import AnswerOutput, RemotePrice, ask_at, explain_at
+from discreet.cli._asking_at import AnswerOutput, RemotePrice, ask_at, check_at, explain_at
 from discreet.cli._before_paying import asked_price, is_repeated, warn
 from discreet.cli._diagnosing import check_both, diagnosed
 from discreet.cli._exit_codes import log_to
@@ -237,7 +237,7 @@ def explain(  # noqa: PLR0913  # each is an option of the command
     show(str(explanation.forecast))
 
 
-def check(  # each is an option of the command
+def check(  # noqa: PLR0913  # each is an option of the command
     name: TableArgument,
     column: Annotated[
         str, typer.Argument(metavar="COLUMN", help="A declared column.", show_default=False)
@@ -248,6 +248,8 @@ def check(  # each is an option of the command
     request: RequestOption = None,
     by: ByOption = None,
     as_json: JsonOption = False,
+    at: AtOption = None,
+    token_file: TokenFileOption = None,
     file: FileOption = _FILE,
 ) -> None:
     """Check a column's declaration: the share of its values that became NULL; costs one count.
@@ -260,6 +262,11 @@ def check(  # each is an option of the command
     """
     from discreet import query
 
+    tables = tables_at(at, token_file, by=by)
+    if tables is not None:
+        price = {"epsilon": epsilon, "confidence": confidence}
+        check_at(tables[name], column, **price, request=request, as_json=as_json)
+        return
     declared = query.open(file).file(name)
     log_to(declared.ledger.log)
     with busy("paying, then checking"):

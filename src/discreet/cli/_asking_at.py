@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from discreet.query import Noise
     from discreet.service import RemoteAnswer, RemoteQuestion, RemoteTable, RemoteTables
 
-_DELTA = Fraction(1, 10**6)  # at which a cost is shown, where there is none without
+DELTA = Fraction(1, 10**6)  # at which a cost is shown, where there is none without
 _FREE = "request {0}: repeat it with --request {0} for the same answer, free of charge"
 
 
@@ -107,7 +107,7 @@ def ask_at(
         )
         if not output.as_json:
             show(f"\n{found['text']}")
-        cost = _format.cost(_loss_of(found), Fraction(0))
+        cost = _format.cost(loss_of(found), Fraction(0))
         say(f"this diagnosis cost {cost}, once for this request", "green")
     if output.as_json:
         write_json({**answer.facts, **cuts})
@@ -134,6 +134,28 @@ def explain_at(question: "RemoteQuestion", price: RemotePrice, *, as_json: bool)
             show(f"  - {line}")
 
 
+def check_at(
+    asked: "RemoteTable",
+    column: str,
+    *,
+    epsilon: Decimal,
+    confidence: Decimal,
+    request: str | None,
+    as_json: bool,
+) -> None:
+    """Let the service check a column's declaration, for a charge."""
+    id_ = secrets.token_hex(8) if request is None else request
+    with busy("paying, then checking"):
+        found = asked.share_of_null(column, epsilon=epsilon, confidence=confidence, request=id_)
+    say(_FREE.format(id_))
+    if not as_json:
+        show(found["text"])
+    cost = _format.cost(loss_of(found), Fraction(0))
+    say(f"this check cost {cost}, once for this request", "green")
+    if as_json:
+        write_json(found)
+
+
 def list_at(asked: "RemoteTables") -> None:
     """List the tables of the service with their declared columns."""
     for facts in asked.declarations():
@@ -158,23 +180,35 @@ def budget_at(asked: "RemoteTable", *, as_json: bool) -> None:
     rows = [
         [
             str(one["number"]),
-            f"{datetime.fromisoformat(one['at']).astimezone(UTC):%Y-%m-%d %H:%M}",
+            when(one),
             one["by"],
             one["purpose"],
-            _format.cost(_loss_of(one), _DELTA),
+            _format.cost(loss_of(one), DELTA),
         ]
         for one in entries
         if one["kind"] == "charge"
     ]
     show(table(["", "when (UTC)", "by", "what", "cost"], rows, left=4))
-    for name, use in (("", found), *((f"share {one['share']}: ", one) for one in found["shares"])):
+    show_left(found)
+
+
+def show_left(found: Mapping[str, Any]) -> None:  # Any: JSON
+    """Show the spent and the remaining part of a budget and its shares, and whether it is
+    locked."""
+    shares = ((f"share {one['share']}: ", one) for one in found["shares"])
+    for name, use in (("", found), *shares):
         left = f"one more question may cost at most ε = {use['left']:.6g}"
         show(f"{name}spent {use['spent']:.6g} of {use['limit']}; {left}")
     if found["is_locked"]:
         say("It is locked until its owner acts.", "red")
 
 
-def _loss_of(facts: Mapping[str, Any]) -> "PrivacyLoss":  # Any: JSON
+def when(one: Mapping[str, Any]) -> str:  # Any: JSON
+    """The time of an entry."""
+    return f"{datetime.fromisoformat(one['at']).astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def loss_of(facts: Mapping[str, Any]) -> "PrivacyLoss":  # Any: JSON
     """The privacy loss among these facts."""
     from discreet.accounting import PrivacyLoss
 

@@ -11,7 +11,7 @@ from rich.console import RenderableType
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet._exact import float_down, float_up
 from discreet.cli import _format
-from discreet.cli._asking_at import budget_at
+from discreet.cli._asking_at import budget_at, when
 from discreet.cli._options import (
     AtOption,
     ByOption,
@@ -89,6 +89,8 @@ def unlock(
         typer.Option("--allow-repeat", help="Also allow the failed questions to be asked again."),
     ] = False,
     by: ByOption = None,
+    at: AtOption = None,
+    token_file: TokenFileOption = None,
     file: FileOption = _FILE,
 ) -> None:
     """Allow questions to a table again, after a paid computation failed and the cause is known.
@@ -97,11 +99,19 @@ def unlock(
 
     discreet unlock wages --reason "the disk was full; there is room now"
     """
-    ledger = _made_ledger(_declared(file, name))
-    failed = ledger.unlock(reason=reason, by=by or login(), allow_repeat=allow_repeat)
-    for entry in failed:
-        say(f"failed: charge {entry.number}, {entry.at:%Y-%m-%d %H:%M} UTC, by {entry.by}:")
-        say(f"  {entry.purpose}")
+    tables = tables_at(at, token_file, by=by)
+    if tables is not None:
+        found = tables[name].ledger.unlock(reason, allow_repeat=allow_repeat)
+        failed = [(one["number"], when(one), one["by"], one["purpose"]) for one in found]
+    else:
+        ledger = _made_ledger(_declared(file, name))
+        failed = [
+            (entry.number, f"{entry.at:%Y-%m-%d %H:%M}", entry.by, entry.purpose)
+            for entry in ledger.unlock(reason, by or login(), allow_repeat=allow_repeat)
+        ]
+    for number, at_time, who, purpose in failed:
+        say(f"failed: charge {number}, {at_time} UTC, by {who}:")
+        say(f"  {purpose}")
     say(f"{name} may be asked again; what was paid stays paid", "green")
     if failed and not allow_repeat:
         say("the failed questions stay refused; to allow them: discreet unlock --allow-repeat")

@@ -1,4 +1,5 @@
-"""``discreet ledger``: look after one ledger, by its file or its address in a database."""
+"""``discreet ledger``: look after one ledger, by its file, its address in a database, or the name
+of its table at a service."""
 
 from decimal import Decimal
 from pathlib import Path
@@ -9,7 +10,18 @@ import typer
 from discreet._budget import Limit
 from discreet._exact import decimal_down, decimal_up, shown
 from discreet.cli import _format
-from discreet.cli._options import ByOption, JsonOption, above_zero, from_zero, login, some_text
+from discreet.cli._ledgers_at import history_at, shares_at, spent_at
+from discreet.cli._options import (
+    AtOption,
+    ByOption,
+    JsonOption,
+    TokenFileOption,
+    above_zero,
+    from_zero,
+    login,
+    some_text,
+    tables_at,
+)
 from discreet.cli._output import say, show, table, write_json
 
 if TYPE_CHECKING:
@@ -23,7 +35,7 @@ LedgerArgument = Annotated[
     str,
     typer.Argument(
         metavar="LEDGER",
-        help="The ledger's file, or postgresql://host/database?ledger=NAME.",
+        help="The ledger's file, or postgresql://host/database?ledger=NAME; with --at, a table.",
         show_default=False,
     ),
 ]
@@ -42,13 +54,22 @@ AnchorOption = Annotated[
 
 
 @ledgers.command()
-def spent(ledger: LedgerArgument, *, anchor: AnchorOption = None) -> None:
+def spent(
+    ledger: LedgerArgument,
+    *,
+    anchor: AnchorOption = None,
+    at: AtOption = None,
+    token_file: TokenFileOption = None,
+) -> None:
     """Show what is spent, and what is left.
 
     Example:
 
     discreet ledger spent wages.ledger
     """
+    if (tables := tables_at(at, token_file, anchor=anchor)) is not None:
+        spent_at(tables[ledger])
+        return
     show(str(_opened(ledger, anchor).spent()))
 
 
@@ -61,6 +82,8 @@ def history(
     ] = None,
     as_json: JsonOption = False,
     anchor: AnchorOption = None,
+    at: AtOption = None,
+    token_file: TokenFileOption = None,
 ) -> None:
     """Show the entries of a ledger.
 
@@ -68,6 +91,9 @@ def history(
 
     discreet ledger history wages.ledger --last 20
     """
+    if (tables := tables_at(at, token_file, anchor=anchor)) is not None:
+        history_at(tables[ledger], last, as_json=as_json)
+        return
     opened = _opened(ledger, anchor)
     entries = opened.history(last)
     if as_json:
@@ -96,6 +122,8 @@ def verify(
         bool, typer.Option("--export", help="LEDGER is a file that `ledger export` wrote.")
     ] = False,
     anchor: AnchorOption = None,
+    at: AtOption = None,
+    token_file: TokenFileOption = None,
 ) -> None:
     """Verify every entry of a ledger or of its export, from the first to the last.
 
@@ -105,7 +133,11 @@ def verify(
 
     discreet ledger verify wages.jsonl --export
     """
-    if is_export:
+    tables = tables_at(at, token_file, anchor=anchor, export=is_export)
+    if tables is not None:
+        count = tables[ledger].ledger.verify() + 1
+        show(f"the service verified {count} entries")
+    elif is_export:
         from discreet.ledger import check_export
 
         found = check_export(ledger, anchor=anchor)
@@ -117,7 +149,7 @@ def verify(
 
 
 @ledgers.command()
-def grant(
+def grant(  # noqa: PLR0913  # each is an option of the command
     ledger: LedgerArgument,
     share: ShareArgument,
     *,
@@ -147,6 +179,8 @@ def grant(
     ] = None,
     by: ByOption = None,
     anchor: AnchorOption = None,
+    at: AtOption = None,
+    token_file: TokenFileOption = None,
 ) -> None:
     """Open a share below the ledger's limit, for an analyst or a project.
 
@@ -159,7 +193,10 @@ def grant(
     from discreet.accounting import parse
 
     limit, loss = Limit(epsilon, delta), None if reserve is None else parse(reserve)
-    _opened(ledger, anchor).grant(share, limit=limit, by=by or login(), reserve=loss)
+    if (tables := tables_at(at, token_file, anchor=anchor, by=by)) is not None:
+        tables[ledger].ledger.grant(share, limit=limit, reserve=loss)
+    else:
+        _opened(ledger, anchor).grant(share, limit=limit, by=by or login(), reserve=loss)
     reserved = "" if loss is None else f", and {loss} is reserved for it"
     say(f"{share} may spend {limit}{reserved}", "green")
 
@@ -171,6 +208,8 @@ def revoke(
     *,
     by: ByOption = None,
     anchor: AnchorOption = None,
+    at: AtOption = None,
+    token_file: TokenFileOption = None,
 ) -> None:
     """End a share; what it spent stays spent, and the rest of its reserve is free for others.
 
@@ -178,13 +217,21 @@ def revoke(
 
     discreet ledger revoke wages.ledger ana
     """
-    _opened(ledger, anchor).revoke(share, by=by or login())
+    if (tables := tables_at(at, token_file, anchor=anchor, by=by)) is not None:
+        tables[ledger].ledger.revoke(share)
+    else:
+        _opened(ledger, anchor).revoke(share, by=by or login())
     say(f"{share} may spend nothing more", "green")
 
 
 @ledgers.command()
 def shares(
-    ledger: LedgerArgument, *, as_json: JsonOption = False, anchor: AnchorOption = None
+    ledger: LedgerArgument,
+    *,
+    as_json: JsonOption = False,
+    anchor: AnchorOption = None,
+    at: AtOption = None,
+    token_file: TokenFileOption = None,
 ) -> None:
     """Show the open shares, with what they spent and what is left.
 
@@ -192,6 +239,9 @@ def shares(
 
     discreet ledger shares wages.ledger
     """
+    if (tables := tables_at(at, token_file, anchor=anchor)) is not None:
+        shares_at(tables[ledger], as_json=as_json)
+        return
     opened = _opened(ledger, anchor)
     found, symbol = opened.shares(), opened.limit.symbol
     rows = [

@@ -1,6 +1,6 @@
 """Rows of a table, filtered and grouped, and the questions and statistics of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -62,6 +62,8 @@ from discreet.query._statistics._statistics import (
 )
 
 Found = TypeVar("Found")
+Conditions = tuple[ConditionExpression | ColumnExpression, ...]
+GroupKeys = tuple[str | GroupKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,62 +71,34 @@ class Selection:
     """Rows of a table, filtered and grouped; `agg` turns them into a question."""
 
     table: DeclaredTable
-    filters: tuple[ConditionExpression | ColumnExpression, ...] = ()
-    keys: tuple[str | GroupKey, ...] = ()
+    filters: Conditions = ()
+    keys: GroupKeys = ()
 
     def where(self, *conditions: ConditionExpression | ColumnExpression) -> "Selection":
         """The rows for which all of these conditions are known to hold as well."""
-        for condition in conditions:
-            condition_of(condition)  # refuse other values now
-        return Selection(self.table, self.filters + conditions, self.keys)
+        return Selection(self.table, self.filters + checked(conditions), self.keys)
 
     def group_by(
         self, *keys: str, **expressions: ColumnExpression | ConditionExpression
     ) -> "Selection":
         """The rows, also grouped by the declared keys of these columns, and by the values of
         expressions, which follow from declared facts."""
-        if not all(isinstance(key, str) for key in keys):
-            raise InvalidArgument("group_by: give the names of columns, as in group_by('year')")
-        named = tuple(key_of(name, given) for name, given in expressions.items())
-        return Selection(self.table, self.filters, self.keys + keys + named)
+        return Selection(self.table, self.filters, self.keys + keys_of(keys, expressions))
 
     def agg(self, *unnamed: Never, **aggregates: UnnamedAggregate | ColumnExpression) -> "Question":
         """The question for these aggregates, each under the name it is given. Arithmetic of them is
         computed from the noisy numbers: ``agg(ratio=dp.sum("pay") / dp.sum("hours"))``."""
-        if unnamed:
-            raise InvalidArgument("agg: name each aggregate, as in agg(people=dp.count())")
-        asked = UnnamedAggregate | ColumnExpression
-        wrong = [name for name, one in aggregates.items() if not isinstance(one, asked)]
-        if wrong:
-            raise InvalidArgument(
-                f"{wrong[0]} = a {type(aggregates[wrong[0]]).__name__}: give dp.count(...), "
-                "dp.sum(...) or dp.mean(...)"
-            )
         query = Query(self.table.declaration.name, (), self.keys, all_of(self.filters))
-        return Question.of(self.table, with_outputs(query, aggregates))
+        return Question.of(self.table, aggregated(query, unnamed, aggregates))
 
     def quantiles(self, column: str, levels: Sequence[Number]) -> "Question":
         """The question for the quantiles of a column, under names such as age_50 for a median."""
-        if isinstance(levels, str) or not isinstance(levels, Sequence) or not levels:
-            raise InvalidArgument(f"levels = {levels!r}: give at least one, as [0.25, 0.5, 0.75]")
-        named = level_names(column, levels)
-        return self.agg(**{name: quantile(column, level) for name, level in named.items()})
+        return self.agg(**at_levels(column, levels))
 
     def describe(self, *columns: str) -> "Question":
         """The question for the number of values, mean, standard deviation and quartiles of each of
         these columns."""
-        if not columns:
-            raise InvalidArgument("describe: give the names of numeric columns")
-        asked: dict[str, UnnamedAggregate] = {}
-        for name in columns:
-            asked |= {
-                f"{name}_count": count(name),
-                f"{name}_mean": mean(name),
-                f"{name}_stddev": aggregate(AggregateFunction.STDDEV, name),
-            }
-            quartiles = level_names(name, [0.25, 0.5, 0.75])
-            asked |= {title: quantile(name, level) for title, level in quartiles.items()}
-        return self.agg(**asked)
+        return self.agg(**summaries(columns))
 
     def histogram(self, column: str, bins: Bins = None) -> "Question":
         """The question for the number of rows in each bin of a numeric column, under the key
@@ -168,9 +142,7 @@ class Selection:
 
     def correlation(self, *columns: str) -> "Question":
         """The question for the correlations of all pairs of these columns."""
-        names = pair_names(columns)
-        asked = {name: corr(columns[i], columns[j]) for (i, j), name in names.items()}
-        return self.agg(**asked)
+        return self.agg(**correlations_of(columns))
 
     def contingency(self) -> Statistic[Contingency]:
         """The counts of all pairs of the keys of two columns, with totals: one charge."""
@@ -261,3 +233,68 @@ class Selection:
 
     def _handed_over(self) -> TableRows:
         return TableRows(self.agg(rows=count()).plan, self.table.source)
+
+
+# The parts of a query that need no declaration; a client of a service makes them, too.
+
+
+def checked(conditions: Conditions) -> Conditions:
+    """The conditions; `InvalidArgument` for other values."""
+    for condition in conditions:
+        condition_of(condition)
+    return conditions
+
+
+def keys_of(
+    keys: tuple[str, ...], expressions: Mapping[str, ColumnExpression | ConditionExpression]
+) -> GroupKeys:
+    """The keys of columns, and of expressions under their names."""
+    if not all(isinstance(key, str) for key in keys):
+        raise InvalidArgument("group_by: give the names of columns, as in group_by('year')")
+    return keys + tuple(key_of(name, given) for name, given in expressions.items())
+
+
+def aggregated(
+    query: Query,
+    unnamed: Sequence[object],
+    aggregates: Mapping[str, UnnamedAggregate | ColumnExpression],
+) -> Query:
+    """The query with these aggregates, none of which may be unnamed."""
+    if unnamed:
+        raise InvalidArgument("agg: name each aggregate, as in agg(people=dp.count())")
+    asked = UnnamedAggregate | ColumnExpression
+    wrong = [name for name, one in aggregates.items() if not isinstance(one, asked)]
+    if wrong:
+        raise InvalidArgument(
+            f"{wrong[0]} = a {type(aggregates[wrong[0]]).__name__}: give dp.count(...), "
+            "dp.sum(...) or dp.mean(...)"
+        )
+    return with_outputs(query, aggregates)
+
+
+def at_levels(column: str, levels: Sequence[Number]) -> dict[str, UnnamedAggregate]:
+    """The quantiles of a column at these levels, by name."""
+    if isinstance(levels, str) or not isinstance(levels, Sequence) or not levels:
+        raise InvalidArgument(f"levels = {levels!r}: give at least one, as [0.25, 0.5, 0.75]")
+    return {name: quantile(column, level) for name, level in level_names(column, levels).items()}
+
+
+def summaries(columns: Sequence[str]) -> dict[str, UnnamedAggregate]:
+    """The number of values, mean, standard deviation and quartiles of these columns, by name."""
+    if not columns:
+        raise InvalidArgument("describe: give the names of numeric columns")
+    asked: dict[str, UnnamedAggregate] = {}
+    for name in columns:
+        asked |= {
+            f"{name}_count": count(name),
+            f"{name}_mean": mean(name),
+            f"{name}_stddev": aggregate(AggregateFunction.STDDEV, name),
+            **at_levels(name, [0.25, 0.5, 0.75]),
+        }
+    return asked
+
+
+def correlations_of(columns: Sequence[str]) -> dict[str, UnnamedAggregate]:
+    """The correlations of all pairs of these columns, by name."""
+    pairs = pair_names(columns).items()
+    return {name: corr(columns[i], columns[j]) for (i, j), name in pairs}

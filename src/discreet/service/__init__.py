@@ -19,7 +19,7 @@ To read the files in order:
    bytes of bodies
 7. `pages`: the same requests for people, by a browser
 8. `_transport`: one request of a client; `_remote_ledger`: a payer behind a service; `_client`:
-   tables of a service that runs elsewhere
+   tables of a service that runs elsewhere; `_remote_selection`: questions to them in Python
 
 All but the client needs ``pip install 'discreet[service]'``.
 """

@@ -2,15 +2,15 @@
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Never
 
 from discreet import _checks, errors
-from discreet._exact import Number, fraction, shown
+from discreet._exact import Number, fraction
 from discreet.accounting import PrivacyLoss
 from discreet.errors import ServiceError
 from discreet.service._remote_ledger import RemoteLedger
@@ -21,10 +21,18 @@ from discreet.service._transport import (
     readable,
     text_of,
     texts_of,
+    written,
 )
 
 if TYPE_CHECKING:
-    from discreet.query import Forecast
+    from discreet.query import Forecast, Query
+    from discreet.query._expressions._frame import (
+        ColumnExpression,
+        ConditionExpression,
+        UnnamedAggregate,
+    )
+    from discreet.query._questions._frame_after import AnswerValue
+    from discreet.service._remote_selection import RemoteSelection
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +122,11 @@ class RemoteAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RemoteQuestion:
-    """A question to a table of a service."""
+    """A question to a table of a service. One that was made in Python has its ``query``, too."""
 
     table: "RemoteTable"
     sql: str
+    query: "Query | None" = field(default=None, compare=False, repr=False)
 
     def forecast(
         self,
@@ -187,14 +196,64 @@ class RemoteQuestion:
         """How much caps and bounds cut, as JSON with a ``text`` in words: a charge of its own, once
         for each ``request``, as `release`."""
         numbers = {
-            "epsilon": _written(epsilon=epsilon),
-            "confidence": _written(confidence=confidence),
+            "epsilon": written(epsilon=epsilon),
+            "confidence": written(confidence=confidence),
         }
         chosen = secrets.token_hex(16) if request is None else _checks.text(request=request)
         found = self._post("diagnose", {**numbers, "request": chosen})
         with readable():
             text_of(found, "text"), PrivacyLoss.from_json(json.dumps(found["privacy_loss"]))
         return found
+
+    def having(self, *conditions: "ConditionExpression | ColumnExpression") -> "RemoteQuestion":
+        """The question with only those rows of its answer for which the conditions hold."""
+        from discreet.query._questions import _frame_after
+
+        return self.table.asking(_frame_after.having(self._in_python("HAVING"), conditions))
+
+    def order_by(
+        self, *values: "AnswerValue", descending: bool = False, nulls_first: bool = False
+    ) -> "RemoteQuestion":
+        """The question with its answer's rows sorted by keys or numbers."""
+        from discreet.query._questions import _frame_after
+
+        made = _frame_after.ordered(
+            self._in_python("ORDER BY"),
+            values,
+            is_descending=descending,
+            has_nulls_first=nulls_first,
+        )
+        return self.table.asking(made)
+
+    def limit(self, count: int, *, offset: int = 0) -> "RemoteQuestion":
+        """The question with at most this many rows of its answer, after this many others."""
+        from discreet.query._questions import _frame_after
+
+        return self.table.asking(_frame_after.limited(self._in_python("LIMIT"), count, offset))
+
+    def rollup(self) -> "RemoteQuestion":
+        """The question with totals over the last key, over the last two, up to all keys."""
+        from discreet.query._questions import _frame_after
+
+        return self.table.asking(_frame_after.rolled_up(self._in_python("GROUP BY ROLLUP")))
+
+    def cube(self) -> "RemoteQuestion":
+        """The question with totals by each set of its keys."""
+        from discreet.query._questions import _frame_after
+
+        return self.table.asking(_frame_after.cubed(self._in_python("GROUP BY CUBE")))
+
+    def grouping_sets(self, *sets: Sequence[str]) -> "RemoteQuestion":
+        """The question with rows for each of these sets of its keys."""
+        from discreet.query._questions import _frame_after
+
+        made = _frame_after.grouped_by_sets(self._in_python("GROUPING SETS"), sets)
+        return self.table.asking(made)
+
+    def _in_python(self, clause: str) -> "Query":
+        if self.query is None:
+            raise errors.Refused(f"this question is a text of SQL: write {clause} into it")
+        return self.query
 
     def _post(self, task: str, price: Mapping[str, object]) -> dict[str, Any]:
         body = {"sql": self.sql, **price}
@@ -212,9 +271,86 @@ class RemoteTable:
         """The question that an SQL text asks. The service checks it when it is first used."""
         return RemoteQuestion(self, text)
 
+    def asking(self, query: "Query") -> RemoteQuestion:
+        """The question of a query, as its text of SQL."""
+        return RemoteQuestion(self, str(query), query)
+
     def sql(self, text: str, *, epsilon: Number, delta: Number = 0) -> RemoteAnswer:
         """The private answer to an SQL text, paid with at most this epsilon and delta."""
         return self.question(text).release(epsilon=epsilon, delta=delta)
+
+    @property
+    def selection(self) -> "RemoteSelection[RemoteQuestion]":
+        """All rows, for questions in Python, which are sent as SQL."""
+        from discreet.service._remote_selection import RemoteSelection
+
+        return RemoteSelection(self.name, self.asking)
+
+    def where(
+        self, *conditions: "ConditionExpression | ColumnExpression"
+    ) -> "RemoteSelection[RemoteQuestion]":
+        """The rows for which all conditions are known to hold."""
+        return self.selection.where(*conditions)
+
+    def group_by(
+        self, *keys: str, **expressions: "ColumnExpression | ConditionExpression"
+    ) -> "RemoteSelection[RemoteQuestion]":
+        """The rows by the declared keys of these columns, and by the values of expressions."""
+        return self.selection.group_by(*keys, **expressions)
+
+    def agg(
+        self, *unnamed: Never, **aggregates: "UnnamedAggregate | ColumnExpression"
+    ) -> RemoteQuestion:
+        """The question for these aggregates of all rows."""
+        return self.selection.agg(*unnamed, **aggregates)
+
+    def quantiles(
+        self,
+        column: str,
+        levels: Sequence[Number],
+        *,
+        by: str | Sequence[str] = (),
+        epsilon: Number,
+        delta: Number = 0,
+    ) -> RemoteAnswer:
+        """The quantiles of a column at these levels, for each group ``by`` these columns."""
+        asked = self.group_by(*_names(by)).quantiles(column, levels)
+        return asked.release(epsilon=epsilon, delta=delta)
+
+    def describe(
+        self, *columns: str, by: str | Sequence[str] = (), epsilon: Number, delta: Number = 0
+    ) -> RemoteAnswer:
+        """The number of values, mean, standard deviation and quartiles of each numeric column."""
+        asked = self.group_by(*_names(by)).describe(*columns)
+        return asked.release(epsilon=epsilon, delta=delta)
+
+    def count_units(
+        self, *, by: str | Sequence[str] = (), epsilon: Number, delta: Number = 0
+    ) -> RemoteAnswer:
+        """The number of different units, in all or in each group."""
+        asked = self.group_by(*_names(by)).count_units()
+        return asked.release(epsilon=epsilon, delta=delta)
+
+    def share_of_null(
+        self,
+        column: str,
+        *,
+        epsilon: Number,
+        confidence: Number = Fraction(95, 100),
+        request: str | None = None,
+    ) -> dict[str, Any]:
+        """The share of a column's values that its declared type can't hold, as JSON with a ``text``
+        in words: charged as one count, once for each ``request``."""
+        numbers = {
+            "epsilon": written(epsilon=epsilon),
+            "confidence": written(confidence=confidence),
+        }
+        chosen = secrets.token_hex(16) if request is None else _checks.text(request=request)
+        asked = {"column": _checks.text(column=column), **numbers, "request": chosen}
+        found = self.service.post("tables", self.name, "nulls", body=asked)
+        with readable():
+            text_of(found, "text"), PrivacyLoss.from_json(json.dumps(found["privacy_loss"]))
+        return found
 
     @property
     def declaration(self) -> dict[str, Any]:
@@ -248,6 +384,13 @@ class RemoteTable:
                     text_of(one, "by"), text_of(one, "purpose")
                     PrivacyLoss.from_json(json.dumps(one["privacy_loss"]))
         return entries
+
+    if not TYPE_CHECKING:  # so that a wrong name is found
+
+        def __getattr__(self, name: str) -> Never:
+            from discreet.service._remote_selection import refuse_unsent
+
+            refuse_unsent(name, self)
 
 
 class _NotServed(errors.InvalidArgument, KeyError):
@@ -307,20 +450,13 @@ def connect(url: str, token: str) -> RemoteTables:
     return RemoteTables(address_of(url, token))
 
 
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
 def _price(
     epsilon: Number, delta: Number, confidence: Number, noise: str | None
 ) -> dict[str, object]:
     numbers = {"epsilon": epsilon, "delta": delta, "confidence": confidence}
     chosen = {} if noise is None else {"noise": noise}
-    return {**{name: _written(**{name: number}) for name, number in numbers.items()}, **chosen}
-
-
-def _written(**named: Number) -> float:
-    """The number, whose shortest decimal is exactly its value."""
-    ((name, _),) = named.items()
-    exact = _checks.finite(**named)
-    if fraction(float(exact)) != exact:
-        raise errors.InvalidArgument(
-            f"{name} = {shown(exact)}: give a decimal of at most 15 digits, as 0.25"
-        )
-    return float(exact)
+    return {**{name: written(**{name: number}) for name, number in numbers.items()}, **chosen}

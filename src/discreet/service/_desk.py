@@ -162,6 +162,11 @@ class Desk:
         """A paid diagnosis of what caps and bounds cut, as `ask`."""
         return self.ask(caller, table, body, Task.DIAGNOSE)
 
+    def nulls(self, caller: TokenFacts, table: str, body: Body) -> bytes:
+        """The share of a column's values that its declared type can't hold, for the price of one
+        count, as `ask`."""
+        return self.ask(caller, table, {**body, "sql": ""}, Task.NULLS)
+
     def forecast(self, caller: TokenFacts, table: str, body: Body) -> object:
         """The cost and the expected errors of a question, at an epsilon or at the least one for
         which each error is within a number; it reads no rows and costs nothing."""
@@ -208,6 +213,7 @@ class Desk:
             request=body.get("request"),
             within=None if (within := body.get("within")) is None else Decimal(within),
             of_groups=body.get("of_groups"),
+            column=body.get("column"),
         )
 
     def _payer(self, caller: TokenFacts, table: str) -> Ledger | Share:
@@ -557,5 +563,7 @@ def _entry(entry: Entry) -> dict[str, object]:
         "request": entry.request,
         "about": entry.about,
         "privacy_loss": None if loss is None else json.loads(loss.to_json()),
+        "reserve": None if entry.reserve is None else str(entry.reserve),
+        "is_insecure": entry.is_insecure,
         "digest": entry.digest,
     }

@@ -11,10 +11,10 @@ from datetime import datetime
 from typing import Any
 
 from discreet import _checks
-from discreet._budget import Receipt, Request
-from discreet.accounting import PrivacyLoss
+from discreet._budget import Limit, Receipt, Request
+from discreet.accounting import PrivacyLoss, Term
 from discreet.errors import Refused, ServiceError
-from discreet.service._transport import ServiceAddress, readable, text_of
+from discreet.service._transport import ServiceAddress, objects_of, readable, text_of, written
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +97,42 @@ class RemoteLedger:
         found = self.service.post("tables", self.table, "reserved", body=_named(receipt))
         with readable():
             return _whole(found["reserved"])
+
+    # the owner's
+
+    def verify(self) -> int:
+        """Let the service verify every entry and all sums; the number of the last entry."""
+        found = self.service.post("tables", self.table, "verify")
+        with readable():
+            return _whole(found["entries"])
+
+    def grant(self, share: str, *, limit: Limit, reserve: PrivacyLoss | Term | None = None) -> None:
+        """Open a share below the ledger's limit, as `Ledger.grant`."""
+        facts: dict[str, object] = {"epsilon": written(epsilon=limit.epsilon)}
+        if limit.delta:
+            facts["delta"] = written(delta=limit.delta)
+        if reserve is not None:
+            loss = PrivacyLoss.of(reserve) if isinstance(reserve, Term) else reserve
+            facts["reserve"] = loss.to_json()
+        self.service.change("PUT", *self._share(share), body=facts)
+
+    def revoke(self, share: str) -> None:
+        """End a share; what it spent stays spent."""
+        self.service.change("DELETE", *self._share(share))
+
+    def unlock(self, reason: str, *, allow_repeat: bool = False) -> list[dict[str, Any]]:
+        """Open a locked ledger again; the entries of the questions that failed, as JSON."""
+        facts = {"reason": _checks.text(reason=reason), "allow_repeat": allow_repeat}
+        found = self.service.change("POST", "tables", self.table, "unlock", body=facts)
+        with readable():
+            failed = objects_of(found, "failed")
+            for one in failed:
+                _whole(one["number"]), text_of(one, "by"), text_of(one, "purpose")
+                datetime.fromisoformat(text_of(one, "at"))
+        return failed
+
+    def _share(self, share: str) -> tuple[str, ...]:
+        return "tables", self.table, "shares", _checks.text(share=share)
 
     def __repr__(self) -> str:
         return f"<ledger of {self.table!r} at {self.service.url}>"

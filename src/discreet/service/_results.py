@@ -14,6 +14,7 @@ from discreet.query import (
     Answer,
     Diagnosis,
     Forecast,
+    NullShare,
     QuestionExplanation,
     QuestionPrice,
     Suggestion,
@@ -65,6 +66,20 @@ def diagnosis_json(found: Diagnosis) -> dict[str, Any]:  # Any: JSON
         "rows_left_out": found.rows_left_out,
         "confidence": float(found.confidence),
         "text": repr(found),
+        **_payment_json(found.privacy_loss, Decimal(0), found.receipt),
+    }
+
+
+def share_json(found: NullShare) -> dict[str, Any]:  # Any: JSON
+    """The share of a column's values that became NULL, the cost and the receipt."""
+    return {
+        "column": found.column,
+        "type": found.type,
+        "share": found.share,
+        "share_low": found.low,
+        "share_high": found.high,
+        "confidence": float(found.confidence),
+        "text": str(found),
         **_payment_json(found.privacy_loss, Decimal(0), found.receipt),
     }
 

@@ -80,6 +80,19 @@ ROUTES = (
     Route(
         "POST", f"{_TABLE}/diagnose", ASKERS, Desk.diagnose, {**_PRICE, **_REQUEST}, is_paid=True
     ),
+    Route(
+        "POST",
+        f"{_TABLE}/nulls",
+        ASKERS,
+        Desk.nulls,
+        {
+            "column": Member(MemberType.TEXT, is_required=True),
+            "epsilon": _PRICE["epsilon"],
+            "confidence": _NUMBER,
+            **_REQUEST,
+        },
+        is_paid=True,
+    ),
     Route("POST", f"{_TABLE}/forecast", ASKERS, Desk.forecast, _FORECAST),
     Route("POST", f"{_TABLE}/explain", ASKERS, Desk.explain, _NOISY),
     Route(

@@ -19,6 +19,7 @@ from typing import Any, Never
 from urllib.parse import SplitResult, quote, urlsplit
 
 from discreet import _checks, errors
+from discreet._exact import Number, fraction, shown
 from discreet.errors import InvalidArgument, ServiceError
 
 _SECONDS = 180.0  # of one request, from its connection to the last byte
@@ -52,9 +53,22 @@ class ServiceAddress:
         """The answer to a request without a body."""
         return self._repeated("GET", path, None)
 
-    def post(self, *path: str, body: Mapping[str, object]) -> dict[str, Any]:  # Any: JSON
+    def post(
+        self, *path: str, body: Mapping[str, object] | None = None
+    ) -> dict[str, Any]:  # Any: JSON
         """The answer to a request with a body of JSON. It must be safe to repeat."""
-        return self._repeated("POST", path, json.dumps(body).encode())
+        return self._repeated("POST", path, None if body is None else json.dumps(body).encode())
+
+    def change(
+        self, method: str, *path: str, body: Mapping[str, object] | None = None
+    ) -> dict[str, Any]:  # Any: JSON
+        """The answer to a request that changes something. It is sent once: if its answer is lost,
+        nobody knows whether it was carried out."""
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            return self._sent(method, path, data, time.monotonic() + self.seconds)
+        except _TryAgain as lost:
+            raise ServiceError(f"{lost}; look whether it was carried out before") from None
 
     def _repeated(self, method: str, path: tuple[str, ...], body: bytes | None) -> dict[str, Any]:
         end = time.monotonic() + self.seconds
@@ -85,6 +99,17 @@ class ServiceAddress:
         if reply.status == http.HTTPStatus.OK and found is not None:
             return found
         raise _error(self.url, reply.status, found)
+
+
+def written(**named: Number) -> float:
+    """The number for JSON; its shortest decimal is exactly its value."""
+    ((name, _),) = named.items()
+    exact = _checks.finite(**named)
+    if fraction(float(exact)) != exact:
+        raise InvalidArgument(
+            f"{name} = {shown(exact)}: give a decimal of at most 15 digits, as 0.25"
+        )
+    return float(exact)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ _NUMBERS = ("epsilon", "delta", "confidence", "within")
 
 class Task(Enum):
     """A worker's task. A look reads the schema of a source, and the first rows of texts; the last
-    three read rows and are charged."""
+    four read rows and are charged."""
 
     LOOK = "look"
     FORECAST = "forecast"
@@ -20,11 +20,12 @@ class Task(Enum):
     ASK = "ask"
     DIAGNOSE = "diagnose"
     SUGGEST = "suggest"
+    NULLS = "nulls"
 
     @property
     def is_paid(self) -> bool:
         """Whether the task reads rows."""
-        return self in (Task.ASK, Task.DIAGNOSE, Task.SUGGEST)
+        return self in (Task.ASK, Task.DIAGNOSE, Task.SUGGEST, Task.NULLS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ class WorkOrder:
     """A question to a table. ``by`` comes from the caller's token, never from the question.
 
     A forecast may ask for the least epsilon by which each error is ``within`` this number, in
-    groups of ``of_groups`` rows, in place of giving an epsilon.
+    groups of ``of_groups`` rows, in place of giving an epsilon. A check of a ``column`` has no
+    text of SQL.
     """
 
     task: Task
@@ -46,6 +48,7 @@ class WorkOrder:
     request: str | None
     within: Decimal | None = None
     of_groups: int | None = None
+    column: str | None = None
 
     def to_json(self) -> bytes:
         """The job as JSON, numbers as their exact decimals."""
@@ -53,7 +56,7 @@ class WorkOrder:
         numbers = {name: str(getattr(self, name)) for name in _NUMBERS if facts[name] is not None}
         # members that came later stay out of the text of a question without them, whose digest
         # is stored
-        later = {name for name in ("within", "of_groups") if facts[name] is None}
+        later = {name for name in ("within", "of_groups", "column") if facts[name] is None}
         return json.dumps({k: v for k, v in (facts | numbers).items() if k not in later}).encode()
 
     @staticmethod

@@ -39,6 +39,7 @@ from discreet.service._results import (
     explanation_json,
     forecast_json,
     look_json,
+    share_json,
     suggestion_json,
 )
 from discreet.service._work_order import Task, WorkOrder, public_name
@@ -142,6 +143,20 @@ def suggested(job: WorkOrder, one: TableFile, channel: Connection) -> dict[str, 
     return suggestion_json(found, job.delta)
 
 
+def nulls(job: WorkOrder, table: Table) -> dict[str, Any]:  # Any: JSON
+    """The share of a column's values that its declared type can't hold."""
+    assert job.column is not None  # the description requires it
+    return share_json(
+        table.share_of_null(
+            job.column,
+            epsilon=job.epsilon,
+            confidence=job.confidence,
+            by=job.by,
+            request=job.request,
+        )
+    )
+
+
 def result_of(job: WorkOrder, table: Table) -> dict[str, Any]:  # Any: JSON
     """The result of a job as JSON; refused, or failed, by an error of `discreet.errors`."""
     question = table.question(job.sql)
@@ -194,6 +209,8 @@ def work(channel: Connection, declared: Mapping[str, TableFile]) -> None:
                     result = look_at(job, one)
                 case Task.SUGGEST:
                     result = suggested(job, one, channel)
+                case Task.NULLS:
+                    result = nulls(job, served(one, channel))
                 case _:
                     result = result_of(job, served(one, channel))
             reply = {"result": result}
