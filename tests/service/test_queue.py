@@ -72,3 +72,36 @@ def test_a_cancelled_request_ends_no_other() -> None:
         assert [await tasks[number] for number in (0, 2, 3)] == [0, 2, 3]
 
     asyncio.run(main())
+
+
+def test_nobody_waits_for_ever_if_the_queue_is_cancelled() -> None:
+    begun, may_go = threading.Event(), threading.Event()
+
+    def answer_each(numbers: Sequence[int]) -> list[int | Exception]:
+        begun.set()
+        may_go.wait(60)
+        return list(numbers)
+
+    async def main() -> None:
+        group = RequestQueue(answer_each)
+        waiting = [asyncio.create_task(group.answer(number)) for number in range(_MOST + 3)]
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
+        assert group._running is not None
+        group._running.cancel()
+        may_go.set()
+        ended = await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), 60)
+        assert [type(one) for one in ended] == [asyncio.CancelledError] * len(waiting)
+        assert await asyncio.wait_for(group.answer(7), 60) == 7
+
+    asyncio.run(main())
+
+
+def test_a_function_that_answers_too_few_fails_each_request() -> None:
+    async def main() -> None:
+        group = RequestQueue[int, int](lambda _: [])
+        for _ in range(2):
+            with pytest.raises(ValueError, match="0 answers to 1 requests"):
+                await asyncio.wait_for(group.answer(1), 60)
+
+    asyncio.run(main())

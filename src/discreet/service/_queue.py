@@ -39,18 +39,28 @@ class RequestQueue(Generic[A, B]):
         return await future
 
     async def _run(self) -> None:
-        while self._waiting:
-            group, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
-            found: Sequence[B | Exception]
-            try:
-                found = await to_thread.run_sync(self._answer_each, [one for one, _ in group])
-            except Exception as error:  # noqa: BLE001  # each request raises it
-                found = [error] * len(group)
-            for (_, future), one in zip(group, found, strict=True):
-                if future.done():  # its request was cancelled
-                    continue
-                if isinstance(one, Exception):
-                    future.set_exception(one)
-                else:
-                    future.set_result(one)
-        self._running = None
+        group: list[tuple[A, asyncio.Future[B]]] = []
+        try:
+            while self._waiting:
+                group, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+                await self._answer(group)
+        finally:  # if it is cancelled, nobody waits for it for ever
+            left, self._waiting, self._running = [*group, *self._waiting], [], None
+            for _, future in left:
+                future.cancel()  # a future that is done stays as it is
+
+    async def _answer(self, group: Sequence[tuple[A, asyncio.Future[B]]]) -> None:
+        found: Sequence[B | Exception]
+        try:
+            found = await to_thread.run_sync(self._answer_each, [one for one, _ in group])
+            if len(found) != len(group):
+                raise ValueError(f"{len(found)} answers to {len(group)} requests")
+        except Exception as error:  # noqa: BLE001  # each request raises it
+            found = [error] * len(group)
+        for (_, future), one in zip(group, found, strict=True):
+            if future.done():  # its request was cancelled
+                continue
+            if isinstance(one, Exception):
+                future.set_exception(one)
+            else:
+                future.set_result(one)
