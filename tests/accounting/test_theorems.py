@@ -20,6 +20,7 @@ from discreet.accounting import (
     PoissonSampled,
     PrivacyLoss,
     Pure,
+    ShuffledReports,
     Term,
     Zcdp,
     _analytic,
@@ -28,6 +29,9 @@ from discreet.accounting import (
     _theorems,
 )
 from discreet.accounting._bounds import Unknown, known
+from discreet.accounting.pld import _distribution
+from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.pld._tilt import CountedPairs
 from discreet.errors import NoBound
 from tests.accounting import reference
 from tests.accounting.examples import ALL_TERMS, some_loss, some_term
@@ -226,6 +230,36 @@ def test_every_curve_counts_the_failures(name: str) -> None:
     assert epsilon(leaky, Fraction(4, 10**4)) == epsilon(tight, Fraction(1, 10**4))
     with pytest.raises(NoBound, match="above the deltas of the terms"):
         known(epsilon(leaky, Fraction(3, 10**4)))
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-20, 1e-29, 1e-35, 3e-42, 1e-42, 1e-60])
+@pytest.mark.parametrize("epsilon", [0.5, 4])
+@pytest.mark.parametrize("reports", [1, 300, 10_000])
+def test_no_theorem_says_less_of_one_shuffle(epsilon: float, reports: int, delta: float) -> None:
+    """Also where the pair's outcomes of infinite loss count."""
+    loss = 1 * ShuffledReports(epsilon, reports)
+    assert loss.epsilon(delta) <= loss.explain(delta).epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 300])
+def test_one_close_direction_is_enough_from_below(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loss = count * PoissonSampled(Gaussian(1), rate=0.01)
+    both = _theorems.attained(loss, Fraction(1, 10**6), 0.001)
+    plain, sides = _distribution.epsilon, list[Side]()
+
+    def noted(
+        pairs: CountedPairs, delta: float, tolerance: float, side: Side, *, enough: float = 0.0
+    ) -> float:
+        sides.append(side)
+        return plain(pairs, delta, tolerance, side, enough=enough)
+
+    monkeypatch.setattr(_distribution, "epsilon", noted)
+    found = loss.interval(1e-6)
+    assert sides.count(Side.LOWER) == 1
+    assert found.lower == pytest.approx(both, rel=1e-3)
+    assert not found.is_wide
 
 
 def test_distributions_count_the_failures_of_terms_without_pairs() -> None:

@@ -59,6 +59,9 @@ class Bounds:
     # Whether some mechanism has exactly the dominating pairs, so that no theorem can improve
     # on what follows from them.
     is_attained: ClassVar[bool] = False
+    # Whether `renyi` is at least the divergence of the pairs, and `zcdp` is unknown. For one access
+    # no theorem then improves on distributions and basic composition.
+    follows_from_pairs: ClassVar[bool] = False
     # Whether three facts hold, apart from failures: one pair dominates in both directions;
     # exchanging its P and Q mirrors its losses; `renyi` is at least its divergence at each order.
     # A term around a sum means the exact pair here. `pairs` bounds that pair from above, on a grid.
@@ -178,3 +181,8 @@ def is_mirrored(loss: Sum) -> bool:
 def is_attained(loss: Sum) -> bool:
     """Whether some mechanism has exactly the pairs that dominate each term."""
     return all(term.is_attained for term, _ in loss.terms)
+
+
+def follows_from_pairs(loss: Sum) -> bool:
+    """Whether this is one access whose other bounds follow from its pairs."""
+    return [(term.follows_from_pairs, count) for term, count in loss.terms] == [(True, 1)]

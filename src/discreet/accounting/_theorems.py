@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 
 from flint import arb
 
@@ -98,9 +98,10 @@ def epsilon(loss: Sum, delta: Fraction) -> float:
     exact = _gaussian_epsilon(loss, delta)
     if not isinstance(exact, Unknown):
         return float_up(exact)
-    # 2. The pairs are exact, so only distributions and basic composition matter. If the
-    # distributions give no bound, the basic one may be far from the smallest: stage 3 follows.
-    if _bounds.is_attained(loss):
+    # 2. The pairs are exact, or all else follows from them, so only distributions and basic
+    # composition matter. If the distributions give no bound, the basic one may be far from the
+    # smallest: stage 3 follows.
+    if _bounds.is_attained(loss) or _bounds.follows_from_pairs(loss):
         basic = _basic_epsilon(loss, delta)
         closest = distribution_epsilon(loss, delta) if delta else basic
         if not isinstance(closest, Unknown):
@@ -269,6 +270,7 @@ def _gaussian_delta(loss: Sum, epsilon: Fraction) -> Fraction | Unknown:
 # Privacy loss distributions, on a grid
 
 
+@lru_cache(maxsize=256)  # searches and tables ask for the same sums again
 def distribution_epsilon(
     loss: Sum, delta: Fraction, tolerance: float = _TOLERANCE
 ) -> Fraction | Unknown:
@@ -367,7 +369,8 @@ def interval(loss: Sum, delta: Fraction, tolerance: Fraction) -> Interval:
     aim, gap = float(tolerance), math.inf
     lower, upper = 0.0, epsilon(loss, delta)
     for fineness in _FINENESS:
-        lower = max(lower, attained(loss, delta, aim * fineness))
+        enough = upper * (1 - aim)
+        lower = max(lower, attained(loss, delta, aim * fineness, enough=enough))
         if math.isinf(lower) or upper - lower <= aim * upper or upper - lower > _STALLED * gap:
             break
         gap = upper - lower
@@ -378,8 +381,11 @@ def interval(loss: Sum, delta: Fraction, tolerance: Fraction) -> Interval:
     return Interval(min(lower, upper), upper, aim)
 
 
-def attained(loss: Sum, delta: Fraction, tolerance: float) -> float:
-    """An epsilon that some mechanism with these terms reaches, as far as one is known."""
+def attained(loss: Sum, delta: Fraction, tolerance: float, *, enough: float = math.inf) -> float:
+    """An epsilon that some mechanism with these terms reaches, as far as one is known.
+
+    If one direction reaches ``enough``, the other one is not computed.
+    """
     square = _bounds.mu_squared(loss)
     if not isinstance(square, Unknown):
         return gaussian_attained(square, delta)
@@ -389,10 +395,12 @@ def attained(loss: Sum, delta: Fraction, tolerance: float) -> float:
     if delta:
         delta_above = math.nextafter(float_below(delta), 1.0)
         part = tolerance * SHARE_OF_ONE_SIDE
-        found = max(
-            _distribution.epsilon(direction, delta_above, part, Side.LOWER)
-            for direction in directions
-        )
+        found = 0.0
+        for direction in directions:
+            one = _distribution.epsilon(direction, delta_above, part, Side.LOWER)
+            found = max(found, one)
+            if found * (1 - _ROUNDING) >= enough:
+                break
     else:
         found = max(
             sum(count * highest(pair) for pair, count in direction) for direction in directions

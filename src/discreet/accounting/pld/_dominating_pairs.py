@@ -36,6 +36,7 @@ ATOM = 256 * ROUND  # bound on the relative error of an atom's numbers, their su
 _LARGEST_LOSS = 10**6
 _LEAST_RATE = Fraction(1, 10**100)  # so that e^loss / rate is a number
 _TAIL_OF_GRID = 1e-280  # probability beyond the losses between which an epsilon is looked for
+_SECTIONS = 16  # of a bracket, where many numbers take little longer than one
 _BISECTIONS = 60
 _BISECTION_TOLERANCE = 1e-10  # relative distance at which a bisection ends
 _LARGEST_POWER = 600.0  # its exponential is a number, and times 1e-300 below 1e-39
@@ -316,9 +317,12 @@ class UncomposedPld:
             low, high = high, 2 * high
             if high > _LARGEST_POWER:
                 return math.inf if self.side is Side.UPPER else low
+        parts = _SECTIONS if all(map(takes_rows, self.pieces)) else 2
         for _ in range(_BISECTIONS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._finite(middle) > left else (low, middle)
+            edges = np.linspace(low, high, parts + 1)
+            is_above = self._finite_at(edges[1:-1]) > left
+            place = int(np.argmin(np.append(is_above, False)))
+            low, high = edges[place : place + 2].tolist()
             if high - low <= _BISECTION_TOLERANCE * high:
                 break
         return high if self.side is Side.UPPER else low

@@ -205,6 +205,7 @@ class ShuffledReports(EpsilonTerm):
     """
 
     change: ClassVar[Change] = Change.REPLACE
+    follows_from_pairs: ClassVar[bool] = True  # no loss of the pair is above epsilon
 
     epsilon: NotNegative
     reports: PositiveCount
