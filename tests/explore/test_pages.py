@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import sys
 from collections.abc import Iterator
 from itertools import islice, pairwise, product
 
@@ -13,7 +14,10 @@ from hypothesis import strategies as st
 from matplotlib import pyplot
 
 from discreet import Ledger, Limit, Unit, explore, plots
-from discreet.accounting import PrivacyLoss, Pure
+from discreet.accounting import PrivacyLoss, Pure, _theorems
+from discreet.accounting.pld import _distribution
+from discreet.accounting.pld._dominating_pairs import Side
+from discreet.accounting.pld._tilt import CountedPairs
 from discreet.errors import BudgetExceeded, InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import ControlPlaces, Page, View, read, shown, to_json, written
@@ -67,6 +71,31 @@ def test_the_lines_shown_give_the_figures_shown(name: str, places: ControlPlaces
 @pytest.mark.parametrize(("name", "places"), list(more()))
 def test_more_lines_give_the_figures_shown(name: str, places: ControlPlaces) -> None:
     test_the_lines_shown_give_the_figures_shown(name, places)
+
+
+@pytest.mark.parametrize(("name", "most"), [("composition", 90), ("trust", 18)])
+def test_a_new_view_needs_few_distributions(
+    name: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes 1 to 15 milliseconds, and the server should answer within 100."""
+    plain, asked = _distribution.epsilon, list[Side]()
+
+    def noted(
+        pairs: CountedPairs, delta: float, tolerance: float, side: Side, *, enough: float = 0.0
+    ) -> float:
+        asked.append(side)
+        return plain(pairs, delta, tolerance, side, enough=enough)
+
+    monkeypatch.setattr(_distribution, "epsilon", noted)
+    page = pages.page(name)
+    for places in some_places(page):
+        asked.clear()
+        for cached in (_theorems, sys.modules[page.compute.__module__]):
+            for one in vars(cached).values():
+                if hasattr(one, "cache_clear"):
+                    one.cache_clear()
+        page.view(places)
+        assert 0 < len(asked) <= most
 
 
 def check_form(view: View) -> None:

@@ -1,6 +1,7 @@
 """Composition: epsilon against steps of private training, and the noise for a target."""
 
 import math
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from discreet.accounting import (
@@ -22,7 +23,9 @@ from discreet.explore.pages._texts import about, at_most, meaning_of_both, progr
 from discreet.plots import Axis, Chart, RuleLine, Series
 
 _DELTA = 1e-6
-_STEPS = (1, 10, 100, 300, 1000, 3000, 10_000, 30_000)
+_MOST = 100_000  # larger counts take long to compute
+_STEPS = (1, 10, 100, 1000, 10_000, _MOST)
+_TOLERANCE = 0.01
 _SHOWN = (100, 1000, 10_000)
 _LOW, _HIGH = 0.01, 100
 _RENYI = "Renyi"
@@ -33,13 +36,15 @@ from discreet.errors import NoBound
 
 step = PoissonSampled(Gaussian({noise}), rate={rate})   # one step of DP-SGD
 run = 1000 * step
-lower, upper = run.interval(delta={delta})              # certified: the truth lies between
+lower, upper = run.interval({delta}, tolerance=0.01)    # certified: the truth lies between
 renyi = run.explain({delta}).figures["Renyi"]
 
 
 def most(noise):
-    \"\"\"How many steps fit into the target.\"\"\"
+    \"\"\"How many steps fit into the target; {most} if more do.\"\"\"
     step = PoissonSampled(Gaussian(noise), rate={rate})
+    if ({most} * step).epsilon({delta}) <= {target}:
+        return {most}
     try:
         return calibrate_count(lambda n: n * step, epsilon={target}, delta={delta}).value
     except NoBound:
@@ -61,10 +66,9 @@ def view(values: ControlValues) -> View:
     """Epsilon by steps for this noise and rate."""
     noise, rate, target = values["noise"], values["rate"], values["target"]
     # 1. compute
-    curve = [_cost(noise, rate, steps) for steps in _STEPS]
     steps, longer = (_most_steps(more * noise, rate, target) for more in (1, 1.25))
     multiplier = _least_noise(rate, target)
-    lower, upper, renyi = _cost(noise, rate, 1000)
+    (lower, upper), renyi = _interval(noise, rate, 1000), _renyi(noise, rate, 1000)
     figures = {
         "lower": lower,
         "upper": upper,
@@ -74,40 +78,53 @@ def view(values: ControlValues) -> View:
         "multiplier": multiplier,
     }
     # 2. say
-    if longer:
-        fits = f"{steps:,} steps fit" if steps else "not one step fits"
-        fits = f"{fits} into ε = {target:g}, and {longer:,} with a quarter more noise"
-    else:
-        fits = f"not one step fits into ε = {target:g}, nor with a quarter more noise"
     return View(
         says=(
-            f"With noise multiplier {noise:g} at sampling rate {rate:g}, {fits}. For 1,000 steps "
-            f"the noise multiplier must be {about(multiplier, 6)}."
+            f"With noise multiplier {noise:g} at sampling rate {rate:g}, "
+            f"{_fits(steps, longer, target)}. For 1,000 steps the noise multiplier must be "
+            f"{about(multiplier, 6)}."
         ),
         meaning=meaning_of_both(target, _DELTA),
-        charts=(_chart(curve, target),),
+        charts=(_chart(noise, rate, target),),
         heads=("steps", "certified: at least", "at most", "by Renyi alone"),
-        rows=tuple((f"{count:,}", *map(at_most, _cost(noise, rate, count))) for count in _SHOWN),
+        rows=tuple(
+            (
+                f"{count:,}",
+                *map(at_most, (*_interval(noise, rate, count), _renyi(noise, rate, count))),
+            )
+            for count in _SHOWN
+        ),
         figures={name: value for name, value in figures.items() if math.isfinite(value)},
-        code=program(_CODE, noise=noise, rate=rate, target=target, delta=_DELTA),
+        code=program(_CODE, noise=noise, rate=rate, target=target, delta=_DELTA, most=_MOST),
     )
 
 
-def _chart(curve: list[tuple[float, float, float]], target: float) -> Chart:
-    def within(values: list[float]) -> tuple[tuple[float, ...], ...]:
-        points = zip(_STEPS, values, strict=True)
-        return tuple((x, max(y, _LOW)) for x, y in points if math.isfinite(y))
+def _fits(steps: int, longer: int, target: float) -> str:
+    if not longer:
+        return f"not one step fits into ε = {target:g}, nor with a quarter more noise"
+    if steps == _MOST:
+        return f"{_MOST:,} steps or more fit into ε = {target:g}"
+    fits = f"{steps:,} steps fit" if steps else "not one step fits"
+    more = " or more" if longer == _MOST else ""
+    return f"{fits} into ε = {target:g}, and {longer:,}{more} with a quarter more noise"
 
-    lower, upper, renyi = (list(line) for line in zip(*curve, strict=True))
+
+def _chart(noise: float, rate: float, target: float) -> Chart:
+    def points(
+        of: Callable[[float, float, int], float], counts: Sequence[int]
+    ) -> tuple[tuple[float, ...], ...]:
+        found = ((count, of(noise, rate, count)) for count in counts)
+        return tuple((count, max(epsilon, _LOW)) for count, epsilon in found if epsilon < math.inf)
+
     return Chart(
         "Epsilon by steps",
         f"At δ = {shown(_DELTA)}. Both axes are logarithmic. The certified ends mostly coincide.",
         Axis("steps", _STEPS[0], _STEPS[-1], is_log=True),
         Axis("epsilon (ε)", _LOW, _HIGH, is_log=True),
         (
-            Series("Renyi", "line", within(renyi), 1),
-            Series("certified: at most", "line", within(upper), 0),
-            Series("certified: at least", "line", within(lower), 2),
+            Series("Renyi", "line", points(_renyi, _STEPS), 1),
+            Series("certified: at most", "line", points(_upper, _STEPS), 0),
+            Series("certified: at least", "dots", points(_lower, _SHOWN), 2),
         ),
         (RuleLine("y", target, "target"),),
     )
@@ -117,17 +134,37 @@ def _step(noise: float, rate: float) -> PrivacyLoss:
     return PrivacyLoss.of(PoissonSampled(Gaussian(noise), rate=rate))
 
 
+def _upper(noise: float, rate: float, steps: int) -> float:
+    return _interval(noise, rate, steps)[1] if steps in _SHOWN else _epsilon(noise, rate, steps)
+
+
+def _lower(noise: float, rate: float, steps: int) -> float:
+    return _interval(noise, rate, steps)[0]
+
+
 @lru_cache(maxsize=1024)
-def _cost(noise: float, rate: float, steps: int) -> tuple[float, float, float]:
-    """The certified ends of epsilon, and the bound by Renyi divergences."""
-    run = steps * _step(noise, rate)
-    lower, upper = run.interval(_DELTA)
-    return lower, upper, run.explain(_DELTA).figures[_RENYI]
+def _epsilon(noise: float, rate: float, steps: int) -> float:
+    return (steps * _step(noise, rate)).epsilon(_DELTA)
+
+
+@lru_cache(maxsize=1024)
+def _interval(noise: float, rate: float, steps: int) -> tuple[float, float]:
+    """The certified ends, of which the lower one takes long."""
+    lower, upper = (steps * _step(noise, rate)).interval(_DELTA, _TOLERANCE)
+    return lower, upper
+
+
+@lru_cache(maxsize=1024)
+def _renyi(noise: float, rate: float, steps: int) -> float:
+    """The bound by Renyi divergences alone."""
+    return (steps * _step(noise, rate)).explain(_DELTA).figures["Renyi"]
 
 
 @lru_cache(maxsize=1024)
 def _most_steps(noise: float, rate: float, target: float) -> int:
     step = _step(noise, rate)
+    if _epsilon(noise, rate, _MOST) <= target:
+        return _MOST
     try:
         return calibrate_count(lambda count: count * step, epsilon=target, delta=_DELTA).value
     except NoBound:  # not even one step fits
@@ -155,8 +192,8 @@ PAGE = Page(
             "clip norm. The sampling rate is the probability that an example is in the batch."
         ),
         (
-            "The lower line is an attack that exists; the upper line is a proof. Between them "
-            "lies the true epsilon. Renyi divergences, the older way to add up, give a larger "
+            "Each dot is an attack that exists; the line through the dots is a proof. The true "
+            "epsilon lies between them. Renyi divergences, the older way to add up, give a larger "
             "bound."
         ),
         (
@@ -165,8 +202,8 @@ PAGE = Page(
         ),
     ),
     controls=(
-        Control("noise", "noise multiplier", (0.5, 0.6, 0.8, 1, 1.3, 1.7, 2.5, 5), 1),
-        Control("rate", "sampling rate", (0.001, 0.003, 0.01, 0.03, 0.1), 0.01),
+        Control("noise", "noise multiplier", (0.5, 0.64, 0.8, 1, 1.25, 1.6, 2, 2.5, 4, 5), 1),
+        Control("rate", "sampling rate", (0.003, 0.01, 0.03, 0.1), 0.01),
         Control("target", "target ε", (0.5, 1, 2, 4, 8), 2),
     ),
     compute=view,
