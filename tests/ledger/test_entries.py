@@ -13,9 +13,9 @@ from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoL
 from discreet._unit import Change, Unit
 from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure, Spent, Zcdp
 from discreet.accounting.filter._sums import FAILURE_UNIT, UNIT, Counting
-from discreet.errors import LedgerDamaged
+from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger._canonical import sha256
-from discreet.ledger._entries import ROOT, read, write
+from discreet.ledger._entries import ROOT, checked_row, read, write
 from discreet.ledger._fact_json import FORMAT
 from discreet.ledger._facts import (
     Charge,
@@ -229,3 +229,11 @@ def test_limits_are_written_by_their_names() -> None:
         {"mu": "1"},
         {"renyi": [["2", "1/4"], ["8", "1"]]},
     ]
+
+
+def test_a_fact_that_would_be_read_as_another_is_not_written() -> None:
+    """A float is another number than its digits say; so is the filter that has it."""
+    shares = ((Fraction(20), 5e-7),)
+    chosen = Filter(Limit(1, 1e-6), Fraction(0), shares)  # type: ignore[arg-type]  # a float
+    with pytest.raises(LedgerError, match="would be read as another one"):
+        checked_row(1, AT, Grant("ana", chosen, "owner"), STATE, previous=ROOT)

@@ -112,6 +112,20 @@ def test_forged_members_pass_without_the_ledger(receipts: list[Receipt]) -> None
     assert check_receipt(signed(forged)).not_checked
 
 
+def test_a_loss_of_another_unit_than_the_statements_is_found_by_form(
+    receipts: list[Receipt],
+) -> None:
+    facts = json.loads(receipts[0].to_json())
+    del facts["checksum"]
+    named = facts["privacy_loss"]["unit"]
+    for unit in (None, {**named, "change": "replace"}, {**named, "column": "family"}):
+        other = {**facts, "statement": {"unit": named}}
+        check_receipt(signed(other))
+        other["privacy_loss"] = {**facts["privacy_loss"], "unit": unit}
+        with pytest.raises(ReceiptDiffers, match="another unit than its statement"):
+            check_receipt(signed(other))
+
+
 def test_the_receipt_of_another_ledger_is_found(receipts: list[Receipt]) -> None:
     other = Ledger.in_memory(unit=PERSON, limit=Limit(2, 1e-6))
     paid(other)
