@@ -327,6 +327,22 @@ def test_large_addends_are_left_to_the_engine(refused: str) -> None:
     assert _cell_sums.cell_sums_of(table.question(refused).plan, ids) is None
 
 
+@pytest.mark.parametrize(
+    ("caps", "is_allowed"),
+    [((2**30, 1, 2**30), True), ((2**30, 2, 2**30), False), ((2**31, 1, 2**31), False)],
+)
+def test_caps_of_which_a_product_could_leave_64_bits_are_left_to_the_engine(
+    caps: tuple[int, int, int], is_allowed: bool
+) -> None:
+    question = table_of(rows_of(IDS["dense"], 1), caps).question("SELECT COUNT(*) AS n FROM t")
+    grouped = table_of(rows_of(IDS["dense"], 1), caps).question(
+        "SELECT place, COUNT(*) AS n FROM t GROUP BY place"
+    )
+    ids = pa.schema([("person", pa.int64())])
+    assert (_cell_sums.cell_sums_of(grouped.plan, ids) is not None) is is_allowed
+    assert (_cell_sums.cell_sums_of(question.plan, ids) is not None) is (caps[2] <= 2**30)
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_the_larger_end_of_a_sum_decides_how_many_are_added_at_once(sign: int) -> None:
     """Floats add up so few values that they are exact, whichever end is the larger one."""
@@ -345,7 +361,9 @@ def test_the_larger_end_of_a_sum_decides_how_many_are_added_at_once(sign: int) -
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize(("size", "is_allowed"), [(2**31 - 1, True), (2**31, False)])
+@pytest.mark.parametrize(
+    ("size", "is_allowed"), [(2**31 - 1, True), (2**31, False), (2**31 + 1, False), (2**50, False)]
+)
 def test_the_largest_addends_fit_their_column(size: int, sign: int, is_allowed: bool) -> None:
     """A cast that overflowed would fail for the rows of one unit only."""
     age = Column.integer(*sorted((sign * size, -sign)))
