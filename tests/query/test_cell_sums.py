@@ -360,6 +360,20 @@ def test_the_larger_end_of_a_sum_decides_how_many_are_added_at_once(sign: int) -
     assert found._bounded(cells, np.zeros((4, 1), np.int64)) == [[3 * sign * unit]]
 
 
+@pytest.mark.parametrize("rows", [2, 4])
+@pytest.mark.parametrize(("total", "least"), [(10**9, 270), (-(10**9), -15), (44, None)])
+def test_a_total_beyond_its_ends_counts_as_the_end(
+    total: int, least: int | None, rows: int
+) -> None:
+    """Of two rows, which all count, and of four, of which three do."""
+    table = table_of(rows_of(IDS["dense"], 1), (3, 1, 3))
+    found = cells_of_question(table.question("SELECT SUM(age) AS s FROM t"))
+    one = np.zeros(1, np.int64)
+    cells = _cells.UnitCells(one, one, one, one + rows, (one + total,))
+    ((counted,),) = found._bounded(cells, np.zeros((4, 1), np.int64))
+    assert counted == (total * min(3, rows) // rows if least is None else least)
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize(
     ("size", "is_allowed"), [(2**31 - 1, True), (2**31, False), (2**31 + 1, False), (2**50, False)]
