@@ -92,13 +92,25 @@ def test_a_table_is_declared_asked_and_completed(served: Served) -> None:
     # 5. columns are added; other facts of a declared table stay
     columns = {"wage": {"type": "number", "lower": 0, "upper": 20.5}}
     more = {"facts": json.dumps({"columns": columns})}
-    for fixed in ({"unit": "year"}, {"rows": 9}, {"epsilon": 9}, {"source": "wages.parquet"}):
+    for fixed in ({"unit": "year"}, {"epsilon": 9}, {"source": "wages.parquet"}):
         text = json.dumps({"columns": columns, **fixed})
         assert served.send("PUT", "/v1/tables/panel", {"facts": text}).status == 400, fixed
     assert served.send("PUT", "/v1/tables/panel", more).status == 200
     body = {"sql": "SELECT AVG(wage) AS pay FROM panel", "epsilon": 0.1, "request": "pay"}
     (row,) = served.send("POST", "/v1/tables/panel/ask", body).json["rows"]
     assert 0 <= row["pay_low"] <= row["pay_high"] <= 20.5
+    # 6. so is the number of rows of a unit, which is charged once by itself
+    assert served.send("PUT", "/v1/tables/panel", {"facts": '{"rows": 1}'}).status == 200
+    asked = {"epsilon": 5, "request": "cap", "of": "rows"}
+    for _ in range(2):
+        found = served.send("POST", "/v1/tables/panel/suggest", asked)
+        assert (found.status, found.json["rows"], found.json["suggested"]) == (200, 4, [])
+    spent = served.send("GET", "/v1/tables/panel/budget").json
+    assert (spent["charges"], round(spent["spent"], 3)) == (4, 25.2)
+    assert served.send("PUT", "/v1/tables/panel", {"facts": '{"rows": 4}'}).status == 200
+    assert served.send("GET", "/v1/tables/panel").json["caps"]["rows"] == 4
+    for bad in ("0", "-1", "1.5", '"4"', "true"):
+        assert served.send("PUT", "/v1/tables/panel", {"facts": f'{{"rows": {bad}}}'}).status == 400
     Ledger.open(served.folder / "panel.ledger").verify()
 
 
@@ -222,6 +234,17 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     add |= {"lower-0": "0", "upper-0": upper[1]}
     assert owner.post("/tables/mine/columns", add).to == "/tables/mine"
     assert f"wage number 0 to {float(upper[1]):g}" in owner.get("/tables/mine").words
+    # 4. so is the number of rows of one
+    page = owner.get("/tables/mine/columns")
+    assert "At most 3 rows of one count now" in page.words
+    assert "the limit of this table has no δ" in page.words
+    price = {"key": page.hidden("key"), "once": page.hidden("once"), "epsilon": "5", "of": "rows"}
+    shown = owner.get(owner.post("/tables/mine/suggest", price).to)
+    (rows,) = re.findall(r'name="rows"[^>]* value="(\d+)"', shown.text)
+    sent = {"key": shown.hidden("key"), "rows": rows}
+    assert owner.post("/tables/mine/columns", {**sent, "rows": "x"}).status == 400
+    assert owner.post("/tables/mine/columns", sent).to == "/tables/mine"
+    assert f"at most {rows} rows" in owner.get("/tables/mine").words
 
 
 @pytest.mark.parametrize(

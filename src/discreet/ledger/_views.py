@@ -192,13 +192,13 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
     # 2. a failure, or a delta, that the limit has no room for
     if isinstance(limit, Limit) and limit.delta == 0 and not _is_pure(loss):
         return (
-            f"{loss} has no pure bound, and the limit is {_most(limit)}: ask with noise that "
+            f"this charge has no pure bound, and the limit is {_most(limit)}: ask with noise that "
             f"needs no delta ({left}), or name a delta in the limit when the ledger is made"
         )
     if after.failures and not isinstance(limit, Limit):
         return (
-            f"{loss} fails with a small probability, and a limit in {limit.symbol} has no delta "
-            f"for that: ask with a mechanism that needs no delta ({left})"
+            f"this charge fails with a small probability, and a limit in {limit.symbol} has no "
+            f"delta for that: ask with a mechanism that needs no delta ({left})"
         )
     if after.failures > chosen.failure_bound:
         return (

@@ -86,8 +86,10 @@ def text_with(text: str, file: Path, table: str, facts: str) -> str:
     given, declared = _read(facts), read_text(text, file)
     if table not in declared and "source" not in given:
         raise InvalidArgument(f"{table} is not declared yet: give its source")
-    if table in declared and given.keys() - {"columns"}:
-        raise InvalidArgument(f"{table} is declared: only columns can be added to it here")
+    if table in declared and given.keys() - {"columns", "rows"}:
+        raise InvalidArgument(
+            f"{table} is declared: only its rows of a unit can be changed, and columns added, here"
+        )
     settings: dict[Keys, Setting] = {}
     if "source" in given:
         check_file(file, given["source"])

@@ -43,7 +43,7 @@ from discreet.service._problems import NO_SHARE, NOT_FOUND, Problem
 from discreet.service._sessions import SessionStore
 from discreet.service._storage import held_storage, place_of
 from discreet.service._tokens import Role, TokenFacts, TokenStore
-from discreet.service._work_order import Task, WorkOrder
+from discreet.service._work_order import SUGGEST_COLUMNS, SUGGEST_ROWS, Task, WorkOrder
 from discreet.service._workers import Worker, WorkerPool, WorkerSettings, sources_of
 
 _WAIT = 20.0  # seconds for a free worker
@@ -51,7 +51,6 @@ _LAST_ENTRIES = 1000
 _MOST_PRICED, _LONGEST_PRICED = 500, 2000  # losses whose prices are known, and their characters
 _MIB = 1 << 20
 _CONFIDENCE = Decimal("0.95")
-_SUGGEST = "SUGGEST"  # in place of a question
 _MOST_RETIRED = 20  # pools of earlier declarations
 
 
@@ -472,7 +471,7 @@ class Desk:
             worker.end()
 
     def declare(self, caller: TokenFacts, table: str, body: Body) -> object:
-        """Declare a table, or further columns of it, in the declaration's file. Questions in
+        """Declare a table, or further columns or another cap of it, in its file. Questions in
         progress are answered by the declaration before."""
         with self._redeclaring:
             if self._file.read_text(encoding="utf-8") != self._text:
@@ -498,9 +497,10 @@ class Desk:
         return {}
 
     def suggest(self, caller: TokenFacts, table: str, body: Body) -> bytes:
-        """Suggested bounds and keys of columns that are not declared yet, from the rows, for a
-        price."""
-        return self.ask(caller, table, {**body, "sql": _SUGGEST}, Task.SUGGEST)
+        """Suggested bounds and keys of columns that are not declared yet, or how many rows of a
+        unit should count, from the rows, for a price."""
+        asked = {"columns": SUGGEST_COLUMNS, "rows": SUGGEST_ROWS}[body.get("of", "columns")]
+        return self.ask(caller, table, {**body, "sql": asked}, Task.SUGGEST)
 
     def unlock(self, caller: TokenFacts, table: str, body: Body) -> object:
         """Open a locked table again, if it is still locked by the entries with these numbers; the
@@ -530,6 +530,7 @@ def _facts(one: Declaration) -> dict[str, object]:
     return {
         "name": one.name,
         "unit": str(one.unit),
+        "unit_columns": list(one.unit.columns),
         "caps": {name: getattr(one.caps, name) for name in ("rows", "groups", "rows_per_group")},
         "columns": [
             {

@@ -101,9 +101,10 @@ def look_json(proposed: Mapping[str, ProposedType]) -> dict[str, Any]:  # Any: J
 
 
 def suggestion_json(found: Suggestion, delta: Decimal) -> dict[str, Any]:  # Any: JSON
-    """The suggested bounds and keys, the cost and the receipt."""
+    """The suggested bounds and keys, or rows of a unit, the cost and the receipt."""
     (release,) = found.releases
     return {
+        "rows": found.rows if found.about_rows else None,
         "suggested": [
             {
                 "name": name,

@@ -39,6 +39,7 @@ _REQUEST = {"request": Member(MemberType.TEXT, is_required=True, is_place=True)}
 _SUGGESTED = {
     "epsilon": Member(MemberType.NUMBER, is_required=True),
     "delta": _NUMBER,
+    "of": Member(MemberType.TEXT, choices=("columns", "rows")),
     **_REQUEST,
 }
 _LONGEST_LOSS = 8_000  # characters: pricing takes time

@@ -7,6 +7,7 @@ from enum import Enum
 
 from discreet import errors
 
+SUGGEST_COLUMNS, SUGGEST_ROWS = "SUGGEST", "SUGGEST ROWS"  # in place of questions
 _NUMBERS = ("epsilon", "delta", "confidence", "within")
 
 

@@ -42,7 +42,7 @@ from discreet.service._results import (
     share_json,
     suggestion_json,
 )
-from discreet.service._work_order import Task, WorkOrder, public_name
+from discreet.service._work_order import SUGGEST_ROWS, Task, WorkOrder, public_name
 from discreet.service._workers import sources_of
 
 _LARGEST_REPLY = 1 << 28  # bytes; a stored answer has at most 10^8 characters
@@ -120,18 +120,23 @@ def look_at(job: WorkOrder, one: TableFile) -> dict[str, Any]:  # Any: JSON
 
 
 def suggested(job: WorkOrder, one: TableFile, channel: Connection) -> dict[str, Any]:  # Any: JSON
-    """Suggested bounds of numbers, and keys of texts, that are not declared yet."""
+    """Suggested bounds of numbers, and keys of texts, that are not declared yet; or the number of
+    rows of a unit that should count, which is charged by itself."""
     declared, source = one.declaration, one.rows
     if isinstance(source, ComputedSource):
         raise errors.InvalidArgument(f"the rows of {declared.name} have keys in place of ids")
-    there = {
-        name: proposed.type
-        for name, proposed in propose_types(source).items()
-        if proposed.type is not None and name not in (*declared.columns, *declared.unit.columns)
-    }
-    types = {name: column.type for name, column in declared.columns.items()} | there
-    known = {name: column for name, column in declared.columns.items() if not is_open(column)}
-    asked = SuggestionOf(source, declared.unit, types, known, declared.caps.rows)
+    columns = declared.columns
+    types = {name: column.type for name, column in columns.items()}
+    if job.sql == SUGGEST_ROWS:
+        asked = SuggestionOf(source, declared.unit, types, columns)
+    else:
+        types |= {
+            name: proposed.type
+            for name, proposed in propose_types(source).items()
+            if proposed.type is not None and name not in (*columns, *declared.unit.columns)
+        }
+        known = {name: column for name, column in columns.items() if not is_open(column)}
+        asked = SuggestionOf(source, declared.unit, types, known, declared.caps.rows)
     found = release_suggestion(
         Door.secure(payer_of(one, channel)),
         asked,

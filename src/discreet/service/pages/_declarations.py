@@ -201,7 +201,8 @@ def _json(facts: object) -> str:
 async def columns(visit: Visit, status: int = 200, problem: str = "") -> Response:
     """The columns that are not declared yet, with suggestions that were paid for."""
     table, earlier = visit.place("table"), visit.request.query_params.get("from")
-    declared = {one["name"]: one for one in (await visit.get(Desk.table, table))["columns"]}
+    declared_table = await visit.get(Desk.table, table)
+    declared = {one["name"]: one for one in declared_table["columns"]}
     answer = await visit.get(Desk.answer, earlier) if earlier else {}
     suggested = {one["name"]: one for one in answer.get("suggested", ())}
     sent = _columns(visit.form)
@@ -219,20 +220,25 @@ async def columns(visit: Visit, status: int = 200, problem: str = "") -> Respons
         columns=sent,
         budget=await visit.get(Desk.budget, table),
         suggested=answer.get("text", "").splitlines(),
+        suggested_rows=answer.get("rows") if isinstance(answer.get("rows"), int) else None,
+        may_suggest_rows=bool(declared_table["unit_columns"]),
+        rows=declared_table["caps"]["rows"],
         problem=problem,
     )
 
 
 async def add_columns(visit: Visit) -> Response:
-    """Declare further columns."""
+    """Declare further columns, or another number of rows of a unit that count."""
     visit.check_owner()
     table = visit.place("table")
     try:
-        used = [one for one in _columns(visit.form) if one.is_used]
-        if not used:
+        used = {one.name: one.facts() for one in _columns(visit.form) if one.is_used}
+        facts: dict[str, object] = {"columns": used} if used else {}
+        if "rows" in visit.form:
+            facts["rows"] = _number(visit.form, "rows")
+        if not facts:
             raise Problem(BAD_BODY, f"{BAD_BODY.text}: choose a column")
-        facts = _json({"columns": {one.name: one.facts() for one in used}})
-        await visit.get(Desk.declare, table, form={"facts": facts})
+        await visit.get(Desk.declare, table, form={"facts": _json(facts)})
     except Problem as problem:
         return await columns(visit, problem.kind.status, in_words(problem))
     return redirected(f"/tables/{quote(table, safe='')}")
@@ -242,7 +248,7 @@ async def suggest(visit: Visit) -> Response:
     """Pay for suggestions, and show them in the form."""
     visit.check_owner()
     table = visit.place("table")
-    form = {name: text for name, text in visit.form.items() if name in ("epsilon", "delta")}
+    form = {name: text for name, text in visit.form.items() if name in ("epsilon", "delta", "of")}
     request = f"suggest {visit.form.get('once', '')}"
     try:
         await visit.bytes_of(Desk.suggest, table, form={**form, "request": request})
