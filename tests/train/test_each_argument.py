@@ -147,6 +147,29 @@ LAYERS: dict[str, list[Call]] = {  # functions of many tensors
 }
 
 
+def unique_in(values: Tensor, table: Tensor) -> Tensor:
+    """Looks at neighbours among all values, if the table is long."""
+    return torch.isin(values, table, assume_unique=True)
+
+
+def areas(values: Tensor, points: Tensor) -> Tensor:
+    """One-dimensional points lie along the given dimension, not along the last one."""
+    return torch.trapezoid(values, points, dim=0)
+
+
+_FIRST_ROW = Shared(torch.zeros(1, 1, dtype=torch.int64))
+_SQUARE = Shared(_floats(NUMBER, 1).expand(NUMBER, NUMBER))
+ODD: dict[str, list[Call]] = {  # arguments that are laid along another dimension, or end early
+    "areas": [(_SQUARE, "f1"), (_SQUARE, _constant(NUMBER)), ("f2", "f1"), ("f2", "first")],
+    "unique_in": [("i1", Shared(torch.arange(100, 200)))],
+    "scatter": [("f2", 1, _FIRST_ROW, "f2"), ("f2", 1, _FIRST_ROW, 2.0)],
+    "scatter_": [("f2", 1, _FIRST_ROW, "f2"), ("f2", 1, _FIRST_ROW, 2.0)],
+    "scatter_add": [("f2", 1, _FIRST_ROW, "f2")],
+    "gather": [("f2", 1, _FIRST_ROW)],
+    "take_along_dim": [("f2", _FIRST_ROW, 1)],
+}
+
+
 def transposed_attention(
     query: Tensor, key: Tensor, value: Tensor, *args: Any
 ) -> Any:  # Any: as above
@@ -170,6 +193,7 @@ FUNCTIONS = {
     for function, rule in FLOW.items()
     if _is_tried(function, rule)
 }
+FUNCTIONS |= {"areas": areas, "unique_in": unique_in}
 OF_LAYERS = {one.__name__: one for one in (plain_gru, packed_gru, transposed_attention)}
 
 
@@ -291,7 +315,8 @@ def is_broken(function: Any, call: Call, odd: int, how: str) -> bool:  # Any: as
 
 def some_calls(function: Any) -> list[Call]:  # Any: as above
     """Calls that fit, of each number of tensors."""
-    found = [each for each in LAYERS.get(_name(function), []) if fits(function, each)]
+    own = LAYERS.get(_name(function), []) + ODD.get(_name(function), [])
+    found = [each for each in own if fits(function, each)]
     for several in CALLS.values():
         found += islice((each for each in several if fits(function, each)), MOST)
     return found

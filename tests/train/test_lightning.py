@@ -348,6 +348,13 @@ def test_metrics_that_a_module_writes_are_refused_before_the_charge(tmp_path: Pa
     assert "mean" not in found.callback_metrics
 
 
+class Holds(pl.Callback):  # type: ignore[misc]  # without types
+    """A callback with a tensor of its own."""
+
+    def __init__(self) -> None:
+        self.noted = torch.zeros(())
+
+
 WRITES: dict[str, Callable[[Any, Tensor], object]] = {
     "should_stop": lambda trainer, mean: setattr(trainer, "should_stop", mean > 9),
     "mean": lambda trainer, mean: setattr(trainer, "mean", mean),
@@ -362,6 +369,7 @@ WRITES: dict[str, Callable[[Any, Tensor], object]] = {
     "a scheduler's": lambda trainer, mean: setattr(
         trainer.lightning_module.lr_schedulers(), "a scheduler's", mean
     ),
+    "noted": lambda trainer, mean: trainer.callbacks[0].noted.data.copy_(mean),
     "a callback's": lambda trainer, mean: setattr(trainer.callbacks[0], "a callback's", mean),
     "metrics": lambda trainer, mean: trainer.logger.experiment.metrics.append({"mean": mean}),
 }
@@ -382,7 +390,7 @@ def test_a_module_writes_no_attribute_of_the_trainer(tmp_path: Path, name: str) 
         tmp_path,
         private(payer),
         logger=logger,
-        callbacks=[pl.Callback()],
+        callbacks=[Holds()],
         log_every_n_steps=1,
     )
     before = [*found.callbacks], found.fit_loop.max_epochs

@@ -81,6 +81,7 @@ class TrainingRun(Owned):
         self._examples, self._losses = examples, losses
         self._size = size
         self._step_checks = StepChecks(model, examples, plan, size, like)
+        self._optimizer_writes = OptimizerWrites(optimizer)
         self._block: deque[int] = deque()  # steps that are reserved and not yet taken
         self._round: deque[IndexArray] = deque()  # batches that share their draws
         self._open: StepTicket | None = None
@@ -278,13 +279,13 @@ class TrainingRun(Owned):
     def _optimizer_unwritten(self) -> Iterator[None]:
         """Refuse what losses write into the optimizer; then the run can't go on, since a checkpoint
         would hold it. Gradients that they set are removed."""
-        written = OptimizerWrites(self._optimizer)
+        self._optimizer_writes.note()
         try:
             yield
         finally:
             self._clear_gradients()
             try:
-                written.refuse()
+                self._optimizer_writes.refuse()
             except Refused:
                 self._step_checks.is_optimizer_written = True
                 raise

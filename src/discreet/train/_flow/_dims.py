@@ -48,6 +48,23 @@ def along(
     return tag_result
 
 
+_areas = along("input x dim", default=-1, removes=True)
+
+
+def areas(call: Call) -> ResultTags:
+    """Areas: points in one dimension lie along ``dim``, and so along no row of examples."""
+    given = call.named("input x dim")
+    values: Tensor = given.get("input", given.get("y"))  # type: ignore[assignment]  # PyTorch has it
+    points = given.get("x")
+    if (
+        isinstance(points, Tensor)
+        and points.dim() < values.dim()
+        and (call.tags.depends(points) or call.tags.draws.has(points))
+    ):
+        return UntrackedRows("trapezoid with points of data in fewer dimensions than the values")
+    return _areas(call)
+
+
 def flipped(call: Call) -> ResultTags:
     """`Tensor.flip`, with dimensions as single arguments or in a list."""
     dims = call.keywords.get("dims", call.args[1:])

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, name_of, of_all
 from discreet.train._flow._indexing import getitem
-from discreet.train._flow._places import ROW_NUMBERS
+from discreet.train._flow._places import BY_PLACE, ROW_NUMBERS
 from discreet.train._flow._shapes import elementwise
 from discreet.train._flow._writing import index_put
 from discreet.train._tags._tag import ExampleRows, UntrackedRows
@@ -80,8 +80,13 @@ def scattered(call: Call) -> ResultTags:
 def _entry_by_entry(call: Call, some: tuple[object, ...], dim: int) -> ResultTags:
     """The tag of a result whose entries come from other places along a dimension."""
     tag = of_all(call.tags, some, call.result.dim())
-    is_along = isinstance(tag, ExampleRows) and tag.dim == dim % call.result.dim()
-    return OVER_EXAMPLES if is_along else tag
+    if not isinstance(tag, ExampleRows):
+        return tag
+    if tag.dim == dim % call.result.dim():
+        return OVER_EXAMPLES
+    index = some[1]  # it is not broadcast: rows behind its last one are left out
+    is_whole = isinstance(index, Tensor) and index.shape[tag.dim] == call.result.shape[tag.dim]
+    return tag if is_whole else BY_PLACE
 
 
 def inverse_scattered(call: Call) -> ResultTags:

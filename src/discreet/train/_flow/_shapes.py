@@ -33,6 +33,13 @@ def of_the_first(call: Call) -> ResultTags:
     return call.tags.of(call.first) or OUTSIDE_BATCH
 
 
+def is_in(call: Call) -> ResultTags:
+    """`isin`: if the values are assumed to be unique, equal values of two examples count as in."""
+    if call.keywords.get("assume_unique", False) is not False:
+        return UntrackedRows("isin with assume_unique, which compares examples")
+    return of_the_first(call)
+
+
 def copied(call: Call) -> ResultTags:
     """The same entries, perhaps elsewhere or of another type."""
     call.tags.indices.note_copy(call.first, call.result)

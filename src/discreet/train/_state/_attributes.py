@@ -6,9 +6,11 @@ noise. Values are compared by content, so that a cache may be computed again. No
 other libraries that change in place, and variables outside of the model.
 """
 
+from array import array
 from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import partial
+from itertools import count
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType
 from typing import Any
 
@@ -17,20 +19,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrize import ParametrizationList
 
+from discreet.train._state._checksums import checksums
+
 AttributePlace = tuple[int, str]  # the identity of an attribute's owner, and the attribute's name
 Content = Any  # numbers, texts and nested tuples of them, which are equal where contents are
 
 _PLAIN = frozenset(vars(nn.Module())) - {"training"}  # hooks, parameters, buffers, modules
 _REGISTRIES = _PLAIN - {"_buffers", "_non_persistent_buffers_set"}  # `Buffers` watches these
 _SIMPLE = frozenset({bool, int, str, type(None)})  # equal where they are the same
+_SHOWN = (int, float, complex, str, bytes, bytearray, array, count)  # their texts show contents
 _CONTAINERS = (Mapping, list, tuple, deque, set, frozenset)
 _HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")  # of tensors
 _DEPTH = 8  # containers within containers
 _LIBRARIES = frozenset({"accelerate", "lightning", "peft", "torch", "torchmetrics", "transformers"})
-_AT_ONCE = 1 << 22  # entries
 _ABSENT = object()
-_FACTOR = 0x5851F42D4C957F2D  # odd
-_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
 
 
 class Attributes:
@@ -40,6 +42,7 @@ class Attributes:
         self._model = model
         self._owners = [*_owners(model)]
         self._values = {id(owner): own_of(owner) for owner in self._owners}
+        self._kinds = [(owner, type(owner)) for owner in self._owners]
         modules = [one for one in self._owners if isinstance(one, nn.Module)]
         self._registries = {id(one): _copies(one) for one in modules}
         self.has_derived = any(_derived(one) for one in modules)
@@ -64,7 +67,10 @@ class Attributes:
         return [key if isinstance(key, str) else _name(known[key[0]], key[1]) for key in changed]
 
     def put_back(self) -> None:
-        """Restore attributes that were replaced; changes in place stay."""
+        """Restore attributes and classes that were replaced; changes in place stay."""
+        for owner, kind in self._kinds:
+            if type(owner) is not kind:
+                owner.__class__ = kind
         for module in [*self._model.modules()]:
             if (copies := self._registries.get(id(module))) is not None:
                 _put_back_registries(module, copies)
@@ -171,6 +177,7 @@ def _contents(
     content = partial(_content, known={*map(id, modules)} | known, depth=_DEPTH)
     found: dict[AttributePlace | str, Content] = {}
     for owner in owners:
+        found[id(owner), "__class__"] = id(type(owner))
         derived = _derived(owner)
         for name, value in own_of(owner).items():
             if name not in derived:
@@ -179,7 +186,7 @@ def _contents(
         found[place] = _registered(registry)
         if isinstance(registry, dict):
             found[place] = found[place], content([*registry.values()])
-    found |= zip(parameters, _sums([*parameters.values()]), strict=True)
+    found |= zip(parameters, checksums([*parameters.values()]), strict=True)
     if _has_state_of_its_own(modules):
         for name, value in model.state_dict(keep_vars=True).items():
             if id(value) not in known:
@@ -248,12 +255,14 @@ def _content(value: Any, known: set[int], depth: int) -> Content:  # Any: any at
     """The value's content; for values that can't be read, the object's identity."""
     if type(value) in _SIMPLE:
         return type(value), value
-    if isinstance(value, int | float | complex | str | bytes):
+    if isinstance(value, _SHOWN):
         return type(value), repr(value)
     if id(value) in known:  # a module or tensor of the model, with contents of its own
         return id(value)
     if isinstance(value, Tensor):
-        return tuple(value.shape), value.dtype, *_sums([value])
+        is_plain = value.layout is torch.strided
+        place = (value.stride(), value.storage_offset()) if is_plain else ()
+        return tuple(value.shape), value.dtype, *place, *checksums([value])
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.hasobject and depth:
             return value.shape, _content(value.tolist(), known, depth - 1)
@@ -303,41 +312,3 @@ def _attributes_and_slots(value: Any) -> Iterator[Any]:  # Any: as above
     if attributes := getattr(value, "__dict__", None):
         yield dict(attributes)
     yield from slots_of(value).items()
-
-
-def _sums(tensors: list[Tensor]) -> list[Content]:
-    """A checksum of each tensor's bits: versions don't show all writes."""
-    sums = [_sum(one.detach()) for one in tensors]
-    found: list[Content] = [None] * len(sums)
-    for device in {each.device for each in sums}:
-        places = [place for place, each in enumerate(sums) if each.device == device]
-        together = torch.stack([sums[place] for place in places]).tolist()
-        for place, total in zip(places, together, strict=True):
-            found[place] = total
-    return found
-
-
-def _sum(one: Tensor) -> Tensor:
-    if one.layout != torch.strided or one.is_quantized or one.device.type == "meta":
-        return torch.tensor(one._version)  # noqa: SLF001  # has no public name; bits can't be read
-    if one.is_complex():
-        one = torch.view_as_real(one)
-    bits = one.view(_INTEGERS[one.element_size()]).reshape(-1)
-    # a plain sum does not show what some entries gain and others lose
-    pieces = [_mixed(some.long()) for part in _words(bits) for some in torch.split(part, _AT_ONCE)]
-    return torch.stack(pieces).sum()
-
-
-def _words(bits: Tensor) -> tuple[Tensor, Tensor]:
-    """The integers joined to integers of 64 bits, for less work, and the rest."""
-    each = 8 // bits.element_size()
-    if bits.storage_offset() % each:
-        bits = bits.clone()  # begins a storage of its own
-    joined = bits.numel() // each * each
-    return bits[:joined].view(torch.int64), bits[joined:]
-
-
-def _mixed(bits: Tensor) -> Tensor:
-    """The sum of each number's hash, modulo 2^64."""
-    spread = bits * _FACTOR
-    return ((spread ^ (spread >> 31)) * _FACTOR).sum()

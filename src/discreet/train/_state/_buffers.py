@@ -13,23 +13,26 @@ from torch import Tensor, nn
 
 from discreet.errors import Refused
 from discreet.train._state._attributes import Attributes
+from discreet.train._state._checksums import Checksum, checksums
 from discreet.train._state._parametrizations import Parametrizations, parts_of, refused
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Buffer:
-    """One buffer: its place in the model, its version, and a copy."""
+    """One buffer: its place in the model, its version and checksum, and a copy."""
 
     module: nn.Module
     name: str
     tensor: Tensor
     version: int
+    checksum: Checksum
     copy: Tensor
 
-    @property
-    def is_same(self) -> bool:
+    def is_same(self, checksum: Checksum) -> bool:
+        """Whether nothing was written since, if this is the checksum of its tensor now."""
         found = self.module._buffers.get(self.name)  # noqa: SLF001  # no public name sets one to a tensor of its own
-        return found is self.tensor and found._version == self.version  # noqa: SLF001
+        is_unwritten = found is self.tensor and found._version == self.version  # noqa: SLF001
+        return is_unwritten and checksum == self.checksum
 
 
 class Buffers:
@@ -53,11 +56,12 @@ class Buffers:
         buffers = [*_buffers(self._model)]
         self._known = {(module, name) for module, name, _ in buffers}
         self._names = {one: {*one._buffers} for one in self._model.modules()}  # noqa: SLF001  # None
-        if len(self._copied) == len(buffers) and all(one.is_same for one in self._copied):
+        if len(self._copied) == len(buffers) and not self._changed():
             return
+        sums = checksums([tensor for *_, tensor in buffers])
         self._copied = [
-            _Buffer(module, name, tensor, tensor._version, tensor.detach().clone())  # noqa: SLF001
-            for module, name, tensor in buffers
+            _Buffer(module, name, tensor, tensor._version, checksum, tensor.detach().clone())  # noqa: SLF001
+            for (module, name, tensor), checksum in zip(buffers, sums, strict=True)
         ]
 
     def note_parameters(self) -> None:
@@ -102,7 +106,7 @@ class Buffers:
         """Refuse buffers that were written since `note`, and put them back; those of
         parametrizations are put back in any case."""
         self.parametrizations.put_back()
-        changed = [one for one in self._copied if not one.is_same]
+        changed = self._changed()
         for one in changed:
             one.module._buffers[one.name] = one.copy  # noqa: SLF001
         found = ((module, name) for module, name, _ in [*_buffers(self._model)])
@@ -115,6 +119,12 @@ class Buffers:
         if changed or new:
             self._copied = []
             raise refused([*((one.module, one.name) for one in changed), *new])
+
+    def _changed(self) -> list[_Buffer]:
+        """The buffers that were written since they were copied."""
+        sums = checksums([one.tensor for one in self._copied])
+        both = zip(self._copied, sums, strict=True)
+        return [one for one, checksum in both if not one.is_same(checksum)]
 
 
 def _buffers(model: nn.Module) -> Iterator[tuple[nn.Module, str, Tensor]]:

@@ -2,12 +2,13 @@
 
 A learning rate, a momentum or a hook made of private rows changes the weights as much as it likes,
 and a checkpoint holds it. Attributes, groups and states are compared by identity, and the state's
-tensors by their versions and sums.
+tensors by their bits.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
+from operator import is_
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from discreet.train._state._attributes import (
     set_own,
     slots_of,
 )
+from discreet.train._state._checksums import TensorBits
 from discreet.train._state._trials import unwrapped
 
 _Container = dict[Any, Any] | list[Any]  # Any: settings, and the state of any optimizer
@@ -36,11 +38,28 @@ _EVERYWHERE = {  # hooks of all optimizers
 
 
 class OptimizerWrites:
-    """The contents of an optimizer when this is made."""
+    """The contents of an optimizer when this is made, or when they were noted last."""
 
     def __init__(self, optimizer: torch.optim.Optimizer) -> None:
+        self._optimizer = optimizer
+        self._note_all()
+
+    def note(self) -> None:
+        """Take the present contents as public. If a step only set numbers and wrote into the same
+        tensors, as most do, nothing is looked through again."""
+        is_same = all(
+            _is_same(container, copy) or _has_taken_numbers(container, copy)
+            for _, container, copy in self._containers
+        )
+        if is_same and not self._differing_fields() and not self._differing_kinds():
+            self._contents = self._present()
+        else:
+            self._note_all()
+
+    def _note_all(self) -> None:
+        optimizer = self._optimizer
         self._containers: list[tuple[str, _Container, _Container]] = []  # with a name and a copy
-        self._tensors: list[tuple[str, Tensor, int]] = []  # with a name and a version
+        self._tensors: list[tuple[str, Tensor]] = []
         self._others: list[tuple[str, object]] = []  # such as objects of the user's
         inner = unwrapped(optimizer)
         self._kinds = {each: type(each) for each in (optimizer, inner)}
@@ -55,6 +74,7 @@ class OptimizerWrites:
         for _, fields in self._fields:
             for name, value in fields.items():
                 self._note(repr(name), value, _DEPTH - 1)
+        self._bits = TensorBits([one for _, one in self._tensors])
         self._contents = self._present()
 
     def refuse(self) -> None:
@@ -79,7 +99,7 @@ class OptimizerWrites:
         if id(value) in self._known or _is_fixed(value):
             return
         if isinstance(value, Tensor):
-            self._tensors.append((name, value, value._version))  # noqa: SLF001  has no public name
+            self._tensors.append((name, value))
         elif isinstance(value, dict | list) and depth:
             self._containers.append((name, value, value.copy()))
             keys = value if isinstance(value, dict) else [name] * len(value)
@@ -89,23 +109,27 @@ class OptimizerWrites:
             self._others.append((name, value))
 
     def _present(self) -> list[Content]:
-        """Facts that identities don't show: contents of other objects, and the tensors' sums."""
-        tensors = [one for _, one, _ in self._tensors]
-        return [*(content_of(one, self._known) for _, one in self._others), _sums(tensors)]
+        """Facts that identities don't show: contents of other objects, and the tensors' bits."""
+        others = [content_of(one, self._known) for _, one in self._others]
+        return [*others, *self._bits.checksums()]
 
     def _changed(self) -> list[str]:
         """The names of what differs now."""
         replaced = [_differing(*each) for each in self._containers if not _is_same(*each[1:])]
-        replaced += [
+        names = [name for name, _ in (*self._others, *self._tensors)]
+        contents = zip(names, self._contents, self._present(), strict=True)
+        written = [name for name, one, now in contents if one != now]
+        return replaced + self._differing_fields() + self._differing_kinds() + written
+
+    def _differing_fields(self) -> list[str]:
+        return [
             _differing("an attribute", now, fields)
             for owner, fields in self._fields
             if not _is_same(now := _fields(owner), fields)
         ]
-        written = [name for name, one, version in self._tensors if one._version != version]  # noqa: SLF001  as above
-        kinds = ["the class" for one, kind in self._kinds.items() if type(one) is not kind]
-        names = [*(name for name, _ in self._others), "the state"]
-        contents = zip(names, self._contents, self._present(), strict=True)
-        return replaced + written + kinds + [name for name, one, now in contents if one != now]
+
+    def _differing_kinds(self) -> list[str]:
+        return ["the class" for one, kind in self._kinds.items() if type(one) is not kind]
 
 
 @contextmanager
@@ -152,8 +176,20 @@ def _is_same(now: _Container, before: _Container) -> bool:
     """Whether the same things are under the same keys, in the same order."""
     if len(now) != len(before):
         return False
+    if all(map(is_, now, before)) and all(map(is_, _values(now), _values(before))):
+        return True
     both = zip(chain(now, _values(now)), chain(before, _values(before)), strict=True)
     return all(one is other or _is_equal(one, other) for one, other in both)
+
+
+def _has_taken_numbers(now: _Container, copy: _Container) -> bool:
+    """Whether only values that can't change in place differ; then the copy takes them."""
+    if not (isinstance(now, dict) and isinstance(copy, dict) and [*now] == [*copy]):
+        return False
+    differing = {key: one for key, one in now.items() if one is not copy[key]}
+    are_numbers = all(_is_fixed(one) and _is_fixed(copy[key]) for key, one in differing.items())
+    copy.update(differing if are_numbers else {})
+    return are_numbers
 
 
 def _is_equal(one: object, other: object) -> bool:
@@ -178,13 +214,3 @@ def _fill(container: _Container, copy: _Container) -> None:
         container.update if isinstance(container, dict) else container.extend
     )
     add(copy)
-
-
-def _sums(tensors: list[Tensor]) -> Content:
-    """A norm of each tensor of floats: writes through ``.data`` have no versions."""
-    floats = (one for one in tensors if one.is_floating_point() and one.layout == torch.strided)
-    by_place: dict[Any, list[Tensor]] = {}  # Any: a device and a type
-    for one in floats:
-        by_place.setdefault((one.device, one.dtype), []).append(one.detach())
-    norms = (torch._foreach_norm(some) for some in by_place.values())  # noqa: SLF001  has no public name
-    return repr([torch.stack(some).cpu().tolist() for some in norms])
