@@ -383,6 +383,16 @@ def test_counts_of_units_are_refused_and_free() -> None:
     assert ledger.spent().charges == 1
 
 
+def test_other_caps_are_refused() -> None:
+    """A unit has several keys, and would count up to the cap with each of them."""
+    with pytest.raises(QueryRefused, match="keys in place of ids: ask this of orders"):
+        opened(BUSY).capped(1)
+    rows, columns = pa.table({"customer": [1], "x": [1]}), {"x": Column.integer()}
+    orders = Table(rows, name="orders", unit=UNIT, columns=columns, rows=1)
+    with pytest.raises(QueryRefused, match="computed from declared columns"):
+        orders.union_all(orders).capped(1)
+
+
 def test_a_way_that_proves_nothing_is_refused() -> None:
     frame = pa.table({"customer": [1], "order": [1]})
     columns = {"order": Column.integer()}
