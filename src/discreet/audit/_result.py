@@ -56,7 +56,7 @@ class BlackBoxResult:
             0.0,
             *(
                 max(1 - delta - math.exp(epsilon) * given, math.exp(-epsilon) * (1 - delta - given))
-                for epsilon, delta in self._bends()
+                for epsilon, delta in self._corners()
             ),
         )
 
@@ -112,7 +112,7 @@ class BlackBoxResult:
             indent=2,
         )
 
-    def _bends(self) -> list[tuple[float, float]]:
+    def _corners(self) -> list[tuple[float, float]]:
         """The epsilons at which the largest of the measured lines bends, with the deltas there."""
         lines = [
             (one.least_right / float(one.share), one.most_wrong / float(one.share))

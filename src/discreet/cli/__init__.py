@@ -39,7 +39,7 @@ from discreet.cli import (
     _verifying,
 )
 from discreet.cli._at_refused import class_of
-from discreet.cli._exit_codes import is_for_programs, log_to, run, survive
+from discreet.cli._exit_codes import is_for_programs, log_to, replace_unprintable, run
 
 # Between two searches for garbage: imports make many objects, and hardly any garbage. With Python's
 # 700, the searches are a sixth of the time of a small question.
@@ -113,7 +113,7 @@ def main() -> None:
     """Run the command line, and leave with the exit code that says how it ended."""
     gc.set_threshold(_ALLOCATIONS)
     for stream in (sys.stdout, sys.stderr):
-        survive(stream)
+        replace_unprintable(stream)
     log_to(Path("discreet.log"))
     as_json = is_for_programs(sys.argv[1:])
     command = get_command(app)

@@ -97,7 +97,7 @@ def say_cost(name: str, receipt: Receipt, loss: "PrivacyLoss", delta: Decimal) -
     else:
         say("paid before, and free now", "green")
     if receipt.balance is not None:
-        say(_format.left(receipt.balance))
+        say(_format.line_of_balance(receipt.balance))
 
 
 def write_file(path: Path, written: Callable[[], object]) -> None:

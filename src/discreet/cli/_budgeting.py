@@ -65,7 +65,7 @@ def budget(
     balance = ledger.spent()
     show(_history(ledger, balance.limit))
     show_bar(float(balance.reached), float(balance.limit.most))
-    show(_format.left(balance))
+    show(_format.line_of_balance(balance))
     if ledger.is_locked:
         cause = "a paid computation failed" if ledger.failed() else "it is a backup"
         say(f"It is locked, since {cause}. Once its owner knows the cause:", "red")
@@ -142,7 +142,7 @@ def _history(ledger: "Ledger", limit: AnyLimit) -> RenderableType:
             f"{entry.at:%Y-%m-%d %H:%M}",
             entry.by or "",
             what,
-            "" if entry.loss is None else _format.charged(entry.loss, limit),
+            "" if entry.loss is None else _format.charge_text(entry.loss, limit),
         ]
         for entry in ledger.history()
         if (what := _described(entry))

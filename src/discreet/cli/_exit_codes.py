@@ -128,7 +128,7 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def survive(stream: TextIO) -> None:
+def replace_unprintable(stream: TextIO) -> None:
     """Make a stream replace characters that its terminal can't show, instead of failing."""
     if isinstance(stream, TextIOWrapper):
         stream.reconfigure(errors="replace")

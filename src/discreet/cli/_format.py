@@ -17,23 +17,23 @@ def cost(loss: "PrivacyLoss", delta: Fraction) -> str:
     for at in (Fraction(0), delta):
         epsilon = loss.epsilon(at)
         if epsilon < float("inf"):
-            return spent(fraction(epsilon), at)
+            return spent_text(fraction(epsilon), at)
     return str(loss)
 
 
-def charged(loss: "PrivacyLoss", limit: AnyLimit) -> str:
+def charge_text(loss: "PrivacyLoss", limit: AnyLimit) -> str:
     """A charge in the measure of the limit: rho under a limit in rho, else `cost` at its delta."""
     if isinstance(limit, RhoLimit):
         return f"ρ = {shown(decimal_up(fraction(loss.zcdp()), _DIGITS))}"
     return cost(loss, limit.delta if isinstance(limit, Limit) else Fraction(0))
 
 
-def spent(epsilon: Fraction, delta: Fraction) -> str:
+def spent_text(epsilon: Fraction, delta: Fraction) -> str:
     """A spent epsilon, and its delta."""
     return f"ε = {shown(decimal_up(epsilon, _DIGITS))}" + (f", δ = {shown(delta)}" * bool(delta))
 
 
-def left(use: BudgetUse) -> str:
+def line_of_balance(use: BudgetUse) -> str:
     """A line that says how much of a limit is spent and left."""
     reached = shown(decimal_up(use.reached, _DIGITS))
     return (

@@ -107,7 +107,7 @@ def history(
             entry.by or "",
             entry.share or "",
             entry.purpose or ("" if entry.reserve is None else f"reserves {entry.reserve}"),
-            "" if entry.loss is None else _format.charged(entry.loss, opened.limit),
+            "" if entry.loss is None else _format.charge_text(entry.loss, opened.limit),
         ]
         for entry in entries
     ]

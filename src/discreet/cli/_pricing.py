@@ -194,7 +194,7 @@ def _show_value(
     value = shown(fraction(found.value))
     if not as_json:
         show(f"{name} = {value}")
-    cost = _format.spent(fraction(found.epsilon), found.delta)
+    cost = _format.spent_text(fraction(found.epsilon), found.delta)
     which = "smallest" if found.is_least else "largest"
     say(f"the {which} value that fits: it costs {cost}, of at most ε = {epsilon:g}")
     # 2. how many of equal charges a ledger admits

@@ -35,7 +35,7 @@ from discreet.query._statistics._contingency import (
 from discreet.query._statistics._correlations import pair_names
 from discreet.query._statistics._hand_over import TableRows
 from discreet.query._statistics._histogram import (
-    USUAL,
+    USUAL_BINS,
     Bins,
     bin_key,
     check_names,
@@ -129,7 +129,7 @@ class Selection:
         """The answer to `histogram`, with the edges of the bins as ``age_from`` and ``age_to``.
         Without ``bins`` there are no more of them than the noise allows for ``of_rows`` rows in
         each group."""
-        facts, most = self.table.declaration, USUAL
+        facts, most = self.table.declaration, USUAL_BINS
         if of_rows is not None:
             rows = _checks.positive_count(of_rows=of_rows)
             first = self.histogram(column).forecast(epsilon=epsilon, delta=delta).lines[0]

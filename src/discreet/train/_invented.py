@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from discreet.train._batches._units import Units
-from discreet.train._own_losses import kind_of_labels, named
+from discreet.train._own_losses import class_and_config, kind_of_labels
 
 _COUNT = 5  # items
 _LENGTH = 8  # words
@@ -36,7 +36,7 @@ def field_names(data: Any) -> frozenset[str] | None:  # Any: a data set
 
 def invented_items(model: nn.Module, names: frozenset[str] | None) -> list[InventedItem] | None:
     """Items of these fields for the model, or None if its inputs or its fields are not known."""
-    _, config = named(model)
+    _, config = class_and_config(model)
     mains = [str(getattr(one, "main_input_name", "")) for one in model.modules()]
     main = next(filter(None, mains), "")
     generator = torch.Generator().manual_seed(1)

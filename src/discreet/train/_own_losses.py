@@ -25,7 +25,7 @@ def own_losses(model: nn.Module, inputs: Inputs) -> Tensor:
     For models of Transformers with ``labels``: causal and masked language models, classifiers of
     sequences, images and tokens. Raises `Refused` for others, by their name.
     """
-    loss, config = _known(model, [*inputs])
+    loss, config = _loss_of(model, [*inputs])
     logits = model(**{key: value for key, value in inputs.items() if key != "labels"}).logits
     return loss(
         logits.to(torch.promote_types(logits.dtype, torch.float32)), inputs["labels"], config
@@ -34,13 +34,13 @@ def own_losses(model: nn.Module, inputs: Inputs) -> Tensor:
 
 def check_known(model: nn.Module) -> None:
     """Refuse models whose losses are not known."""
-    _known(model, ["labels"])
+    _loss_of(model, ["labels"])
 
 
 def kind_of_labels(model: nn.Module) -> str | None:
     """Whether each label is of an "example", a token ("tokens") or a word ("words"); None for
     models whose loss is not known."""
-    name, _ = named(model)
+    name, _ = class_and_config(model)
     loss = next((loss for kind, loss in _KINDS if name in kind.values()), None)
     if loss is _of_examples:
         return "example"
@@ -49,8 +49,8 @@ def kind_of_labels(model: nn.Module) -> str | None:
     return None if loss is None else "words"
 
 
-def _known(model: nn.Module, inputs: list[str]) -> tuple["Loss", Any]:  # Any: a configuration
-    name, config = named(model)
+def _loss_of(model: nn.Module, inputs: list[str]) -> tuple["Loss", Any]:  # Any: a configuration
+    name, config = class_and_config(model)
     loss = next((loss for kind, loss in _KINDS if name in kind.values()), None)
     if loss is None or "labels" not in inputs:
         raise Refused(
@@ -100,7 +100,7 @@ _KINDS: tuple[tuple[Mapping[str, Any], Loss], ...] = (
 )
 
 
-def named(model: nn.Module) -> tuple[str, Any]:
+def class_and_config(model: nn.Module) -> tuple[str, Any]:
     """The class and configuration of the model itself, also if it is wrapped."""
     from transformers import PreTrainedModel
 

@@ -131,7 +131,8 @@ def _epsilon_at(
     closer = min if side is Side.UPPER else max
     if side is Side.UPPER and found > 0 and tilt.epsilon < _NEXT_TO_0 * tilt.stddev:
         with suppress(NoBound):
-            precision = tolerance, delta, delta * _TAIL_OF_COARSE / coarse.count
+            tail = delta * _TAIL_OF_COARSE / coarse.count
+            precision = _DeltaPrecision(tolerance, expected=delta, tail=tail)
             if _delta_at(coarse.pairs, 0.0, precision, side) <= delta:
                 return 0.0
     if 0 < found < _RETILT_BELOW * tilt.epsilon:
@@ -207,7 +208,7 @@ def delta(pairs: CountedPairs, epsilon: float, tolerance: float, side: Side) -> 
     for _ in range(_REFINEMENTS):
         tail = max(level * _TAIL_OF_COARSE / total, _LEAST_DELTA)
         try:
-            found = _delta_at(pairs, epsilon, (tolerance, level, tail), side)
+            found = _delta_at(pairs, epsilon, _DeltaPrecision(tolerance, level, tail), side)
         except (NoFiniteMass, NoBound):
             return best
         best = closer(best, found)
@@ -217,34 +218,38 @@ def delta(pairs: CountedPairs, epsilon: float, tolerance: float, side: Side) -> 
     return best
 
 
-def _delta_at(
-    pairs: CountedPairs, epsilon: float, precision: tuple[float, float, float], side: Side
-) -> float:
-    """Delta by one tilted composition, if one suits the sum. ``precision`` holds a tolerance, the
-    expected delta, and the tail that may be left out."""
-    tolerance, level, tail = precision
-    coarse = CoarsePld.of(pairs, tail)
+@dataclass(frozen=True, slots=True)
+class _DeltaPrecision:
+    """How closely a delta is computed: ``tail`` is the probability that may be left out."""
+
+    tolerance: float
+    expected: float
+    tail: float
+
+
+def _delta_at(pairs: CountedPairs, epsilon: float, precision: _DeltaPrecision, side: Side) -> float:
+    """Delta by one tilted composition, if one suits the sum."""
+    coarse = CoarsePld.of(pairs, precision.tail)
     if coarse.is_too_large:
         raise NoFiniteMass
     tilt = tilt_for_epsilon(coarse, epsilon)
-    tilt = replace(tilt, log_delta=min(tilt.log_delta, math.log(level)))
-    closeness = tolerance / max(1.0, tilt.exponent * epsilon)  # of delta, not of epsilon
+    tilt = replace(tilt, log_delta=min(tilt.log_delta, math.log(precision.expected)))
+    closeness = precision.tolerance / max(1.0, tilt.exponent * epsilon)  # of delta, not of epsilon
     if _is_lopsided(coarse, tilt):
-        return _delta_of_lopsided(coarse, epsilon, (closeness, tail), side)
+        return _delta_of_lopsided(coarse, epsilon, side, closeness=closeness, tail=precision.tail)
     law = _composition_at(coarse, tilt, closeness, side, least=epsilon)
     found = law.delta(epsilon)
     if side is Side.UPPER and from_outside(law, coarse) > _SHARE_OUTSIDE * found:
         with suppress(NoBound):
-            return min(found, composed_pld(pairs, side, tail).delta(epsilon))
+            return min(found, composed_pld(pairs, side, precision.tail).delta(epsilon))
     return found
 
 
 def _delta_of_lopsided(
-    coarse: CoarsePld, epsilon: float, precision: tuple[float, float], side: Side
+    coarse: CoarsePld, epsilon: float, side: Side, *, closeness: float, tail: float
 ) -> float:
     """The closest of several deltas of a sum that no tilt seems to suit. Near the largest loss of
     a discrete sum, a composition at one tilt has a finer grid than the composition at many."""
-    closeness, tail = precision
     unknown, closer = (1.0, min) if side is Side.UPPER else (0.0, max)
     found = unknown
     with suppress(NoBound):

@@ -165,9 +165,9 @@ class SampledWithReplacement(Term):
         drawn, most = _draw_counts(self), Fraction(0)
         with precision(_BITS):
             total = drawn.rest
-            for group, ways in drawn.groups:
+            for group, chance in drawn.groups:
                 most = max(most, _bounds.failure_probability(group))
-                total += ways * ball(most)
+                total += chance * ball(most)
             found = upper_fraction(total)
         # `at_most_pure` needs a failure probability of at least delta: raise it to delta, if that
         # at most doubles it.
@@ -189,12 +189,12 @@ class SampledWithReplacement(Term):
     def renyi(self, order: Fraction) -> arb | Unknown:
         """The mean of the moments, as if the number of draws of the unit were revealed."""
         drawn, power, total, most = _draw_counts(self), ball(order - 1), arb(0), arb(0)
-        for group, ways in drawn.groups:
+        for group, chance in drawn.groups:
             divergence = _bounds.renyi(group, order)
             if isinstance(divergence, Unknown):
                 return divergence
             most = most.max(divergence)
-            total += ways * (power * most).expm1()
+            total += chance * (power * most).expm1()
         return at_most_pure(self, order, (total / (1 - drawn.rest)).log1p() / power)
 
 
@@ -212,12 +212,12 @@ class _DrawCounts:
 def _draw_counts(term: SampledWithReplacement) -> _DrawCounts:
     groups, rest = [], arb(0)
     with precision(_BITS):
-        for times, ways in _numbers(term.sample, term.population):
+        for times, chance in _chances_of_counts(term.sample, term.population):
             group = group_loss(term.privacy_loss, times) if times else _IGNORED
             if isinstance(group, Unknown):
-                rest += ways
+                rest += chance
             else:
-                groups.append((group, ways))
+                groups.append((group, chance))
     return _DrawCounts(tuple(groups), rest)
 
 
@@ -225,15 +225,17 @@ def _draw_counts(term: SampledWithReplacement) -> _DrawCounts:
 def _pairs(term: SampledWithReplacement, side: Side) -> tuple[Pair, ...] | Unknown:
     drawn = _draw_counts(term)
     with precision(_BITS):
-        ever = upper_fraction(1 - (1 - ball(Fraction(1, term.population))) ** term.sample)
+        chance_of_any = upper_fraction(1 - (1 - ball(Fraction(1, term.population))) ** term.sample)
         if side is Side.LOWER:
             inner = whole_pairs(term.privacy_loss, side)
-            return inner if isinstance(inner, Unknown) else exchanged(inner, ever, side)
+            return inner if isinstance(inner, Unknown) else exchanged(inner, chance_of_any, side)
         weighted = _weighted(drawn, side)
         if isinstance(weighted, Unknown):
             return weighted
-        revealed = [(float(ways / ball(ever)), pair) for ways, pair in weighted if ways > 0]
-    return exchanged([one_of(revealed)], min(ever, Fraction(1)), side)
+        revealed = [
+            (float(chance / ball(chance_of_any)), pair) for chance, pair in weighted if chance > 0
+        ]
+    return exchanged([one_of(revealed)], min(chance_of_any, Fraction(1)), side)
 
 
 def _weighted(drawn: _DrawCounts, side: Side) -> list[tuple[arb, Pair]] | Unknown:
@@ -241,34 +243,34 @@ def _weighted(drawn: _DrawCounts, side: Side) -> list[tuple[arb, Pair]] | Unknow
     too large for a grid counts as revealing everything."""
     found: list[tuple[arb, Pair]] = []
     rest = drawn.rest
-    for group, ways in drawn.groups:
+    for group, chance in drawn.groups:
         both = whole_pairs(group, side)
         pair = both if isinstance(both, Unknown) else for_both_directions(both)
         if not isinstance(pair, Unknown):
-            found.append((ways, pair))
+            found.append((chance, pair))
         elif found:
-            rest += ways
+            rest += chance
         else:
             return pair
     return [*found, (rest, EVERYTHING)]
 
 
-def _numbers(most: int, units: int) -> Iterator[tuple[int, arb]]:
+def _chances_of_counts(draws: int, units: int) -> Iterator[tuple[int, arb]]:
     """Numbers of draws with their probabilities. Large numbers are rounded up to a few. The
     number 0 stands for all numbers whose probability is negligible."""
     if units == 1:
-        yield most, arb(1)
+        yield draws, arb(1)
         return
     nothing = ball(_NEGLIGIBLE)
-    mass, block, stop = (1 - ball(Fraction(1, units))) ** most, arb(0), 1
-    for times in range(1, most + 1):
-        mass *= ball(Fraction(most - times + 1, times * (units - 1)))
+    mass, block, stop = (1 - ball(Fraction(1, units))) ** draws, arb(0), 1
+    for times in range(1, draws + 1):
+        mass *= ball(Fraction(draws - times + 1, times * (units - 1)))
         block += mass
-        if times < min(stop, most) or not block > nothing:
+        if times < min(stop, draws) or not block > nothing:
             continue
         yield times, block
         block, stop = arb(0), times + max(1, times // _FINENESS)
-        ratio = ball(Fraction(most - times, (times + 1) * (units - 1)))  # it falls with times
+        ratio = ball(Fraction(draws - times, (times + 1) * (units - 1)))  # it falls with times
         if ratio < 1 and mass * ratio < nothing * (1 - ratio):
             yield 0, mass * ratio / (1 - ratio)
             return

@@ -18,7 +18,7 @@ from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._fixed_point import FixedPoint, IntegerArray
 from discreet.mechanisms._parts import Part
 from discreet.mechanisms._rows import Grid
-from discreet.mechanisms.quantiles._column import GridField, a_grid
+from discreet.mechanisms.quantiles._column import GridField, checked_grid
 from discreet.mechanisms.quantiles._ranks import most_missed
 from discreet.mechanisms.selection._gaps import exponential_chance, smallest_gap
 from discreet.noise import Bits, DiscreteLaplaceLaw
@@ -64,7 +64,7 @@ class MedianOfBlocks:
         """The cheapest mechanism whose error at ``confidence`` is at most ``error`` blocks."""
         blocks = int(_checks.not_negative(error=error)) + 1
         failure = 1 - _checks.probability(confidence=confidence)
-        each = most_missed(Fraction(1), a_grid(grid).size, failure)
+        each = most_missed(Fraction(1), checked_grid(grid).size, failure)
         if not each:
             raise InvalidArgument(f"confidence = {confidence}: any scale has it on {grid!r}")
         return MedianOfBlocks(decimal_down(blocks / each, _DIGITS), grid=grid)
@@ -109,7 +109,7 @@ class MeanOfBlocks:
         epsilon: Number, bounded: Bounded[IntegerArray], *, grid: Grid
     ) -> "MeanOfBlocks":
         """The mechanism whose release of ``bounded`` costs exactly ``epsilon``."""
-        count = _values(bounded, a_grid(grid)).shape[0]
+        count = _values(bounded, checked_grid(grid)).shape[0]
         return at_epsilon(
             lambda scale: MeanOfBlocks(scale, grid=grid, blocks=count), epsilon, bounded
         )
@@ -117,7 +117,7 @@ class MeanOfBlocks:
     @staticmethod
     def for_error(error: Number, confidence: Number, *, grid: Grid, blocks: int) -> "MeanOfBlocks":
         """The mechanism with the most noise whose error at ``confidence`` is at most ``error``."""
-        each = a_grid(grid).step / _checks.size(blocks=blocks)
+        each = checked_grid(grid).step / _checks.size(blocks=blocks)
         inner = DiscreteLaplace.for_error(_checks.positive(error=error) / each, confidence)
         return MeanOfBlocks(inner.scale * each, grid=grid, blocks=blocks)
 

@@ -20,7 +20,7 @@ from discreet.mechanisms._ids import plain
 from discreet.mechanisms._rows import Grid
 from discreet.mechanisms._sensitivity import Sensitivity
 from discreet.mechanisms._silence import silent
-from discreet.mechanisms.quantiles._column import a_grid
+from discreet.mechanisms.quantiles._column import checked_grid
 
 T = TypeVar("T", bound=np.generic)
 TableArray = npt.NDArray[T]
@@ -65,7 +65,7 @@ def sample_and_aggregate(
     Sensitivity(l0=1, l1=2000, l2_squared=4000000, linf=2000)
     """
     count = _checks.size(blocks=blocks)
-    a_grid(grid)
+    checked_grid(grid)
     otherwise = float(min(max(_checks.finite(default=default), grid.lower), grid.upper))
     for given in (read, function):
         if not callable(given):

@@ -28,7 +28,7 @@ def width(bounded: Bounded[Any], level: Fraction) -> Fraction:  # Any: checked h
     return 2 * part.per_unit * (Fraction(1) if is_replaced else max(level, 1 - level))
 
 
-def a_level(**named: Number) -> Fraction:
+def checked_level(**named: Number) -> Fraction:
     """The exact level, strictly between 0 and 1, with a denominator for which ranks fit int64."""
     ((name, level),) = named.items()
     exact = _checks.probability(**named)
@@ -37,22 +37,22 @@ def a_level(**named: Number) -> Fraction:
     return exact
 
 
-def a_grid(grid: Grid) -> Grid:
+def checked_grid(grid: Grid) -> Grid:
     """The argument, if it is a `Grid`."""
     if not isinstance(grid, Grid):
         raise InvalidArgument(f"grid = {grid!r}: give a Grid, as Grid(0, 100)")
     return grid
 
 
-GridField = Annotated[Grid, a_grid]
-Level = Annotated[Converted[Fraction, Number], a_level]
+GridField = Annotated[Grid, checked_grid]
+Level = Annotated[Converted[Fraction, Number], checked_level]
 
 
 def rising(levels: Sequence[Number]) -> tuple[Fraction, ...]:
     """The exact levels, strictly increasing, with a common denominator of at most 10^6."""
     if isinstance(levels, str | bytes) or not isinstance(levels, Sequence | np.ndarray):
         raise InvalidArgument(f"levels = {levels!r}: give several, as (0.25, 0.5, 0.75)")
-    exact = tuple(a_level(levels=level) for level in levels)
+    exact = tuple(checked_level(levels=level) for level in levels)
     if not exact or any(high <= low for low, high in pairwise(exact)):
         raise InvalidArgument(f"levels = {levels!r}: give at least one, in rising order")
     if math.lcm(*(level.denominator for level in exact)) > _FINEST:

@@ -13,7 +13,7 @@ from discreet.mechanisms._accuracy import at_error
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import part_on
 from discreet.mechanisms._rows import Grid, Rows
-from discreet.mechanisms.quantiles._column import a_grid, width
+from discreet.mechanisms.quantiles._column import checked_grid, width
 from discreet.mechanisms.quantiles._one_quantile import MEDIAN, OneQuantile
 from discreet.mechanisms.quantiles._ranks import Score
 from discreet.mechanisms.selection._gaps import flip_chance
@@ -63,7 +63,7 @@ class PermuteAndFlipQuantile(OneQuantile):
         score: Score = Score.INTERVAL,
     ) -> "PermuteAndFlipQuantile":
         """The cheapest mechanism whose error at ``confidence`` is at most ``error`` rows."""
-        if _checks.probability(confidence=confidence) <= Fraction(1, a_grid(grid).size):
+        if _checks.probability(confidence=confidence) <= Fraction(1, checked_grid(grid).size):
             raise InvalidArgument(f"confidence = {confidence}: any scale has it on {grid!r}")
         return at_error(
             lambda scale: PermuteAndFlipQuantile(level, scale=scale, grid=grid, score=score),
@@ -88,5 +88,5 @@ class PermuteAndFlipQuantile(OneQuantile):
         inside = UniformLaw(int(found.lengths[piece])).draw(bits)
         return self.grid.value(int(found.starts[piece]) + inside)
 
-    def _worse_chance(self) -> Callable[[int], arb]:
+    def _chance_to_miss(self) -> Callable[[int], arb]:
         return flip_chance(self._rate, self.grid.size - 1)

@@ -18,7 +18,7 @@ from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of
 from discreet.mechanisms._rows import Rows
 from discreet.mechanisms.quantiles._column import GridField, Level
-from discreet.mechanisms.quantiles._ranks import Score, Stretches, a_score, stretches
+from discreet.mechanisms.quantiles._ranks import Score, Stretches, checked_score, stretches
 from discreet.mechanisms.selection._gaps import smallest_gap
 
 MEDIAN = Fraction(1, 2)
@@ -33,7 +33,7 @@ class OneQuantile(ABC):
     _: KW_ONLY
     scale: Positive  # in rows
     grid: GridField
-    score: Annotated[Score, a_score] = field(default=Score.INTERVAL, brief=True)
+    score: Annotated[Score, checked_score] = field(default=Score.INTERVAL, brief=True)
 
     @classmethod
     def for_epsilon(
@@ -55,7 +55,7 @@ class OneQuantile(ABC):
         """The privacy loss of a value for this computation."""
 
     @abstractmethod
-    def _worse_chance(self) -> Callable[[int], arb]:
+    def _chance_to_miss(self) -> Callable[[int], arb]:
         """The largest probability, over all rows, of a miss by this many units or more beyond the
         miss of the best value."""
 
@@ -67,7 +67,7 @@ class OneQuantile(ABC):
         With the interval score the best value misses by 0. With mid-ranks it misses by at most half
         of the rows that equal the quantile. No value misses by more with the interval score.
         """
-        return math.ceil(Fraction(smallest_gap(self._worse_chance(), confidence), self._parts))
+        return math.ceil(Fraction(smallest_gap(self._chance_to_miss(), confidence), self._parts))
 
     def _stretches(self, value: Rows) -> Stretches:
         """The grid's values in stretches of equal miss."""

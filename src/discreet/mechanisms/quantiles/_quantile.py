@@ -13,9 +13,9 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import part_on
 from discreet.mechanisms._rows import Grid, Rows
-from discreet.mechanisms.quantiles._column import a_grid, a_level, width
+from discreet.mechanisms.quantiles._column import checked_grid, checked_level, width
 from discreet.mechanisms.quantiles._one_quantile import MEDIAN, OneQuantile
-from discreet.mechanisms.quantiles._ranks import Score, a_score, choose, most_missed
+from discreet.mechanisms.quantiles._ranks import Score, checked_score, choose, most_missed
 from discreet.mechanisms.selection._gaps import exponential_chance
 from discreet.noise import Bits
 
@@ -64,10 +64,10 @@ class Quantile(OneQuantile):
         score: Score = Score.INTERVAL,
     ) -> "Quantile":
         """The cheapest mechanism whose error at ``confidence`` is at most ``error`` rows."""
-        finest = Fraction(1, a_score(score).parts(a_level(level=level)))
+        finest = Fraction(1, checked_score(score).parts(checked_level(level=level)))
         rows = math.floor(_checks.not_negative(error=error)) + finest
         failure = 1 - _checks.probability(confidence=confidence)
-        each = most_missed(Fraction(1), a_grid(grid).size, failure)
+        each = most_missed(Fraction(1), checked_grid(grid).size, failure)
         if not each:
             raise InvalidArgument(f"confidence = {confidence}: any scale has it on {grid!r}")
         return Quantile(level, scale=decimal_down(rows / each, _DIGITS), grid=grid, score=score)
@@ -82,5 +82,5 @@ class Quantile(OneQuantile):
         """One of the grid's values."""
         return self.grid.value(choose(self._stretches(value), self._rate, bits))
 
-    def _worse_chance(self) -> Callable[[int], arb]:
+    def _chance_to_miss(self) -> Callable[[int], arb]:
         return exponential_chance(self._rate, self.grid.size - 1)

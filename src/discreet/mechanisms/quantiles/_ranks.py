@@ -51,7 +51,7 @@ class Score(Enum):
         return math.lcm(level.denominator, 2 if self is Score.MID_RANK else 1)
 
 
-def a_score(score: Score) -> Score:
+def checked_score(score: Score) -> Score:
     """The argument, if it is a `Score`."""
     if not isinstance(score, Score):
         raise InvalidArgument(f"score = {score!r}: give Score.INTERVAL or Score.MID_RANK")

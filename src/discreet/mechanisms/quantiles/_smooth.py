@@ -18,7 +18,7 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of, part_on
 from discreet.mechanisms._rows import Grid, Rows
-from discreet.mechanisms.quantiles._column import GridField, a_grid
+from discreet.mechanisms.quantiles._column import GridField, checked_grid
 from discreet.noise import Bits, DiscreteLaplaceLaw, half_width
 from discreet.noise._affine_quantile import AffineQuantile, Signed
 from discreet.noise._quantiles import EXPONENTIAL
@@ -100,7 +100,7 @@ class SmoothMedian:
         """The mechanism with the smallest epsilon, to some digits, whose `error` at this confidence
         is at most this, for data with values at most ``apart`` from each other."""
         wanted = _checks.not_negative(error=error)
-        if wanted >= a_grid(grid).upper - grid.lower:
+        if wanted >= checked_grid(grid).upper - grid.lower:
             raise InvalidArgument(f"error = {error}: any value of {grid!r} is as near as that")
 
         def make(scale: Fraction) -> SmoothMedian:

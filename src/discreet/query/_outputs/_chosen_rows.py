@@ -58,7 +58,7 @@ class AnswerRows:
             case Literal(constant):
                 return [constant] * self.count
             case Truth(condition):
-                true, false = decided(condition, self)
+                true, false = true_and_false(condition, self)
                 return [
                     None if one == other else one for one, other in zip(true, false, strict=True)
                 ]
@@ -74,7 +74,7 @@ class AnswerRows:
     ) -> list[Any]:  # Any: as above
         found = [None] * self.count if otherwise is None else self.values(otherwise)
         for branch in reversed(branches):
-            holds, _ = decided(branch.condition, self)
+            holds, _ = true_and_false(branch.condition, self)
             values = [None] * self.count if branch.value is None else self.values(branch.value)
             found = [v if h else rest for h, v, rest in zip(holds, values, found, strict=True)]
         return found
@@ -85,7 +85,7 @@ def chosen_places(after: PostProcessing, rows: AnswerRows, first: Iterable[int])
     are equal in all sort keys."""
     places = list(first)
     if after.having is not None:
-        holds = decided(after.having, rows)[0]
+        holds = true_and_false(after.having, rows)[0]
         places = [place for place in places if holds[place]]
     for key in reversed(after.order):
         places = _sorted(places, rows.values(key.value), key)
@@ -100,7 +100,7 @@ def _sorted(places: list[int], values: list[Any], key: SortKey) -> list[int]:  #
     return nulls + there if key.has_nulls_first else there + nulls
 
 
-def decided(condition: Condition, rows: AnswerRows) -> tuple[list[bool], list[bool]]:
+def true_and_false(condition: Condition, rows: AnswerRows) -> tuple[list[bool], list[bool]]:
     """For each row, whether a condition is known to hold, and whether it is known not to hold."""
     if Truth(condition) in rows.keys:
         return _of_values(rows.values(Truth(condition)), bool)
@@ -119,12 +119,12 @@ def decided(condition: Condition, rows: AnswerRows) -> tuple[list[bool], list[bo
         case Holds(value):
             return _of_values(rows.values(value), bool)
         case Both(one, other):
-            return _joined(decided(one, rows), decided(other, rows))
+            return _both(true_and_false(one, rows), true_and_false(other, rows))
         case Either(one, other):
-            false, true = _joined(decided(one, rows)[::-1], decided(other, rows)[::-1])
+            false, true = _both(true_and_false(one, rows)[::-1], true_and_false(other, rows)[::-1])
             return true, false
         case Negation(inner):
-            return decided(inner, rows)[::-1]
+            return true_and_false(inner, rows)[::-1]
 
 
 def _of_values(
@@ -134,7 +134,7 @@ def _of_values(
     return [one is True for one in found], [one is False for one in found]
 
 
-def _joined(
+def _both(
     one: tuple[list[bool], list[bool]], other: tuple[list[bool], list[bool]]
 ) -> tuple[list[bool], list[bool]]:
     """AND: true where both are true, false where either is false."""

@@ -37,7 +37,7 @@ from discreet.query._expressions._expressions import (
 )
 from discreet.query._facts._columns import KeyValue
 from discreet.query._functions._scalar_rules import ScalarFunction
-from discreet.query._outputs._chosen_rows import AnswerRows, decided
+from discreet.query._outputs._chosen_rows import AnswerRows, true_and_false
 from discreet.query._outputs._output_functions import (
     CASTS_OF_NUMBERS,
     ONE_NUMBER,
@@ -105,7 +105,7 @@ class _Evaluation:
         found = self._branch(otherwise)
         for branch in reversed(branches):
             own, outcomes = self._branch(branch.value), self.outcomes(branch.condition)
-            holds = np.array(decided(branch.condition, self.plain)[0], dtype=bool)
+            holds = np.array(true_and_false(branch.condition, self.plain)[0], dtype=bool)
             values = np.where(holds, own.values, found.values)
             both = hull(own, found, values=values)
             only = chosen(outcomes.can_be_true, replace(own, values=values), found)
@@ -125,7 +125,7 @@ class _Evaluation:
 
     def outcomes(self, condition: Condition) -> "_PossibleOutcomes":
         if not measures_in([condition]):
-            return _PossibleOutcomes.known(*decided(condition, self.plain))
+            return _PossibleOutcomes.known(*true_and_false(condition, self.plain))
         match condition:
             case Both(one, other):
                 return self.outcomes(one).both(self.outcomes(other))

@@ -27,7 +27,7 @@ from discreet.query._facts._columns import ColumnType
 from discreet.query._facts._declaration import Declaration
 from discreet.query._functions._scalar_rules import ScalarFunction
 
-USUAL = 20  # bins
+USUAL_BINS = 20  # bins
 _FEWEST, _MOST, _MOST_EDGES = 2, 1_000, 50
 _FEW_VALUES = 2  # in a bin: one value more in the last bin would show
 _STEPS = tuple(map(Fraction, ("1", "2", "2.5", "5", "10")))
@@ -38,7 +38,7 @@ Bins = int | Sequence[Number] | None
 
 
 def edges_of(
-    column: str, bins: Bins, declaration: Declaration, most: int = USUAL
+    column: str, bins: Bins, declaration: Declaration, most: int = USUAL_BINS
 ) -> tuple[Fraction, ...]:
     """The edges of public bins, from a column's declared bounds alone. Without ``bins``, the edges
     are round, and there are at most ``most`` bins, but two are always allowed."""
@@ -68,7 +68,7 @@ def most_bins(rows: int, half_width: float) -> int:
     """The largest number of equal bins, from 2 to 20, for which the half-width is at most a
     quarter of a bin's count, if this many rows spread evenly."""
     each = half_width / float(_SHARE)
-    return max(_FEWEST, min(USUAL, math.floor(rows / each) if each else USUAL))
+    return max(_FEWEST, min(USUAL_BINS, math.floor(rows / each) if each else USUAL_BINS))
 
 
 def _round_edges(

@@ -23,7 +23,7 @@ from discreet.train._clipped_sums._clipping import ROUND_OFF, Clipping
 from discreet.train._clipped_sums._unit_of_example import UnitOfExample, regrouped, unit_gradients
 from discreet.train._forward._capture import Capture, PerExampleGradients, ancestors
 from discreet.train._rules import RULES
-from discreet.train._rules._elementwise import own_copy
+from discreet.train._rules._elementwise import copied_per_example
 from discreet.train._rules._gradients import (
     AT_ONCE,
     joined_in_time,
@@ -116,7 +116,7 @@ def captured_sum(
         if capture.pauses:
             refuse_reentrant(given)
         if capture.is_weight(given):  # it does not depend on data
-            given = own_copy(capture, given, 1)
+            given = copied_per_example(capture, given, 1)
         rows, device = _gradients(capture, given, trainable), given.device
         capture.refuse_hidden()
     with whole(device), torch.no_grad():

@@ -32,12 +32,12 @@ def read_at(tags: Tags, data: Tensor, parsed: ParsedIndex) -> Tag | None:
     if isinstance(tag, UntrackedRows):
         is_number = tag == PACKING and parsed.numbers == {0: 0}  # all sequences reach step 0
         return OUTSIDE_BATCH if is_number else replace(tag, has_places=False)
-    if parsed.is_odd:
+    if parsed.is_unsupported:
         return UntrackedRows("an index")
     if isinstance(tag, ExampleRows):
         return refused_index(tags, tag, parsed) or _of_rows(tags, tag, parsed)
     if isinstance(tag, OneExample):
-        others = (tags.of(one) for one in (*parsed.tensors.values(), *parsed.single()))
+        others = (tags.of(one) for one in (*parsed.tensors.values(), *parsed.scalars()))
         is_own = all(one == tag or not depends(one) for one in others)
         return tag if is_own else UntrackedRows("an index that depends on other examples")
     return _by_indices(tags, data, parsed) or tag
@@ -70,7 +70,7 @@ def refused_index(tags: Tags, rows: ExampleRows, parsed: ParsedIndex) -> Untrack
     then no row is lost. Everywhere else it must depend on no example, or on each row's.
     """
     # 1. single entries and ends of slices concern all rows
-    if any(depends(tags.of(one)) for one in parsed.single()):
+    if any(depends(tags.of(one)) for one in parsed.scalars()):
         return UntrackedRows("an index that depends on examples")
     # 2. the layout of the rows that are picked along the dimension of examples
     picking = parsed.tensors.get(rows.dim)
@@ -170,7 +170,7 @@ def _picked(tags: Tags, layout: RowLayout, parsed: ParsedIndex, *, first: int, w
 
 def _by_indices(tags: Tags, data: Tensor, parsed: ParsedIndex) -> Tag | None:
     """The tag of rows of a shared table that are looked up by examples."""
-    if any(depends(tags.of(one)) for one in parsed.ends()):
+    if any(depends(tags.of(one)) for one in parsed.tensors_in_slices()):
         return UntrackedRows("a slice that depends on examples")
     several, numbers = (
         [one for one in given if isinstance(one, Tensor) and not is_place(tags.of(one))]

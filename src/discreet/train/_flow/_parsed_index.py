@@ -22,7 +22,7 @@ class ParsedIndex:
         new: the number of new dimensions (``None`` in the index).
         rank: the number of dimensions that the tensors give the result.
         start: where these dimensions begin in the result.
-        is_odd: whether the index has entries that no rule covers.
+        is_unsupported: whether the index has entries that no rule covers.
     """
 
     def __init__(self, data: Tensor, index: Any) -> None:  # Any: as Python has it
@@ -37,7 +37,7 @@ class ParsedIndex:
         self.numbers: dict[int, int | Tensor] = {}
         self.slices: dict[int, tuple[slice, int]] = {}
         self.tensors: dict[int, Tensor] = {}
-        self.is_odd, self.new = False, 0
+        self.is_unsupported, self.new = False, 0
         dim, after = 0, 0  # `after`: the next dimension of the result, if tensors kept theirs
         among = list[int]()
         for one in parts:
@@ -47,7 +47,7 @@ class ParsedIndex:
                 self.slices[dim] = one, after
                 dim, after = dim + 1, after + 1
             elif isinstance(one, bool):
-                self.is_odd = True
+                self.is_unsupported = True
             elif _is_number(one):
                 self.numbers[dim] = one
                 dim += 1
@@ -57,7 +57,7 @@ class ParsedIndex:
                 among += range(after, after + width)
                 dim, after = dim + width, after + width
             else:
-                self.is_odd = True
+                self.is_unsupported = True
         # 3. where the dimensions of tensors stand in the result
         shapes = [one.shape if one.dtype != torch.bool else (0,) for one in self.tensors.values()]
         self.rank = max((len(shape) for shape in shapes), default=0)
@@ -65,13 +65,13 @@ class ParsedIndex:
         self.start = among[0] if among and is_together else 0
         self._among, self._is_together = among, is_together
 
-    def ends(self) -> list[Tensor]:
+    def tensors_in_slices(self) -> list[Tensor]:
         """All tensors that are ends or steps of slices."""
         return tensors_in(piece for piece, _ in self.slices.values())
 
-    def single(self) -> list[Tensor]:
+    def scalars(self) -> list[Tensor]:
         """All tensors that are a single number: entries, and ends of slices."""
-        return [*tensors_in(self.numbers.values()), *self.ends()]
+        return [*tensors_in(self.numbers.values()), *self.tensors_in_slices()]
 
     @property
     def rank_after(self) -> int:

@@ -33,7 +33,7 @@ def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  
     parsed = ParsedIndex(data, index)
     if isinstance(tag, UntrackedRows) or isinstance(own, UntrackedRows):
         return tag if isinstance(tag, UntrackedRows) else own
-    if parsed.is_odd:
+    if parsed.is_unsupported:
         return UntrackedRows("an index")
     if isinstance(own, OneExample):
         return UntrackedRows("one example's row written to other rows")
@@ -76,7 +76,7 @@ def _overwritten(
 
 def _of_one(tags: Tags, tag: OneExample, parsed: ParsedIndex, own: Tag | None) -> Tag:
     """The tag of one example's data after a value that belongs to no single other was written."""
-    indices = (tags.of(one) for one in (*parsed.tensors.values(), *parsed.single()))
+    indices = (tags.of(one) for one in (*parsed.tensors.values(), *parsed.scalars()))
     is_own = all(one == tag or not depends(one) for one in indices)
     if is_own and not isinstance(own, ExampleRows):
         return tag
@@ -87,7 +87,7 @@ def _by_mask(
     tags: Tags, data: Tensor, parsed: ParsedIndex, value: Any
 ) -> Tag | None:  # Any: as given
     """The tag after values were written where a mask or indices of examples point."""
-    if any(depends(tags.of(one)) for one in parsed.single()):
+    if any(depends(tags.of(one)) for one in parsed.scalars()):
         return UntrackedRows("an index that depends on examples")
     found: Tag | None = None
     for one in parsed.tensors.values():
@@ -110,7 +110,7 @@ def _filled(
     """The tag of data that did not depend on examples, after rows of examples were written."""
     rank = parsed.rank_after
     place = own.dim - value.dim() + rank
-    if any(depends(tags.of(one)) for one in parsed.single()):
+    if any(depends(tags.of(one)) for one in parsed.scalars()):
         return UntrackedRows("an index that depends on examples")
     depending = [one for one in parsed.tensors.values() if depends(tags.of(one))]
     for dim, (piece, _) in parsed.slices.items():

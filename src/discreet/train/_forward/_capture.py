@@ -284,7 +284,7 @@ class Capture(TorchFunctionMode):
         if not self.replaying:
             self.uses.append(Use(own, own.shape, ((weight, piece),), self.layout))
 
-    def by_example(self, data: Tensor, *weights: object, least: int = 1) -> None:
+    def refuse_other_rows(self, data: Tensor, *weights: object, least: int = 1) -> None:
         """Refuse data without rows in the first dimension, or with too few dimensions."""
         if data.dim() < least or data.shape[0] != self.rows:
             of_shape = "" if self.hides_shapes else f" of shape {tuple(data.shape)}"

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from discreet.train._calls._arguments import Args, Function, Keywords, named, tensors_in
 from discreet.train._forward._capture import Capture
-from discreet.train._rules._elementwise import joined, own_copy, own_second
+from discreet.train._rules._elementwise import copied_per_example, examples_first, joined
 from discreet.train._rules._linear import linear
 
 NAMES = (
@@ -55,7 +55,9 @@ def scaled_dot_products(
     gets its own copy of these."""
     given = named("query key value attn_mask dropout_p is_causal", args, keywords)
     rank = max(each.dim() for each in tensors_in(given.values()))
-    result: Tensor = function(**{name: own_copy(capture, given[name], rank) for name in given})
+    result: Tensor = function(
+        **{name: copied_per_example(capture, given[name], rank) for name in given}
+    )
     return result
 
 
@@ -66,14 +68,14 @@ def _projected(capture: Capture, given: Keywords) -> list[Tensor]:
     if not given.get("use_separate_proj_weight", False):
         weight = given["in_proj_weight"]
         if several[0] is several[1] is several[2]:
-            data = own_second(capture, several[0], weight)
+            data = examples_first(capture, several[0], weight)
             return [*_extended(capture, given, _linear(capture, data, weight, bias).chunk(3, 2))]
         weights = _thirds(capture, weight)
     else:
         weights = [given[f"{which}_proj_weight"] for which in "qkv"]
     biases = [None] * 3 if bias is None else _thirds(capture, bias)
     parts = (
-        _linear(capture, own_second(capture, data, weight), weight, of)
+        _linear(capture, examples_first(capture, data, weight), weight, of)
         for data, weight, of in zip(several, weights, biases, strict=True)
     )
     return [*_extended(capture, given, parts)]

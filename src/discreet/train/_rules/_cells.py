@@ -8,7 +8,7 @@ from torch import Tensor
 
 from discreet.train._calls._arguments import Args, Function, Keywords
 from discreet.train._forward._capture import Capture
-from discreet.train._rules._elementwise import own_copy
+from discreet.train._rules._elementwise import copied_per_example
 from discreet.train._rules._linear import linear
 
 
@@ -18,7 +18,7 @@ def lstm_cell(
     data, (state, cell), *weights = args
     given, (before, _) = _gates(capture, data, state, weights)
     i, f, g, o = (given + before).chunk(4, 1)
-    cell = own_copy(capture, cell, 2)
+    cell = copied_per_example(capture, cell, 2)
     cell = torch.sigmoid(f) * cell + torch.sigmoid(i) * torch.tanh(g)
     return torch.sigmoid(o) * torch.tanh(cell), cell
 
@@ -43,6 +43,6 @@ def _gates(
     """The gates' parts from the data and from the state, either of which may be learned, and the
     state."""
     of_data, of_state, *biases = (*weights, None, None)
-    state, data = own_copy(capture, state, 2), own_copy(capture, data, 2)
+    state, data = copied_per_example(capture, state, 2), copied_per_example(capture, data, 2)
     given = linear(capture, F.linear, (data, of_data, biases[0]), {})
     return given, (linear(capture, F.linear, (state, of_state, biases[1]), {}), state)

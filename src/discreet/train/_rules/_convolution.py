@@ -142,7 +142,7 @@ def convolution(capture: Capture, function: Function, args: Args, keywords: Keyw
     if capture.is_shared(data):
         return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
     space = weight.dim() - 2
-    capture.by_example(data, weight, bias, least=space + 2)
+    capture.refuse_other_rows(data, weight, bias, least=space + 2)
     stride = pair(given.get("stride", 1), space)
     dilation = pair(given.get("dilation", 1), space)
     padding = _padding(given.get("padding", 0), weight.shape[2:], dilation)

@@ -23,7 +23,9 @@ def elementwise(
     if changes_its_first(function) and capture.is_weight(args[0]):
         raise capture.refused_change(function, args[0])
     rank = max(each.dim() for each in tensors_in(args))
-    return function(*(own_copy(capture, each, rank, capture.dim) for each in args), **keywords)
+    return function(
+        *(copied_per_example(capture, each, rank, capture.dim) for each in args), **keywords
+    )
 
 
 def joined(
@@ -38,11 +40,11 @@ def joined(
             why="is joined to data along the dimension of examples",
             mend="keep examples in the first dimension and join along another",
         )
-    several = [own_copy(capture, each, rank, capture.dim) for each in given["tensors"]]
+    several = [copied_per_example(capture, each, rank, capture.dim) for each in given["tensors"]]
     return function(several, dim=along)
 
 
-def own_copy(
+def copied_per_example(
     capture: Capture,
     value: Any,  # Any: any argument
     rank: int,
@@ -65,11 +67,11 @@ def own_copy(
         )
         return own
     if full[dim] != capture.rows:
-        capture.by_example(value, value)
-    return own_rows(capture, value, dim - rank + value.dim())
+        capture.refuse_other_rows(value, value)
+    return rows_per_example(capture, value, dim - rank + value.dim())
 
 
-def own_rows(capture: Capture, value: Tensor, place: int) -> Tensor:
+def rows_per_example(capture: Capture, value: Tensor, place: int) -> Tensor:
     """A copy of a weight that has a row for each row of data in dimension ``place``."""
     own = value.detach().requires_grad_()
     if place:
@@ -79,7 +81,7 @@ def own_rows(capture: Capture, value: Tensor, place: int) -> Tensor:
     return own
 
 
-def own_second(capture: Capture, value: Tensor, *near: object) -> Tensor:
+def examples_first(capture: Capture, value: Tensor, *near: object) -> Tensor:
     """Data with examples in the second dimension, transposed to have them first.
 
     A weight with length 1 in that dimension, such as a learned state, is copied for each example.
@@ -88,9 +90,9 @@ def own_second(capture: Capture, value: Tensor, *near: object) -> Tensor:
     if not capture.is_weight(value):
         return turned
     if turned.shape[0] not in (1, capture.rows):
-        capture.by_example(turned, *near)
+        capture.refuse_other_rows(turned, *near)
     capture.weights[id(turned)] = turned
-    own: Tensor = own_copy(capture, turned, turned.dim())
+    own: Tensor = copied_per_example(capture, turned, turned.dim())
     return own
 
 

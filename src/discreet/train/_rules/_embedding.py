@@ -9,7 +9,7 @@ from torch import Tensor
 from discreet.train._calls._arguments import Args, Function, Keywords, named
 from discreet.train._forward._arranged import having
 from discreet.train._forward._capture import Capture
-from discreet.train._rules._elementwise import own_copy
+from discreet.train._rules._elementwise import copied_per_example
 from discreet.train._rules._gradients import masked_rows, scaled, squared, wide
 from discreet.train._tags._tag import ExampleRows
 
@@ -57,7 +57,7 @@ def embedding(capture: Capture, function: Function, args: Args, keywords: Keywor
     _refuse_what_mixes(capture, given)
     if not capture.is_weight(weight):
         return function(*args, **keywords)  # type: ignore[no-any-return]
-    capture.by_example(places, weight)
+    capture.refuse_other_rows(places, weight)
     result = capture.call(function, **given | {"sparse": False})
     saved, padding = capture.saved(places), given.get("padding_idx")
 
@@ -123,7 +123,7 @@ def _summed_up(capture: Capture, given: Keywords, is_in: Tensor) -> Tensor:
     """Bags from row numbers (example, time); ``is_in`` says which of them are in the bags."""
     places, weight, mode = given["input"], given["weight"], given.get("mode", "mean")
     shares = given.get("per_sample_weights")
-    capture.by_example(places, weight, least=2)
+    capture.refuse_other_rows(places, weight, least=2)
     padding = given.get("padding_idx")
     if padding is not None:
         is_in = is_in & (places != padding % weight.shape[0])
@@ -138,7 +138,7 @@ def _summed_up(capture: Capture, given: Keywords, is_in: Tensor) -> Tensor:
     if mode == "mean":
         parts = parts / parts.sum(1, keepdim=True).clamp(min=1)
     if shares is not None:
-        parts = parts * own_copy(capture, shares, 2)
+        parts = parts * copied_per_example(capture, shares, 2)
     return (parts[:, None] @ found).squeeze(1)  # (example, 1, time) @ (example, time, feature)
 
 

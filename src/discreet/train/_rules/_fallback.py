@@ -22,7 +22,7 @@ from discreet.train._calls._arguments import (
 from discreet.train._calls._in_place import changes_its_first
 from discreet.train._forward._capture import Capture
 from discreet.train._forward._uses import KEEP_FIRST
-from discreet.train._rules._elementwise import own_copy, own_rows, weights_among
+from discreet.train._rules._elementwise import copied_per_example, rows_per_example, weights_among
 from discreet.train._tags._tag import ExampleRows
 
 CHUNK = 64  # examples at once
@@ -45,14 +45,14 @@ def by_example(
     for each in found:
         if id(each) in rows:
             dims[id(each)] = rows[id(each)]
-            own[id(each)] = own_rows(capture, each, rows[id(each)])
+            own[id(each)] = rows_per_example(capture, each, rows[id(each)])
         elif capture.is_weight(each):
-            own[id(each)] = own_copy(capture, each, each.dim() + 1)
+            own[id(each)] = copied_per_example(capture, each, each.dim() + 1)
         elif not capture.is_shared(each):
             tag = capture.tags.of(each)
             dims[id(each)] = tag.dim if isinstance(tag, ExampleRows) else 0
             if each.dim() <= dims[id(each)] or each.shape[dims[id(each)]] != capture.rows:
-                capture.by_example(each, *weights)
+                capture.refuse_other_rows(each, *weights)
             own[id(each)] = each
     if any(dims.values()):
         to = _dim_of_result(capture, function, args, keywords)

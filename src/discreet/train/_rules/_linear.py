@@ -22,7 +22,7 @@ def linear(capture: Capture, function: Function, args: Args, keywords: Keywords)
     inputs, weight, bias = given["input"], given["weight"], given.get("bias")
     if capture.is_weight(inputs):
         return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
-    capture.by_example(inputs, weight, bias, least=2)
+    capture.refuse_other_rows(inputs, weight, bias, least=2)
     result = capture.call(function, inputs, weight, bias)
     saved, shape = capture.saved(inputs), tuple(weight.shape)
     if inputs.dim() > 2:
@@ -43,7 +43,7 @@ def matmul(capture: Capture, function: Function, args: Args, keywords: Keywords)
     inputs, weight = args
     if capture.is_weight(inputs) or weight.dim() > 2 or inputs.dim() < 2:
         return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
-    capture.by_example(inputs, weight, least=2)
+    capture.refuse_other_rows(inputs, weight, least=2)
     result = capture.call(function, inputs, weight)
     saved = capture.saved(inputs)
 
@@ -61,7 +61,7 @@ def addmm(capture: Capture, function: Function, args: Args, keywords: Keywords) 
     bias, data, weight = given.pop("input"), given.pop("mat1"), given.pop("mat2")
     if given or bias.dim() != 1 or capture.is_weight(data):
         return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
-    capture.by_example(data, weight, bias, least=2)
+    capture.refuse_other_rows(data, weight, bias, least=2)
     result = capture.call(function, bias, data, weight)
     saved = capture.saved(data)
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from discreet.train._calls._arguments import Args, Function, Keywords, named
 from discreet.train._forward._capture import Capture
-from discreet.train._rules._elementwise import own_copy
+from discreet.train._rules._elementwise import copied_per_example
 from discreet.train._rules._gradients import DenseGradients, wide
 
 
@@ -18,7 +18,7 @@ def over_last(capture: Capture, function: Function, args: Args, keywords: Keywor
     weight, bias = given.get("weight"), given.get("bias")
     if capture.is_shared(data):
         return capture.otherwise(function, (), given)  # type: ignore[no-any-return]
-    capture.by_example(data, weight, bias, least=1 + len(shape))
+    capture.refuse_other_rows(data, weight, bias, least=1 + len(shape))
     result = capture.call(function, **given)
     saved = capture.saved(data)
 
@@ -48,7 +48,7 @@ def group_norm(capture: Capture, function: Function, args: Args, keywords: Keywo
     weight, bias = given.get("weight"), given.get("bias")
     if capture.is_shared(data):
         return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
-    capture.by_example(data, weight, bias, least=2)
+    capture.refuse_other_rows(data, weight, bias, least=2)
     examples, channels = data.shape[:2]
     found = F.group_norm(
         data.reshape(1, examples * channels, *data.shape[2:]),
@@ -64,7 +64,7 @@ def _for_each(capture: Capture, weight: Tensor | None, examples: int) -> Tensor 
     if weight is None:
         return None
     if capture.is_weight(weight):
-        own: Tensor = own_copy(capture, weight, 2)
+        own: Tensor = copied_per_example(capture, weight, 2)
         return own.reshape(-1)
     return weight.repeat(examples)
 
@@ -121,9 +121,9 @@ def _by_channel(capture: Capture, function: Function, given: Keywords) -> Tensor
     result: Tensor = function(**given | {"weight": None, "bias": None})
     shape = (-1, data.shape[1], *(1,) * (data.dim() - 2))
     if weight is not None:
-        result = result * own_copy(capture, weight, 2).reshape(shape)
+        result = result * copied_per_example(capture, weight, 2).reshape(shape)
     if bias is not None:
-        result = result + own_copy(capture, bias, 2).reshape(shape)
+        result = result + copied_per_example(capture, bias, 2).reshape(shape)
     return result
 
 
@@ -131,7 +131,7 @@ def prelu(capture: Capture, _: Function, args: Args, keywords: Keywords) -> Tens
     """Data (example, channel, ...), weight (channel,) or (1,)."""
     given = named("input weight", args, keywords)
     data, weight = given["input"], given["weight"]
-    capture.by_example(data, weight)
+    capture.refuse_other_rows(data, weight)
     shape = (capture.rows, -1, *(1,) * (data.dim() - 2)) if data.dim() > 1 else (-1,)
-    own = own_copy(capture, weight, 2).reshape(shape)
+    own = copied_per_example(capture, weight, 2).reshape(shape)
     return torch.where(data > 0, data, own * data)

@@ -59,7 +59,7 @@ def _in_order(capture: Capture, cell: Cell, args: Args, order: Tensor) -> LayerR
     back = order.argsort()
     data, lengths = torch._pad_packed_sequence(rows, sizes, True, 0.0, len(sizes))  # noqa: SLF001
     data, lengths = data[back], lengths[back.to(lengths.device)]
-    capture.by_example(data, *flat)
+    capture.refuse_other_rows(data, *flat)
     goes_on = torch.arange(len(sizes), device=data.device) < lengths.to(data.device)[:, None]
     starts = [each[:, back].to(flat[0].dtype) for each in states_of(given)]
 

@@ -18,7 +18,7 @@ from discreet.train._calls._arguments import Args, Function, Keywords
 from discreet.train._calls._precision import unmixed
 from discreet.train._forward._capture import Capture, Rule
 from discreet.train._rules._cells import gru_cell, lstm_cell, rnn_cell
-from discreet.train._rules._elementwise import own_copy, own_second
+from discreet.train._rules._elementwise import copied_per_example, examples_first
 from discreet.train._rules._linear import outer, summed_in_between
 from discreet.train._rules._packed import (
     Cell,
@@ -315,8 +315,12 @@ def _layers(
     if _are_packed(args):
         return packed(capture, cell, args)
     data, given, flat, *rest, batch_first = args
-    data = own_copy(capture, data, 3) if batch_first else own_second(capture, data, *flat)
-    capture.by_example(data, *flat, least=3)
+    data = (
+        copied_per_example(capture, data, 3)
+        if batch_first
+        else examples_first(capture, data, *flat)
+    )
+    capture.refuse_other_rows(data, *flat, least=3)
     starts = [_start(capture, each).to(flat[0].dtype) for each in states_of(given)]
 
     def direction(
@@ -358,4 +362,4 @@ def _has_biases(args: Args) -> bool:
 
 def _start(capture: Capture, state: Tensor) -> Tensor:
     """Initial states (layer, example, hidden) with examples first; learned ones are copied."""
-    return own_second(capture, state).transpose(0, 1)
+    return examples_first(capture, state).transpose(0, 1)
