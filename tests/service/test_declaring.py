@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,18 @@ def test_a_table_is_declared_asked_and_completed(served: Served) -> None:
     for bad in ("0", "-1", "1.5", '"4"', "true"):
         assert served.send("PUT", "/v1/tables/panel", {"facts": f'{{"rows": {bad}}}'}).status == 400
     Ledger.open(served.folder / "panel.ledger").verify()
+
+
+def test_questions_go_on_while_a_table_is_declared(served: Served) -> None:
+    """Those that a worker has end there, and those that wait get workers of the new declaration."""
+    fact = {"facts": '{"rows": 3}'}  # as before
+    with ThreadPoolExecutor(8) as threads:
+        asked = [threads.submit(served.ask, f"busy {n}") for n in range(5)]
+        made = [served.send("PUT", "/v1/tables/wages", fact).status for _ in range(2)]
+        asked += [threads.submit(served.ask, f"later {n}") for n in range(2)]
+        statuses = [one.result().status for one in asked]
+    assert (made, statuses) == ([200] * 2, [200] * 7)
+    assert not served.ledger.is_locked
 
 
 def test_only_an_owner_looks_and_declares(served: Served) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from discreet import Limit, Request, Unit
-from discreet.accounting import Gaussian, PrivacyLoss, Pure
+from discreet.accounting import DiscreteLaplace, Gaussian, PrivacyLoss, Pure
 from discreet.errors import BudgetExceeded, DiscreetError, InvalidArgument, RequestReused
 from discreet.ledger import Ledger
 from discreet.ledger._sqlite_store import SqliteStore
@@ -161,6 +161,31 @@ def test_an_id_of_another_charge_gives_no_receipt(office: Office) -> None:
     assert office.count == 1
 
 
+def noisy(scale: int) -> str:
+    """A statement about a count with noise of this scale."""
+    return json.dumps(
+        {
+            "unit": {"column": UNIT.plain, "change": UNIT.change.value},
+            "mechanism": {"kind": "DiscreteLaplace", "scale": str(scale)},
+            "parts": [
+                {
+                    "kind": "Part",
+                    "name": "n",
+                    "shape": [1],
+                    "is_wide": False,
+                    "sensitivity": dict.fromkeys(("l0", "l1", "l2_squared", "linf"), 1),
+                }
+            ],
+        }
+    )
+
+
+def test_a_statement_that_implies_its_loss_is_charged(office: Office) -> None:
+    loss = PrivacyLoss.of(DiscreteLaplace(4, 1)).to_json()
+    made = office.charge(statement=noisy(4), privacy_loss=loss)
+    assert made["statement"] == json.loads(noisy(4))
+
+
 @pytest.mark.parametrize(
     ("facts", "kind"),
     [
@@ -176,6 +201,7 @@ def test_an_id_of_another_charge_gives_no_receipt(office: Office) -> None:
         *(({"statement": text}, InvalidArgument) for text in ('"a"', "1", "null", "[1]", "{}")),
         ({"statement": '{"unit":"x"}'}, InvalidArgument),
         ({"statement": '{"unit":{"column":"other","change":"one"}}'}, InvalidArgument),
+        ({"statement": noisy(10)}, InvalidArgument),  # which costs 0.1, not 0.25
     ],
 )
 def test_a_refused_charge_leaves_its_id_free(

@@ -1,8 +1,10 @@
 """Workers answer behind their barriers; one that fails after a charge locks its table, silently."""
 
 import json
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from discreet.ledger import Kind, Ledger
 from discreet.query._toml._declaration_file import read
 from discreet.service._payment import Payment, is_whole_price
 from discreet.service._work_order import Task
-from discreet.service._workers import FAILED, WorkerLost, WorkerPool
+from discreet.service._workers import FAILED, Retired, WorkerLost, WorkerPool
 from tests.cli.kit import wages
 from tests.service import kit
 
@@ -190,6 +192,35 @@ def test_tables_of_one_ledger_and_public_tables_are_joined(tmp_path: Path) -> No
 
 
 @pytest.mark.long
+def test_a_retired_pool_ends_its_job_and_takes_no_other(tmp_path: Path) -> None:
+    file = kit.declare(tmp_path)
+    began, goes_on = threading.Event(), threading.Event()
+
+    class Slow(Payment):
+        def reply(self, frame: Mapping[str, Any]) -> dict[str, Any]:
+            began.set()
+            goes_on.wait(30)
+            return super().reply(frame)
+
+    with kit.pool(file) as workers, ThreadPoolExecutor(3) as threads:
+        order = kit.order(request="r")
+        running = threads.submit(workers.result, order, Slow(ledger_of(file), order), wait=20)
+        assert began.wait(30)
+        waiting = threads.submit(workers.result, kit.order(task=Task.FORECAST), None, wait=60)
+        retiring = threads.submit(workers.retire)
+        time.sleep(0.2)
+        assert not any(one.done() for one in (running, retiring, waiting))
+        goes_on.set()
+        assert running.result(30)["rows"]
+        retiring.result(30)
+        with pytest.raises(Retired):
+            waiting.result(10)
+        with pytest.raises(Retired):
+            workers.result(kit.order(task=Task.FORECAST), None, wait=1)
+        assert workers.memory == () or all(one == 0 for one in workers.memory)
+    assert not ledger_of(file).is_locked
+
+
 def test_a_stopped_service_locks_no_table(tmp_path: Path) -> None:
     file = kit.declare(tmp_path)
     with kit.pool(file) as workers:

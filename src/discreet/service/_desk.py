@@ -4,11 +4,12 @@ import hashlib
 import json
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from discreet._budget import Limit
 from discreet._exact import float_down, float_up
@@ -44,7 +45,7 @@ from discreet.service._sessions import SessionStore
 from discreet.service._storage import held_storage, place_of
 from discreet.service._tokens import Role, TokenFacts, TokenStore
 from discreet.service._work_order import SUGGEST_COLUMNS, SUGGEST_ROWS, Task, WorkOrder
-from discreet.service._workers import Worker, WorkerPool, WorkerSettings, sources_of
+from discreet.service._workers import Retired, Worker, WorkerPool, WorkerSettings, sources_of
 
 _WAIT = 20.0  # seconds for a free worker
 _LAST_ENTRIES = 1000
@@ -145,7 +146,7 @@ class Desk:
                 return stored
             payment = Payment(self._payer(caller, table), order)
             try:
-                facts = self._pool.result(order, payment, wait=_WAIT)
+                facts = self._result(order, payment)
             except DiscreetError:
                 if not payment.is_paid:  # a refused question leaves its request id free
                     self._answers.forget(caller.name, request)
@@ -187,7 +188,13 @@ class Desk:
         return stored
 
     def _free(self, caller: TokenFacts, table: str, body: Body, task: Task) -> object:
-        return self._pool.result(self._order(task, caller, table, body), None, wait=_WAIT)
+        return self._result(self._order(task, caller, table, body), None)
+
+    def _result(self, order: WorkOrder, payment: Payment | None) -> dict[str, Any]:  # Any: JSON
+        """The result of a job, by the workers of the newest declaration when it begins."""
+        while True:
+            with suppress(Retired):
+                return self._pool.result(order, payment, wait=_WAIT)
 
     def _order(self, task: Task, caller: TokenFacts, table: str, body: Body) -> WorkOrder:
         self._ledger(table)

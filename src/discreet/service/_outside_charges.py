@@ -17,6 +17,7 @@ from discreet._budget import Receipt, Request
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, ReceiptDiffers, RequestReused
 from discreet.ledger import ChargeOrder, Ledger
+from discreet.mechanisms import stated_loss
 from discreet.service._answers import AnswerStore
 from discreet.service._pace import padded
 from discreet.service._problems import NOT_FOUND, Problem
@@ -56,9 +57,10 @@ class OutsideCharge:
     def order(self, ledger: Ledger) -> ChargeOrder:
         """The order for this ledger; raises `InvalidArgument`."""
         statement = self.statement
-        _check_statement(statement, ledger)
+        loss = loss_in(self.body)
+        _check_statement(statement, ledger, loss)
         return ChargeOrder.of(
-            loss_in(self.body),
+            loss,
             purpose=self.body["purpose"],
             by=self.by,
             request=Request(self.body["request"], self.digest),
@@ -136,7 +138,7 @@ def loss_in(body: Body) -> PrivacyLoss:
     return PrivacyLoss.from_json(body["privacy_loss"])
 
 
-def _check_statement(text: str | None, ledger: Ledger) -> None:
+def _check_statement(text: str | None, ledger: Ledger, loss: PrivacyLoss) -> None:
     """Refuse a statement with which the receipt could not be checked."""
     if text is None:
         return
@@ -148,3 +150,8 @@ def _check_statement(text: str | None, ledger: Ledger) -> None:
     unit = ledger.unit
     if facts["unit"] != {"column": unit.plain, "change": unit.change.value}:
         raise InvalidArgument("statement: its unit is another one than the table's")
+    stated = stated_loss(facts)
+    if stated is not None and stated != loss.for_unit(unit):
+        raise InvalidArgument(
+            "statement: its sensitivities and noise imply another privacy loss than is charged"
+        )

@@ -51,6 +51,10 @@ class Busy(Exception):
     """All workers have work, and the wait for one is over."""
 
 
+class Retired(Exception):
+    """The pool takes no further job: another one has its place."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """All that workers need: the declaration's file and text, the files of rows, the owner's log,
@@ -185,6 +189,7 @@ class WorkerPool:
             "_count",
             "_idle",
             "_is_closed",
+            "_is_retired",
             "_lock",
             "_places",
             "_settings",
@@ -199,7 +204,7 @@ class WorkerPool:
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         self._places = threading.BoundedSemaphore(count)
         self._all: set[Worker] = set()
-        self._lock, self._is_closed = threading.Lock(), False
+        self._lock, self._is_closed, self._is_retired = threading.Lock(), False, False
         self.barriers: tuple[Barrier, ...] = ()
         self._watch = MemoryWatch(self._every, settings.memory, self._note_killed)
         self._start()
@@ -220,10 +225,13 @@ class WorkerPool:
         owners_log.error("a worker had %d bytes of memory and was ended: %d allowed", memory, most)
 
     def result(self, job: WorkOrder, payment: Payment | None, *, wait: float) -> dict[str, Any]:
-        """The result of a job, as `Worker.result` gives it; `Busy` if no worker is free in time."""
+        """The result of a job, as `Worker.result` gives it. `Busy` if no worker is free in time;
+        `Retired` if the pool ends before the job begins."""
         if not self._places.acquire(timeout=wait):
             raise Busy
         try:
+            if self._is_retired:
+                raise Retired
             worker = self._usable(wait)
             try:
                 return worker.result(job, payment)
@@ -233,10 +241,12 @@ class WorkerPool:
             self._places.release()
 
     def retire(self) -> None:
-        """End all workers, each after the job that it has. Further jobs find none."""
+        """End all workers, each after the job that it has; jobs that wait are `Retired`."""
+        self._is_retired = True
         for _ in range(self._count):
             self._places.acquire()
         self.close()
+        self._places.release(self._count)  # whoever waits learns of it
 
     def _usable(self, wait: float) -> Worker:
         while True:
