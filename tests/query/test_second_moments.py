@@ -146,8 +146,29 @@ def test_thousands_of_releases_do_not_refute_the_confidence(
         assert binom.sf(held - 1, DRAWS, 0.97) > FALSE_ALARM, held
 
 
+MANY = 10_000
+
+
+@pytest.mark.parametrize("rows", [400, 500])
+@pytest.mark.parametrize("function", FUNCTIONS[::2], ids=lambda one: one.value)
+def test_a_group_of_many_rows_has_no_interval_too_wide(
+    function: AggregateFunction, rows: int
+) -> None:
+    """Estimated means stand for the means: 98 to 99 % were held by intervals that allowed for both
+    errors. False alarm: at most 1e-9 for each bound."""
+    x, y = _points("alike", rows)
+    true = _true(function, x, y)
+    found = _estimates(function, x, y, _Noise(is_laplace=False, scale=Fraction(10)), MANY)
+    low, high = np.array(found.low, dtype=float), np.array(found.high, dtype=float)
+    held = int(((low <= true) & (true <= high)).sum())
+    assert binom.cdf(held, MANY, 0.95) > FALSE_ALARM, held
+    assert binom.sf(held - 1, MANY, 0.97) > FALSE_ALARM, held
+
+
 def test_the_test_has_power() -> None:
     """Intervals that are a bit too short, or too long, are refuted."""
+    assert binom.cdf(round(0.936 * MANY), MANY, 0.95) < FALSE_ALARM
+    assert binom.sf(round(0.981 * MANY), MANY, 0.97) < FALSE_ALARM
     assert binom.cdf(round(0.9 * DRAWS), DRAWS, 0.95) < FALSE_ALARM
     assert binom.sf(round(0.999 * DRAWS), DRAWS, 0.97) < FALSE_ALARM
 

@@ -8,9 +8,12 @@ h = sqrt(s / t). Then h t = s / h = sqrt(s t), so
 In noisy sums around the true means the left side, times n, is noise alone. The interval of r holds
 all r for which it lies within that noise's quantile, for some h and some means in their intervals.
 By the inequality of the means an error of h has a small effect: s / h + h t is least at the true
-one. The means get a tenth of the risk, the variances, from which h follows, another tenth, and the
-quantile the rest (Bonferroni). So one quantile decides on the width, where an interval from those
-of the covariance and of both variances would add up three.
+one. The means get a twentieth of the risk, the variances, from which h follows, another one, and
+the quantile the rest (Bonferroni). So one quantile decides on the width, where an interval from
+those of the covariance and of both variances would add up three.
+
+As for covariances, the estimated means are used alone in a group of many rows, and so is the
+estimate of h, where no variance may be more than twice its estimate.
 """
 
 import math
@@ -37,13 +40,15 @@ from discreet.query._estimates._second_moments import (
     Moment,
     corners_of,
     forecast_moment,
+    have_many,
     level_of_means,
     range_of,
     two_columns,
 )
 
-_SHARE_OF_VARIANCES = Fraction(1, 10)  # of the risk
-_SHARE_OF_QUANTILE = Fraction(8, 10)
+_SHARE_OF_MEANS = Fraction(1, 2)  # of the part of the risk that means have in a covariance
+_SHARE_OF_VARIANCES = Fraction(1, 20)  # of the risk
+_SHARE_OF_QUANTILE = Fraction(9, 10)
 _ROUNDS = 4
 _SPARE = 1e-9
 _SAFE = 1 + _SPARE
@@ -59,7 +64,8 @@ class CorrelationEstimator:
     def estimate(self, law: NoisySums, noisy: Noisy, confidence: Fraction) -> Estimates:
         products, first, last, of_first, of_last, rows = law
         counts = noisy[5]
-        columns = two_columns((first, last, rows), (*noisy[1:3], counts), confidence)
+        level = _level_of_means(confidence)
+        columns = two_columns((first, last, rows), (*noisy[1:3], counts), level)
         joint = Moment(products, noisy[0], rows, counts, columns)
         spreads = (
             Moment(of_first, noisy[3], rows, counts, columns[:1]),
@@ -84,14 +90,20 @@ class CorrelationEstimator:
             forecast_moment((square, count), (one,), rows, level, is_typical=True)
             for square, one in ((of_first, first), (of_last, last))
         ]
+        has_many = all(have_many(count, [rows]))
         if not all(spread > error for spread, error in zip(usual, wide, strict=True)):
             return HalfWidth(1.0, is_typical=True)
         least, most = (
             math.sqrt((usual[0] + sign * wide[0]) / (usual[1] - sign * wide[1])) for sign in (-1, 1)
         )
+        if has_many and all(error <= spread for spread, error in zip(usual, wide, strict=True)):
+            least = most = math.sqrt(usual[0] / usual[1])
         # 2. how far noise moves the means
-        means = level_of_means(confidence, 2)
-        around = [ratio_of(one, count, means).half_width(rows) for one in (first, last)]
+        means = level_of_means(_level_of_means(confidence), 2)
+        around = [
+            0.0 if has_many else ratio_of(one, count, means).half_width(rows)
+            for one in (first, last)
+        ]
         centres = [float(range_of(one)) / 4 for one in (first, last)]
         # 3. the width, which the weights of the noises depend on: a fixed point
         size = 1.0
@@ -123,12 +135,13 @@ class _Equation:
         found: list[FloatEnds] = [_WHOLE] * len(ratios)
         known = [group for group, ratio in enumerate(ratios) if ratio is not None]
         for _ in range(_ROUNDS if known else 0):  # a narrower interval makes the quantile smaller
-            weights = np.array(
-                [self._weights(group, found[group], ratios[group]) for group in known]
+            weights = [self._weights(group, found[group], ratios[group]) for group in known]
+            below, above = (
+                _reach(self._laws, np.array(side).T, confidence)
+                for side in zip(*weights, strict=True)
             )
-            reach = _reach(self._laws, weights.T, confidence)
-            for group, far in zip(known, reach, strict=True):
-                found[group] = self._solved(group, found[group], float(far), ratios[group])
+            for group, far in zip(known, zip(below, above, strict=True), strict=True):
+                found[group] = self._solved(group, far, ratios[group])
         return found
 
     @property
@@ -138,28 +151,42 @@ class _Equation:
         return (self.joint.one, first.one, last.one, *squares, self.joint.rows)
 
     def _ratios(self, level: Fraction) -> list[FloatEnds | None]:
-        """The interval of h in each group; none where a variance may be 0."""
-        (low, high), (least, most) = (one.intervals(level) for one in self.spreads)
-        return [
-            (_root(s[0] / t[1]) / _SAFE, _root(s[1] / t[0]) * _SAFE)
-            if s[0] > 0 and t[0] > 0
-            else None
-            for s, t in zip(zip(low, high, strict=True), zip(least, most, strict=True), strict=True)
-        ]
+        """The interval of h in each group, or its estimate where both variances are known well;
+        none where a variance may be 0."""
+        of_first, of_last = (
+            zip(one.values(), *one.intervals(level), strict=True) for one in self.spreads
+        )
+        has_many = have_many(self.joint.rows, self.joint.counts)
+        found: list[FloatEnds | None] = []
+        for many, (s, *s_ends), (t, *t_ends) in zip(has_many, of_first, of_last, strict=True):
+            if s_ends[0] <= 0 or t_ends[0] <= 0:
+                found.append(None)
+            elif many and s and t and _is_near(s, s_ends) and _is_near(t, t_ends):
+                found.append((_root(s / t), _root(s / t)))
+            else:
+                ends = _root(s_ends[0] / t_ends[1]), _root(s_ends[1] / t_ends[0])
+                found.append((ends[0] / _SAFE, ends[1] * _SAFE))
+        return found
 
-    def _weights(self, group: int, within: FloatEnds, ratio: FloatEnds | None) -> list[float]:
+    def _weights(
+        self, group: int, within: FloatEnds, ratio: FloatEnds | None
+    ) -> tuple[list[float], list[float]]:
+        """The weights for the lower and for the upper end."""
         assert ratio is not None
         corners = [(float(u), float(v)) for u, v in corners_of(self.columns, group)]
         shifts = self.joint.one.shift, self.spreads[0].one.shift, self.spreads[1].one.shift
-        return _weights(corners, within, ratio, shifts)
+        if ratio[0] < ratio[1]:
+            made = _weights(corners, within, ratio, shifts)
+            return made, made
+        low, high = (_weights(corners, (end, end), ratio, shifts) for end in within)
+        return low, high
 
-    def _solved(
-        self, group: int, within: FloatEnds, far: float, ratio: FloatEnds | None
-    ) -> FloatEnds:
-        """All r within these ends with |n c - r n (s / h + h t) / 2| at most this far."""
+    def _solved(self, group: int, far: tuple[float, float], ratio: FloatEnds | None) -> FloatEnds:
+        """All r with n c - r n (s / h + h t) / 2 at most this far below 0 or above."""
         assert ratio is not None
         bottom, top = (float(end) for end in self.joint.around(group))
-        bottom, top = bottom - far - abs(bottom) * 1e-12, top + far + abs(top) * 1e-12
+        bottom -= float(far[0]) + abs(bottom) * 1e-12
+        top += float(far[1]) + abs(top) * 1e-12
         (s, s_most), (t, t_most) = (map(float, one.around(group)) for one in self.spreads)
         least = min(_mean(s, t, h) for h in (*ratio, _inside(s, t, ratio))) / _SAFE
         most = max(_mean(s_most, t_most, h) for h in ratio) * _SAFE
@@ -167,7 +194,7 @@ class _Equation:
             return _WHOLE
         low = bottom / (least if bottom <= 0 else most)
         high = top / (least if top >= 0 else most)
-        found = max(low - abs(low) * _SPARE, within[0]), min(high + abs(high) * _SPARE, within[1])
+        found = max(low - abs(low) * _SPARE, -1.0), min(high + abs(high) * _SPARE, 1.0)
         return found if found[0] <= found[1] else _WHOLE
 
 
@@ -221,6 +248,14 @@ def _reach(law: NoisySums, weights: FloatArray, confidence: Fraction) -> FloatAr
 
 def _level_of_variances(confidence: Fraction) -> Fraction:
     return 1 - (1 - confidence) * _SHARE_OF_VARIANCES / 2
+
+
+def _is_near(variance: Fraction, ends: Sequence[Fraction]) -> bool:
+    return max(variance - ends[0], ends[1] - variance) <= variance
+
+
+def _level_of_means(confidence: Fraction) -> Fraction:
+    return 1 - (1 - confidence) * _SHARE_OF_MEANS
 
 
 def _root(number: Fraction) -> float:

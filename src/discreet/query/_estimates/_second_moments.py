@@ -9,12 +9,16 @@ and the left side is S_pq - u S_q - v S_p + u v n in the sums of the rows. So fo
 the noisy left side less c times the noisy count is noise alone: N_pq - m N_q - k N_p +
 (m k - c) N_n. The interval of c holds all c for which that lies within its noise's quantile, for
 some m and k in the intervals of the means. Those get a tenth of the risk, the quantile the rest
-(Bonferroni). An error of the means has little effect, as it enters by the product of two. With
-n - 1 in place of n, the same holds for the covariance of a sample.
+(Bonferroni). With n - 1 in place of n, the same holds for the covariance of a sample.
+
+An error of the means has little effect, as it enters by the product of two. In a group of many
+rows, whose noisy count is at least 16 standard deviations of its noise, u and v are the estimated
+means alone, and the tenth of the risk is left for their errors. That this is enough was measured,
+not proven (`docs/decisions/intervals.md`).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -38,6 +42,7 @@ from discreet.query._estimates._estimates import (
 )
 
 _SHARE_OF_MEANS = Fraction(1, 10)  # of the risk
+_MANY = 16  # standard deviations of a count's noise
 _ROUNDS = 3
 TYPICAL = Fraction(1, 8)  # the standard deviation, as a share of the range
 _SPARE = Fraction(1 + 1e-9)
@@ -56,8 +61,16 @@ class CentredColumn:
 
     @staticmethod
     def of(one: NoisySum, rows: NoisySum, noisy: Noisy, level: Fraction) -> "CentredColumn":
-        """The interval of each mean at this level, from noisy totals and counts."""
-        return CentredColumn(one, noisy[0], *mean_ends(ratio_of(one, rows, level), noisy))
+        """The interval of each mean at this level, from noisy totals and counts; the estimate alone
+        in a group of many rows."""
+        totals, counts = noisy
+        low = [found or Fraction(0) for found in means(grid_of(one), noisy)]
+        high, has_many = list(low), have_many(rows, counts)
+        few = [group for group, many in enumerate(has_many) if not many]
+        parts = [[each[group] for group in few] for each in noisy]
+        for group, *ends in zip(few, *mean_ends(ratio_of(one, rows, level), parts), strict=True):
+            low[group], high[group] = ends
+        return CentredColumn(one, totals, low, high)
 
     @property
     def range(self) -> int:
@@ -104,21 +117,32 @@ class Moment:
         no number fits."""
         least, most = self.limits
         groups = range(len(self.counts))
-        low, high = [least for _ in groups], [most for _ in groups]
+        has_many, found = have_many(self.rows, self.counts), self.values()
+        low, high = (
+            [
+                end if each is None or not many else each
+                for many, each in zip(has_many, found, strict=True)
+            ]
+            for end in (least, most)
+        )
         is_known = [count > self.lost for count in self.counts]
         around = [self.around(group) for group in groups]
         for _ in range(_ROUNDS):  # a narrower interval makes the quantile smaller
-            reach = self._reach(low, high, level)
+            reaches = (
+                self._reach(low, _chosen(has_many, low, high), level),
+                self._reach(_chosen(has_many, high, low), high, level),
+            )
             for group in groups:
                 if not is_known[group]:
                     continue
-                divisor, far = self.counts[group] - self.lost, Fraction(reach[group])
+                divisor = self.counts[group] - self.lost
                 bottom, top = (
-                    (end + s * far) / divisor for end, s in zip(around[group], (-1, 1), strict=True)
+                    (end + s * Fraction(reach[group])) / divisor
+                    for end, s, reach in zip(around[group], (-1, 1), reaches, strict=True)
                 )
                 is_known[group] = bottom <= most and top >= least
-                low[group] = max(bottom, low[group]) if is_known[group] else least
-                high[group] = min(top, high[group]) if is_known[group] else most
+                low[group] = max(bottom, least) if is_known[group] else least
+                high[group] = min(top, most) if is_known[group] else most
         return low, high
 
     def around(self, group: int) -> tuple[Fraction, Fraction]:
@@ -157,12 +181,23 @@ class Moment:
         return weighted_half_widths([law.mechanism.law for law in laws], weights, level)
 
 
+def _chosen(holds: list[bool], one: list[Fraction], other: list[Fraction]) -> list[Fraction]:
+    """The first where this holds, and the other one elsewhere."""
+    return [each[0] if first else each[1] for first, *each in zip(holds, one, other, strict=True)]
+
+
 def corners_of(columns: tuple[CentredColumn, ...], group: int) -> list[tuple[Fraction, Fraction]]:
     """The pairs of ends of the means' intervals; of one column, each end with itself."""
     if len(columns) == 1:
         return [(end, end) for end in (columns[0].low[group], columns[0].high[group])]
     first, last = ((one.low[group], one.high[group]) for one in columns)
     return list(product(first, last))
+
+
+def have_many(rows: NoisySum, counts: Iterable[int]) -> list[bool]:
+    """Whether each group has enough rows for its estimated mean to stand for the mean."""
+    least = _MANY * rows.mechanism.stddev_of_noise()
+    return [count >= max(least, 1) for count in counts]
 
 
 # --- estimators ---
@@ -298,6 +333,8 @@ def forecast_moment(
     weights = np.array([[1.0], *([each] for each in own), [far[0] * far[-1] + joint.shift]])
     laws = [one.mechanism.law for one in (joint, *values, count)]
     (reach,) = weighted_half_widths(laws, weights, _level_of_moments(confidence, 1))
+    if all(have_many(count, [rows])):
+        return float(reach) / rows
     level = level_of_means(confidence, len(values))
     around = [ratio_of(one, count, level).half_width(rows) for one in values]
     return float(reach) / rows + around[0] * around[-1] / (2 if len(values) == 1 else 1)
