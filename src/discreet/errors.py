@@ -19,6 +19,8 @@
     ├── ServiceError         a service gave no answer, or none that a service sends
     └── ComputationFailed    it was paid, then failed; only the owner's log has the cause
 
+    UselessAnswerWarning     an answer that is about to be paid will tell nothing
+
 Texts depend on public facts only: no row of a private table shows in any of them.
 """
 
@@ -93,3 +95,9 @@ class ServiceError(DiscreetError):
 
 class ComputationFailed(DiscreetError):
     """The computation failed after it was paid; the cause is in the owner's log only."""
+
+
+class UselessAnswerWarning(UserWarning):
+    """An answer whose intervals will tell nothing is about to be paid; the text says which epsilon
+    would help. ``warnings.simplefilter("error", UselessAnswerWarning)`` makes it an error, raised
+    before the charge."""

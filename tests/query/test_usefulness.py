@@ -1,11 +1,16 @@
 """A forecast says which answers will tell nothing, and which epsilon would help."""
 
 import re
+import warnings
+from collections.abc import Callable
 from fractions import Fraction
 
+import pandas as pd
 import pytest
 
-from discreet.query import AggregateFunction, Noise, Question, QuestionPrice
+import discreet as dp
+from discreet.errors import UselessAnswerWarning
+from discreet.query import AggregateFunction, Noise, Question, QuestionPrice, plan_workload
 from discreet.query._answers._forecast import Forecast
 from discreet.query._answers._ranges import answer_range
 from discreet.query._expressions._aggregates import ESTIMATORS
@@ -98,3 +103,52 @@ def test_where_no_epsilon_helps_other_ways_are_named() -> None:
     """One row can't have a mean: the noise of the count alone is as large."""
     (warning, *_) = asked("AVG", "wage").forecast(epsilon=1, group_size=1).warnings
     assert "no epsilon up to 100 helps" in warning
+
+
+# --- the warning of a release ---
+
+
+def _table(epsilon: float) -> tuple[dp.Table, dp.Ledger]:
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=epsilon))
+    columns = {"age": dp.Column.integer(0, 90)}
+    rows = pd.DataFrame({"age": range(50)})
+    return dp.Table(rows, name="t", unit=dp.Unit.ROW, columns=columns, ledger=ledger), ledger
+
+
+_CALLS: dict[str, Callable[[dp.Table], object]] = {
+    "sql": lambda table: table.sql("SELECT AVG(age) AS x FROM t", epsilon=1e-4),
+    "release": lambda table: table.agg(x=dp.mean("age")).release(epsilon=1e-4),
+    "quantiles": lambda table: table.quantiles("age", [0.5], epsilon=1e-4),
+    "correlation": lambda table: (
+        table.where(dp.col("age") > 3).agg(x=dp.stddev("age")).release(epsilon=1e-4)
+    ),
+    "plan": lambda table: plan_workload(
+        table, ["SELECT AVG(age) AS x FROM t", "SELECT COUNT(*) AS n FROM t"], epsilon=2e-4
+    ).release(),
+}
+
+
+@pytest.mark.parametrize("name", _CALLS)
+def test_a_useless_answer_is_announced_once_and_before_it_is_paid(name: str) -> None:
+    table, ledger = _table(9)
+    with pytest.warns(UselessAnswerWarning, match="at least epsilon|no epsilon") as seen:
+        _CALLS[name](table)
+    assert len(seen) == 1
+    assert {one.filename for one in seen} == {__file__}
+    paid = ledger.spent()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UselessAnswerWarning)
+        with pytest.raises(UselessAnswerWarning):
+            _CALLS[name](table)
+    assert ledger.spent() == paid
+
+
+def test_useful_and_repeated_answers_are_silent() -> None:
+    table, _ = _table(9)
+    question = table.agg(x=dp.mean("age"))
+    with pytest.warns(UselessAnswerWarning):
+        first = question.release(epsilon=1e-4, request="a")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UselessAnswerWarning)
+        assert question.release(epsilon=1e-4, request="a").to_arrow() == first.to_arrow()
+        question.release(epsilon=3)

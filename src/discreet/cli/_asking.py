@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import warnings
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,6 +47,7 @@ from discreet.cli._options import (
     within_of,
 )
 from discreet.cli._output import busy, say, show, write_json
+from discreet.errors import UselessAnswerWarning
 
 if TYPE_CHECKING:
     from discreet.query import Noise
@@ -155,7 +157,8 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     is_repeat, request = request is not None, request or secrets.token_hex(8)
     is_new_ledger = not declared.ledger.exists()
     try:
-        with busy(f"paying, then asking {declared.engine}"):
+        with busy(f"paying, then asking {declared.engine}"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", UselessAnswerWarning)  # it was shown above
             answer = question.release(named, confidence=confidence, by=by, request=request)
         say(_FREE.format(request))
     except KeyboardInterrupt:

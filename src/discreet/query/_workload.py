@@ -23,8 +23,8 @@ from discreet.query._expressions._expressions import Aggregate
 from discreet.query._expressions._query import PostProcessing, Query
 from discreet.query._plan._price import ChoiceOfKeys, Noise, PartMechanism, QuestionPrice
 from discreet.query._plan._private_keys import refuse_private_keys
-from discreet.query._questions._admission import admits_all, count_together
-from discreet.query._questions._question import Question
+from discreet.query._questions._admission import admits_all, count_together, has_paid
+from discreet.query._questions._question import Question, announce_useless, released
 from discreet.query._table import Table
 
 _MOST_COUNTED = 10_000
@@ -93,8 +93,11 @@ class Workload:
                 f"the ledger does not admit all {len(self.questions)} questions of this plan, so "
                 "none was asked; plan with a smaller epsilon, or ask fewer"
             )
+        for one, own in zip(self.questions, requests, strict=True):
+            if not has_paid(ledger, own, by):
+                announce_useless(one.question, one.price)
         return tuple(
-            one.question.release(one.price, by=by, request=own)
+            released(one.question, one.price, by=by, request=own, is_announced=True)
             for one, own in zip(self.questions, requests, strict=True)
         )
 

@@ -9,6 +9,7 @@ import json
 import logging
 import sys
 import traceback
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -249,6 +250,7 @@ def main() -> None:
     file, descriptor, folder = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
     memory = int(sys.argv[4])
     logging.getLogger("discreet.owner").addHandler(logging.StreamHandler(sys.stderr))
+    warnings.simplefilter("ignore", errors.UselessAnswerWarning)  # forecasts show it
     channel = Connection(descriptor)
     declared = read_text(channel.recv_bytes(_LARGEST_REPLY).decode(), file)
     barriers = confine(sources_of(declared), folder, memory)

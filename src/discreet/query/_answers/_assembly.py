@@ -13,6 +13,7 @@ import pyarrow as pa
 from discreet._arrays import FloatArray
 from discreet.query._answers._empty_groups import can_be_null
 from discreet.query._answers._forecast import law, level_noise, linear_sources
+from discreet.query._answers._ranges import cut, most_distinct
 from discreet.query._answers._totals import GroupingLevel, TotalKey, grouping_levels
 from discreet.query._estimates._enclosed import Enclosed, enclosed, points
 from discreet.query._estimates._estimates import Estimates, Numbers
@@ -120,7 +121,9 @@ class _NumbersOfLevel:
         else:
             steps = _whole(map(_by_group, numbers) if estimator.is_key else numbers)
         noise = law(self.priced, sources, self.level.summed)
-        return estimator.estimate(noise, steps, confidence)
+        found = estimator.estimate(noise, steps, confidence)
+        most = most_distinct(aggregate, self.priced.plan.facts)
+        return found if most is None else cut(found, most)
 
     def output(self, value: Scalar) -> Enclosed:
         """A value that is computed from numbers, with its interval."""

@@ -9,7 +9,7 @@ from discreet._exact import Number, shown
 from discreet.accounting import PrivacyLoss
 from discreet.mechanisms import DiscreteLaplace, Gaussian
 from discreet.mechanisms.quantiles import QuantileIntervals
-from discreet.query._answers._ranges import answer_range, is_useless
+from discreet.query._answers._ranges import answer_range, is_useless, most_distinct
 from discreet.query._answers._totals import groups_in_each, sets_in_words
 from discreet.query._estimates._estimates import NoisySum, NoisySums
 from discreet.query._estimates._summed_noise import AdditiveNoise, summed
@@ -213,11 +213,11 @@ def _judged(line: ForecastLine, aggregate: Aggregate, plan: Plan, largest: int) 
 
 
 def linear_sources(plan: Plan) -> dict[Measure, tuple[str, Fraction]]:
-    """The sum, and the size of its step, of each aggregate that is one sum."""
+    """The sum, and the size of its step, of each aggregate that is one sum and is not cut."""
     return {
         measure(one): (sources[0], plan.sum_named(sources[0]).step)
         for one, sources in zip(plan.query.aggregates, plan.sources, strict=True)
-        if ESTIMATORS[one.function].has_stddev
+        if ESTIMATORS[one.function].has_stddev and most_distinct(one, plan.facts) is None
     }
 
 

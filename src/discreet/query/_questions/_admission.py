@@ -34,11 +34,16 @@ def admits_all(ledger: object, charges: Sequence[PlannedCharge], by: str) -> boo
     if not isinstance(ledger, _FilteredLedger):
         return True
     left = [
-        loss.for_unit(ledger.unit)
-        for loss, request in charges
-        if request is None or not ledger.has_request(request, by)
+        loss.for_unit(ledger.unit) for loss, request in charges if not has_paid(ledger, request, by)
     ]
     return all(count_together(chosen, left, spent, most=1) == 1 for chosen, spent in ledger.filters)
+
+
+def has_paid(ledger: object, request: str | None, by: str) -> bool:
+    """Whether this analyst charged under this request id before, as far as the payer can tell."""
+    if request is None or not isinstance(ledger, _FilteredLedger):
+        return False
+    return ledger.has_request(request, by)
 
 
 def count_together(

@@ -26,6 +26,7 @@ from discreet.query._plan._plan import Plan, plan
 from discreet.query._plan._price import Noise, QuestionPrice
 from discreet.query._plan._private_keys import counted_group
 from discreet.query._questions._accuracy import Within, named_price, price_for_error
+from discreet.query._questions._admission import has_paid
 from discreet.query._questions._diagnosis import Diagnosis, DiagnosisOf, release_diagnosis
 from discreet.query._questions._frame_after import (
     AnswerValue,
@@ -36,7 +37,7 @@ from discreet.query._questions._frame_after import (
     ordered,
     rolled_up,
 )
-from discreet.query._questions._usefulness import warned
+from discreet.query._questions._usefulness import announce, warned
 from discreet.query._rows._source import TableSource, check_schema
 
 
@@ -129,13 +130,14 @@ class Question:
         """The private answer, charged to the ledger before a row is read.
 
         The same ``request`` id with the same question returns the same answer and costs nothing.
-        Raises `BudgetExceeded` if the price is more than the ledger has left, and
-        `ComputationFailed` if the engine fails after the charge.
+        Before the charge, a `UselessAnswerWarning` says which intervals will tell nothing. Raises
+        `BudgetExceeded` if the price is more than the ledger has left, and `ComputationFailed` if
+        the engine fails after the charge.
         """
         named = named_price(price, epsilon, delta=delta, noise=noise, weights=weights)
-        with _ready(self, named, confidence) as ready:
-            door = Door.secure(self.table.ledger)
-            return _deliver(door, ready, confidence=confidence, by=by, request=request)
+        return released(
+            self, named, confidence=confidence, by=by, request=request, is_announced=False
+        )
 
     def for_error(
         self,
@@ -219,6 +221,29 @@ class Question:
     def _repr_html_(self) -> str:
         rows = [["asked", str(self.query)], ["protected", str(self.table.declaration.unit)]]
         return _html.table("question, not paid yet", [], rows)
+
+
+def released(
+    question: Question,
+    named: QuestionPrice,
+    *,
+    confidence: Number = 0.95,
+    by: str,
+    request: str | None,
+    is_announced: bool,
+) -> Answer:
+    """`Question.release`, which announces a useless answer unless that was done."""
+    with _ready(question, named, confidence) as ready:
+        ledger = question.table.ledger
+        if not (is_announced or has_paid(ledger, request, by)):
+            announce_useless(question, named, confidence)
+        door = Door.secure(ledger)
+        return _deliver(door, ready, confidence=confidence, by=by, request=request)
+
+
+def announce_useless(question: Question, named: QuestionPrice, confidence: Number = 0.95) -> None:
+    """Warn if this price leaves aggregates useless, whatever the size of groups up to 10,000."""
+    announce(question.forecast(named, confidence=confidence))
 
 
 def release_question(

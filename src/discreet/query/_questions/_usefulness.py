@@ -1,10 +1,13 @@
 """Warnings before a question is paid: aggregates whose intervals will tell nothing."""
 
+import sys
+import warnings
 from collections.abc import Collection
 from dataclasses import replace
 from fractions import Fraction
 
 from discreet._exact import shown
+from discreet.errors import UselessAnswerWarning
 from discreet.query._answers._forecast import Forecast, ForecastLine
 from discreet.query._plan._plan import Plan
 from discreet.query._plan._price import Noise, QuestionPrice
@@ -12,6 +15,7 @@ from discreet.query._questions._accuracy import least_price
 
 _DELTA = Fraction(1, 10**6)  # of the Gaussian noise that is proposed
 _DIGITS = 3
+_PACKAGE = "discreet."
 _MUCH = Fraction(5, 4)
 _LARGEST = 100  # of the epsilons that are proposed
 _NONE = QuestionPrice(_LARGEST)
@@ -28,8 +32,18 @@ def warned(plan: Plan, price: QuestionPrice, predicted: Forecast) -> Forecast:
         return predicted
     advice = _advice(plan, price, predicted, useless)
     counts = {one.name for one in plan.query.aggregates if one.argument is None}
-    warnings = (f"{_warning(line, counts)}; {advice}" for line in useless.values())
-    return replace(predicted, warnings=tuple(warnings))
+    texts = (f"{_warning(line, counts)}; {advice}" for line in useless.values())
+    return replace(predicted, warnings=tuple(texts))
+
+
+def announce(predicted: Forecast) -> None:
+    """Give the forecast's warnings as one, at the line of the caller outside of this package."""
+    if not predicted.warnings:
+        return
+    level, frame = 1, sys._getframe()  # noqa: SLF001  # as warnings does it
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn("; ".join(predicted.warnings), UselessAnswerWarning, stacklevel=level)
 
 
 def needed_price(
