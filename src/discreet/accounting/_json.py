@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from discreet._unit import Change, Unit
@@ -101,10 +102,12 @@ def _plain(value: object) -> object:
 
 
 def _set_fields(term: Bounds) -> dict[str, object]:
-    values = {name: getattr(term, name) for name in _names(type(term))}
+    names = _names(type(term))  # type: ignore[arg-type]  # classes have a hash
+    values = {name: getattr(term, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
 
+@cache
 def _names(kind: type) -> list[str]:
     return [field.name for field in fields(kind)]
 

@@ -79,6 +79,7 @@ def pay(
         return None  # it was opened meanwhile
     # 3. the sums of each with this charge
     found: list[Track] = []
+    loss = fact.loss
     for price, track in zip(prices, now, strict=True):
         counted = price.at(track)
         if counted is None:
@@ -88,9 +89,10 @@ def pay(
         if (sums := counted.sums) is None:
             return counted
         found.append(replace(track, spent=sums))
+        loss = counted.loss
     # 4. the entry
     charged = None if share is None else _share_charge(now[0], found[0], found[1], share)
-    recorded = replace(fact, loss=fact.loss.for_unit(opening.unit), share=charged)
+    recorded = replace(fact, loss=loss.for_unit(opening.unit), share=charged)
     after = _chain.charged(head.state, found[0].spent, charged)
     link = rows.append(head, recorded, after)
     (whole,) = tracks(opening, after, None)

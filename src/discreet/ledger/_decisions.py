@@ -9,6 +9,7 @@ A charge goes through these stages:
 
 import secrets
 from dataclasses import dataclass
+from functools import lru_cache
 
 from discreet import _checks
 from discreet._bisection import smallest_whole
@@ -30,6 +31,7 @@ from discreet.errors import (
 from discreet.ledger._anchor import AnchorMark
 from discreet.ledger._canonical import text_digest
 from discreet.ledger._entries import answer_key, request_key, steps_key
+from discreet.ledger._fact_json import shared_filter
 from discreet.ledger._facts import (
     Backup,
     Charge,
@@ -42,6 +44,7 @@ from discreet.ledger._facts import (
 from discreet.ledger._store import Transaction
 from discreet.ledger._views import FilterUse, refusal
 
+_LOSSES = 256  # that are remembered, of charges
 _MOST_TIMES = 10**900  # a privacy loss takes counts below 10^1000, so sums of charges fit
 _FAILED = (
     "a computation failed after it was paid, and the ledger is locked: its owner finds the cause "
@@ -64,12 +67,12 @@ def opening_for(unit: Unit, limit: AnyLimit, chosen: Filter | None) -> Opening:
             f"limit = {_checks.quoted(limit)}: give a Limit, like Limit(epsilon=2, delta=1e-6)"
         )
     if chosen is None:
-        return Opening(unit, Filter.for_limit(limit))
+        return Opening(unit, shared_filter(Filter.for_limit(limit)))
     if not isinstance(chosen, Filter) or chosen.limit != limit:
         raise InvalidArgument(
             f"filter = {_checks.quoted(chosen)}: give a Filter that is made for this limit"
         )
-    return Opening(unit, _exact(chosen))
+    return Opening(unit, shared_filter(_exact(chosen)))
 
 
 def _exact(chosen: Filter) -> Filter:
@@ -151,12 +154,17 @@ def storable(loss: PrivacyLoss) -> PrivacyLoss:
     if any(count > _MOST_TIMES for _, count in loss.terms):
         raise InvalidArgument("this privacy loss has a count above 10^900: give a smaller one")
     try:
-        read = PrivacyLoss.from_json(loss.to_json())
+        read = (_read_again if type(loss) is PrivacyLoss else _read_again.__wrapped__)(loss)
     except (ValueError, TypeError, AttributeError) as mistake:
         raise InvalidArgument(f"this privacy loss can't be stored: {mistake}") from mistake
     if read != loss:
         raise InvalidArgument(f"{loss!r} would be read again as {read!r}: build it by + and *")
     return read
+
+
+@lru_cache(_LOSSES)
+def _read_again(loss: PrivacyLoss) -> PrivacyLoss:
+    return PrivacyLoss.from_json(loss.to_json())
 
 
 def check_open(rows: Transaction, head: Link, purpose: str) -> None:

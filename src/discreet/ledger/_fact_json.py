@@ -173,13 +173,20 @@ def _filter_to_json(chosen: Filter) -> dict[str, object]:
 
 
 @lru_cache(_FILTERS)
+def shared_filter(chosen: Filter) -> Filter:
+    """The first of equal filters: two objects are compared number by number whenever a sum is
+    looked up."""
+    return chosen
+
+
+@lru_cache(_FILTERS)
 def _filter_from_json(text: str) -> Filter:
-    """The filter with these values, one object for each text: two are compared number by number
-    whenever a sum is looked up."""
+    """The filter with these values."""
     values = json.loads(text)
     limit = _limit_from_json(values["limit"])
     shares = tuple((Fraction(order), Fraction(share)) for order, share in values["shares"])
-    return Filter(limit, Fraction(values["leak"]), shares, _squares_from_json(values["squares"]))
+    squares = _squares_from_json(values["squares"])
+    return shared_filter(Filter(limit, Fraction(values["leak"]), shares, squares))
 
 
 @lru_cache(_LOSSES)
