@@ -100,6 +100,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "ledger._totals.ChainTotals": "sums up to one link, compared with the head at each use",
     "ledger._store.ThreadInUse": "of a store, which renews it in a child",
     "ledger._store.Transaction": "a view inside one transaction",
+    "ledger._postgres_anchor.PostgresAnchor": "connects anew in each process",
     "ledger._postgres_store.PostgresStore": "connects anew in each process",
     "ledger._sqlite_store.SqliteStore": "connects anew in each process, or refuses to",
     "ledger._writer.Writer": "drops what waits in another process",

@@ -158,10 +158,11 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         ),
     ] = None,
     anchor: Annotated[
-        Path | None,
+        str | None,
         _budget_option(
             metavar="PATH",
-            help="A file elsewhere, by which an older copy of the ledger is noticed.",
+            help="A file elsewhere, or postgresql://host/database?anchor=NAME, by which an older "
+            "copy of the ledger is noticed.",
         ),
     ] = None,
     suggest: Annotated[
@@ -215,7 +216,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
 
     discreet declare wages.parquet --unit person --epsilon 2 --suggest 0.1
     """
-    from discreet.cli._proposal import TableOptions, beside, ledger_beside, propose
+    from discreet.cli._proposal import TableOptions, ledger_beside, propose
     from discreet.cli._suggesting import with_suggestions
     from discreet.query._engines._address import address_of, is_address
     from discreet.query._toml._declaration_edit import commented, save
@@ -234,7 +235,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         ("groups",): groups,
         ("rows_per_group",): rows_per_group,
         ("ledger", "path"): None if ledger is None else ledger_beside(ledger, file),
-        ("ledger", "anchor"): None if anchor is None else beside(anchor, file),
+        ("ledger", "anchor"): None if anchor is None else ledger_beside(anchor, file),
         ("ledger", "epsilon"): epsilon,
         ("ledger", "delta"): delta,
     }

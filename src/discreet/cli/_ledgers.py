@@ -46,9 +46,12 @@ ShareArgument = Annotated[
     ),
 ]
 AnchorOption = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
-        "--anchor", metavar="PATH", help="The ledger's anchor; an older copy is then refused."
+        "--anchor",
+        metavar="ANCHOR",
+        help="The ledger's anchor, a file or postgresql://host/database?anchor=NAME; an older copy "
+        "of the ledger is then refused.",
     ),
 ]
 
@@ -295,7 +298,7 @@ def export(
     say(f"{to} has all entries up to now", "green")
 
 
-def _opened(address: str, anchor: Path | None) -> "Ledger":
+def _opened(address: str, anchor: str | None) -> "Ledger":
     from discreet.ledger import Ledger
 
     return Ledger.open(address, anchor=anchor)

@@ -15,8 +15,8 @@ chain of entries, so that no crash, race or restart takes it over its limit. Rea
 4. `_addresses`: paths and addresses of databases; `_place`: the files of a declared ledger;
    `_store`: what a store does, and transactions over a database; `_sqlite_store`, `_sqlite` and
    `_database`: one SQLite file; `_turns`: locks on that file; `_postgres_store` and `_postgres`: a
-   schema in PostgreSQL; `_anchor`: the head of the chain, stored elsewhere; `_schema_beside`:
-   tables of others in the same database
+   schema in PostgreSQL; `_anchor` and `_postgres_anchor`: the head of the chain, stored elsewhere;
+   `_schema_beside`: tables of others in the same database
 5. `_receipts`: checks a receipt against its entry; `_export`: the chain as a text file
 
 An entry is a `Row` in the store, a `Link` inside, and an `Entry` in public.

@@ -10,8 +10,9 @@ from sqlalchemy.exc import ArgumentError
 
 from discreet.errors import InvalidArgument, LedgerError
 from discreet.ledger import _postgres
-from discreet.ledger._anchor import Anchor, AnchorMark
+from discreet.ledger._anchor import Anchor, AnchorMark, AnchorPlace
 from discreet.ledger._facts import Opening
+from discreet.ledger._postgres_anchor import PostgresAnchor
 from discreet.ledger._postgres_store import PostgresStore
 from discreet.ledger._sqlite import as_path
 from discreet.ledger._sqlite_store import SqliteStore
@@ -38,21 +39,37 @@ def open_store(address: Address) -> Store:
     return PostgresStore.open(*found)
 
 
-def open_anchored(address: Address, anchor: Address | None) -> tuple[Store, Anchor | None]:
+def open_anchored(address: Address, anchor: Address | None) -> tuple[Store, AnchorPlace | None]:
     """The store at this address with its anchor, which the first opening makes."""
     store = open_store(address)
-    mark = None if anchor is None else Anchor(as_path(anchor))
-    if mark is not None and not mark.is_made:
+    if anchor is None:
+        return store, None
+    place = anchor_at(anchor)
+    if not place.is_made:
         with store.reading() as rows:
-            mark.advance(AnchorMark.of(rows.head()))
-    return store, mark
+            head = AnchorMark.of(rows.head())
+        place.begin(head)
+    place.check()
+    return store, place
+
+
+def anchor_at(address: Address) -> AnchorPlace:
+    """The anchor at this path, or in this database, made or not."""
+    found = _parsed(address, "anchor")
+    return Anchor(found) if isinstance(found, Path) else PostgresAnchor(*found)
+
+
+def is_in_database(anchor: str) -> bool:
+    """Whether this names an anchor in a database, which has an address that can be read."""
+    return not isinstance(_parsed(anchor, "anchor"), Path)
 
 
 def refuse_lost(address: Address, anchor: Address | None) -> None:
     """Raise `LedgerError` if the anchor is there and the ledger is not."""
-    if anchor is not None and Anchor(as_path(anchor)).is_made and not is_made(address):
+    if anchor is not None and anchor_at(anchor).is_made and not is_made(address):
+        shown = named(anchor, "anchor").removeprefix("the anchor ")
         raise LedgerError(
-            f"{named(address)} is not there, and its anchor {anchor} is: it was moved or removed; "
+            f"{named(address)} is not there, and its anchor {shown} is: it was moved or removed; "
             "put it back, or a backup of it"
         )
 
@@ -81,17 +98,18 @@ def ledger_name(address: Address) -> str | None:
     return None if found is None else found[1]
 
 
-def has_password(address: Address) -> bool:
+def has_password(address: Address, word: str = "ledger") -> bool:
     """Whether the address of a database holds a password."""
-    found = _parsed(address)
+    found = _parsed(address, word)
     if isinstance(found, Path):
         return False
     return bool(found[0].password) or any("pass" in key for key in found[0].query)
 
 
-def identity(address: Address) -> Hashable:
-    """Equal for two addresses of one ledger, whatever the user and the options of a connection."""
-    found = _parsed(address)
+def identity(address: Address, word: str = "ledger") -> Hashable:
+    """Equal for two addresses of one ledger, or of one anchor, whatever the user and the options of
+    a connection."""
+    found = _parsed(address, word)
     if isinstance(found, Path):
         return found.resolve()
     url, name = found
@@ -99,13 +117,15 @@ def identity(address: Address) -> Hashable:
     return host, url.port or url.query.get("port", _PORT), url.database, name
 
 
-def named(address: Address) -> str:
+def named(address: Address, word: str = "ledger") -> str:
     """The address as it may be shown, without a password."""
-    found = _parsed(address)
-    return str(found) if isinstance(found, Path) else PostgresStore(*found).name
+    found = _parsed(address, word)
+    if isinstance(found, Path):
+        return str(found)
+    return (PostgresAnchor if word == "anchor" else PostgresStore)(*found).name
 
 
-def _parsed(address: Address) -> Path | tuple[URL, str]:
+def _parsed(address: Address, word: str = "ledger") -> Path | tuple[URL, str]:
     scheme = _SCHEME.match(address) if isinstance(address, str) else None
     if scheme is None:
         return as_path(address)
@@ -118,13 +138,13 @@ def _parsed(address: Address) -> Path | tuple[URL, str]:
     if url is None or "@" in f"{url.host}{url.database}":  # a part of a password, perhaps
         raise InvalidArgument(
             "path: this address of a database can't be read: give "
-            "postgresql://user:password@host:port/database?ledger=NAME, and write @, :, /, ? and % "
-            "in a user's name or password as %40, %3A, %2F, %3F and %25"
+            f"postgresql://user:password@host:port/database?{word}=NAME, and write @, :, /, ? and "
+            "% in a user's name or password as %40, %3A, %2F, %3F and %25"
         )
-    name = url.query.get("ledger")
+    name = url.query.get(word)
     if not isinstance(name, str) or not _postgres.NAME.fullmatch(name):
         raise InvalidArgument(
-            "path: end the database's address by ?ledger=NAME, with a name of at most 51 "
+            f"path: end the database's address by ?{word}=NAME, with a name of at most 51 "
             "small letters, digits and _ that begins with a letter"
         )
-    return url.difference_update_query(["ledger"]), name
+    return url.difference_update_query([word]), name

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger._canonical import canonical
@@ -27,12 +28,47 @@ class AnchorMark:
         return AnchorMark(link.number, link.digest)
 
 
+class AnchorPlace(Protocol):
+    """A place that has one mark, which only moves forward."""
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the anchor is there, or something else in its way."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """The text that opens the anchor again."""
+        ...
+
+    def begin(self, mark: AnchorMark) -> None:
+        """Make the anchor, with this first mark."""
+        ...
+
+    def check(self) -> None:
+        """Raise if the mark might move back."""
+        ...
+
+    def read(self) -> AnchorMark:
+        """The mark, which the chain must contain."""
+        ...
+
+    def advance(self, mark: AnchorMark) -> None:
+        """Move forward to this mark, unless another writer has moved further; durable on return."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Anchor:
     """A small file whose mark only moves forward. It helps if an attacker who can restore an
     older ledger can't restore an older anchor, for example on another disk or of another user."""
 
     path: Path
+
+    @property
+    def address(self) -> str:
+        """The path as text."""
+        return str(self.path)
 
     @property
     def is_made(self) -> bool:
@@ -53,6 +89,13 @@ class Anchor:
         if type(mark.number) is not int or mark.number < 0 or not isinstance(mark.digest, str):
             raise LedgerDamaged(f"the anchor {self.path} is no anchor")
         return mark
+
+    def begin(self, mark: AnchorMark) -> None:
+        """Make the file, with this first mark."""
+        self.advance(mark)
+
+    def check(self) -> None:
+        """Nothing about a file can be checked: whoever may write it may replace it."""
 
     def advance(self, mark: AnchorMark) -> None:
         """Move forward to this mark, unless another writer has moved further; durable on return."""

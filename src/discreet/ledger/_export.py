@@ -15,7 +15,8 @@ from discreet._budget import AnyLimit
 from discreet._unit import Unit
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger import _chain, _entries
-from discreet.ledger._anchor import Anchor, AnchorMark
+from discreet.ledger._addresses import anchor_at
+from discreet.ledger._anchor import AnchorMark
 from discreet.ledger._canonical import canonical
 from discreet.ledger._entries import ROOT, Row
 from discreet.ledger._facts import Link, Opening
@@ -71,7 +72,7 @@ def check_export(
     the file can't be read.
     """
     place = as_path(path)
-    mark = None if anchor is None else Anchor(as_path(anchor)).read()
+    mark = None if anchor is None else anchor_at(anchor).read()
     found = _ExportReader(mark)
     try:
         with place.open(encoding="ascii", newline="\n") as file:

@@ -11,7 +11,7 @@ from discreet.accounting import Filter, PrivacyLoss, Spent, Term
 from discreet.errors import DiscreetError, InvalidArgument, LedgerError
 from discreet.ledger import _appending
 from discreet.ledger._addresses import is_taken, make_store, named, open_anchored, refuse_lost
-from discreet.ledger._anchor import Anchor
+from discreet.ledger._anchor import AnchorPlace
 from discreet.ledger._decisions import (
     ChargeOrder,
     CountedCharge,
@@ -83,7 +83,7 @@ the owner
 
     __slots__ = ("_last", "_prices", "_reader", "_store", "_writer")
 
-    def __init__(self, store: Store, anchor: Anchor | None = None) -> None:
+    def __init__(self, store: Store, anchor: AnchorPlace | None = None) -> None:
         """Use this store; `create`, `open` and `in_memory` make ledgers."""
         self._store = store
         self._writer = Writer(store, anchor)
@@ -120,7 +120,8 @@ the owner
     ) -> "Ledger":
         """The ledger in this file.
 
-        ``anchor`` is the path of a small file elsewhere. The head of the chain is written there
+        ``anchor`` is the path of a small file elsewhere, or of a table in another database:
+        ``postgresql://role@host/database?anchor=NAME``. The head of the chain is written there
         after each entry, and a ledger that is older than its anchor is refused. The first opening
         makes the anchor. Without an anchor, an older copy in place of the file goes unnoticed, and
         its later charges are forgotten.
@@ -502,11 +503,11 @@ the owner
         if self._store.address is None:
             raise LedgerError("a ledger in memory can't be copied: use a file to share one")
         anchor = self._reader.anchor
-        return _reopened, (self._store.address, None if anchor is None else anchor.path)
+        return _reopened, (self._store.address, None if anchor is None else anchor.address)
 
     def __repr__(self) -> str:
         return self._reader.summary()
 
 
-def _reopened(path: str, anchor: Path | None) -> Ledger:
+def _reopened(path: str, anchor: str | None) -> Ledger:
     return Ledger.open(path, anchor=anchor)

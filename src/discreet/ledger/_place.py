@@ -6,7 +6,14 @@ from pathlib import Path
 from discreet._budget import AnyLimit
 from discreet._unit import Unit
 from discreet.errors import InvalidArgument
-from discreet.ledger._addresses import has_password, identity, is_made, ledger_name, named
+from discreet.ledger._addresses import (
+    has_password,
+    identity,
+    is_in_database,
+    is_made,
+    ledger_name,
+    named,
+)
 from discreet.ledger._ledger import Ledger
 
 
@@ -16,21 +23,18 @@ class LedgerPlace:
     or in ``folder``. Equal resolved places name the same ledger."""
 
     address: Path | str
-    anchor: Path | None
+    anchor: Path | str | None
     folder: Path
 
     @staticmethod
     def written(text: str, anchor: str | None, folder: Path) -> "LedgerPlace":
         """The place that a file in this folder names; its paths start from there."""
-        mark = None if anchor is None else folder / anchor
+        mark = None if anchor is None else _anchor_in(folder, anchor)
         name = ledger_name(text)  # refuses an address that can't be read
         if name is None:
             return LedgerPlace(folder / text, mark, folder)
         if has_password(text):
-            raise InvalidArgument(
-                "the address of the ledger holds a password, and addresses are shown: leave it "
-                "out, and give it in PGPASSWORD or ~/.pgpass"
-            )
+            raise _no_password("ledger")
         return LedgerPlace(text, mark, folder)
 
     @property
@@ -43,12 +47,12 @@ class LedgerPlace:
     @property
     def identity(self) -> object:
         """Equal for two places of one ledger, as far as their texts tell."""
-        return identity(self.address), self.anchor and self.anchor.resolve()
+        return identity(self.address), self.anchor and identity(self.anchor, "anchor")
 
     def resolved(self) -> "LedgerPlace":
         """The same place, whatever the working folder is."""
         address = self.address.resolve() if isinstance(self.address, Path) else self.address
-        anchor = self.anchor and self.anchor.resolve()
+        anchor = self.anchor.resolve() if isinstance(self.anchor, Path) else self.anchor
         return replace(self, address=address, anchor=anchor, folder=self.folder.resolve())
 
     def exists(self) -> bool:
@@ -61,3 +65,19 @@ class LedgerPlace:
 
     def __str__(self) -> str:
         return named(self.address).removeprefix("the ledger ")
+
+
+def _anchor_in(folder: Path, text: str) -> Path | str:
+    """The anchor that a file in this folder names."""
+    if not is_in_database(text):
+        return folder / text
+    if has_password(text, "anchor"):
+        raise _no_password("anchor")
+    return text
+
+
+def _no_password(what: str) -> InvalidArgument:
+    return InvalidArgument(
+        f"the address of the {what} holds a password, and addresses are shown: leave it out, and "
+        "give it in PGPASSWORD or ~/.pgpass"
+    )

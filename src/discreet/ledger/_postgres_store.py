@@ -120,7 +120,7 @@ class PostgresStore:
             if found.scalar() is None:
                 raise LedgerError(f"{store.name} is not there: make one by Ledger.create")
             _check_format(rows.connection, store.name)
-            _check_durable(rows.connection, store.name)
+            check_durable(rows.connection, store.name)
             store._check_guards(rows)
             store._identity = rows.connection.execute(_IDENTITY).scalar()
         return store
@@ -240,7 +240,7 @@ class PostgresStore:
     def _begun(self, begin: str) -> Iterator[Connection]:
         """A connection with a transaction in it that has begun in this way."""
         if self._process != process():  # the parent's connections stay as they are
-            _left.append(self._engine)
+            leave_to_parent(self._engine)
             self._begin()
         try:
             plain = self._first(begin)
@@ -263,7 +263,7 @@ class PostgresStore:
 
     def _begin(self) -> None:
         self._engine, self._process = engine_of(self._url), process()
-        weakref.finalize(self, _put_away, self._engine, self._process).atexit = False
+        weakref.finalize(self, put_away, self._engine, self._process).atexit = False
 
 
 _left: list[Engine] = []  # of a parent: never closed here
@@ -278,11 +278,17 @@ def _renew_in_child() -> None:
 os.register_at_fork(after_in_child=_renew_in_child)
 
 
-def _put_away(engine: Engine, owner: object) -> None:
+def put_away(engine: Engine, owner: object) -> None:
+    """Close the connections of this process; those of its parent stay as they are."""
     if owner == process():
         engine.dispose()
     else:
-        _left.append(engine)
+        leave_to_parent(engine)
+
+
+def leave_to_parent(engine: Engine) -> None:
+    """Never close these connections here, in a child of the process that made them."""
+    _left.append(engine)
 
 
 def _check_format(connection: Connection, name: str) -> None:
@@ -294,7 +300,8 @@ def _check_format(connection: Connection, name: str) -> None:
         )
 
 
-def _check_durable(connection: Connection, name: str) -> None:
+def check_durable(connection: Connection, name: str) -> None:
+    """Raise `LedgerError` unless a commit of the server survives a crash."""
     for setting, wanted in SETTINGS.items():
         found = connection.exec_driver_sql(f"SHOW {setting}").scalar()
         if found != wanted:

@@ -12,7 +12,7 @@ from discreet._budget import Receipt
 from discreet.accounting import Filter, PrivacyLoss, Spent
 from discreet.errors import LedgerDamaged, LedgerError, ReceiptDiffers
 from discreet.ledger import _appending, _chain
-from discreet.ledger._anchor import Anchor
+from discreet.ledger._anchor import AnchorPlace
 from discreet.ledger._decisions import (
     Track,
     charge_of,
@@ -35,7 +35,7 @@ class LedgerReader:
     """Answers questions about a ledger, from its store, its anchor and the totals of its chain."""
 
     store: Store
-    anchor: Anchor | None
+    anchor: AnchorPlace | None
     totals: TotalsReader  # used during a transaction only
 
     @contextmanager

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 from discreet._budget import Receipt
 from discreet._ownership import process
 from discreet.errors import DiscreetError, LedgerDamaged, LedgerError
-from discreet.ledger._anchor import Anchor, AnchorMark
+from discreet.ledger._anchor import AnchorMark, AnchorPlace
 from discreet.ledger._chain import next_state
 from discreet.ledger._decisions import verified_head
 from discreet.ledger._facts import Link, StepReservation
@@ -41,7 +41,7 @@ Decision = Callable[[Transaction, Link], R]
 class Writer:
     """Makes the decisions of all threads that write to one ledger, in groups."""
 
-    def __init__(self, store: Store, anchor: Anchor | None) -> None:
+    def __init__(self, store: Store, anchor: AnchorPlace | None) -> None:
         """Write to this store, and move this anchor after each commit."""
         self._store, self._anchor = store, anchor
         self.totals = TotalsReader()  # used during a transaction only

@@ -339,7 +339,11 @@ def _ledger(entry: TomlEntry, folder: Path) -> tuple[LedgerPlace, AnyLimit]:
     if "path" not in given:
         raise entry.missing("path", "the ledger's file or address, which records all charges")
     written = given["path"].text("the path of the ledger's file, or its address")
-    anchor = given["anchor"].text("the path of the anchor's file") if "anchor" in given else None
+    anchor = (
+        given["anchor"].text("the path of the anchor's file, or its address")
+        if "anchor" in given
+        else None
+    )
     place = made_at(given["path"], lambda: LedgerPlace.written(written, anchor, folder))
     kinds = [kind for kind in ("epsilon", "rho", "mu") if kind in given]
     if not kinds:

@@ -1,0 +1,222 @@
+"""An anchor in PostgreSQL does what one in a file does, and its role can only move it forward."""
+
+import os
+import pickle
+from pathlib import Path
+
+import pytest
+from sqlalchemy import make_url
+from sqlalchemy.exc import DBAPIError
+
+from discreet import Limit
+from discreet.accounting import Pure
+from discreet.errors import InvalidArgument, LedgerDamaged, LedgerError
+from discreet.ledger import Ledger, check_export
+from discreet.ledger._addresses import anchor_at
+from discreet.ledger._anchor import AnchorMark
+from discreet.ledger._place import LedgerPlace
+from tests.cli.kit import process
+from tests.ledger import postgres
+from tests.ledger.kit import PERSON, charges, copied, made, pay, raced
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    made(tmp_path / "x.ledger")
+    return tmp_path / "x.ledger"
+
+
+@pytest.fixture
+def at() -> str:
+    """An anchor that isn't there yet, as the owner of the database."""
+    return postgres.address().replace("ledger=", "anchor=")
+
+
+def name_of(at: str) -> str:
+    name = make_url(at).query["anchor"]
+    assert isinstance(name, str)
+    return name
+
+
+def run(at: str, *statements: str, role: str | None = None) -> None:
+    postgres.run(at.replace("anchor=", "ledger="), *statements, role=role)
+
+
+def as_role(at: str) -> str:
+    """The same anchor for a role that may only read and add."""
+    name = name_of(at)
+    run(
+        at,
+        f"CREATE ROLE r{name} LOGIN",
+        f"GRANT USAGE ON SCHEMA {name} TO r{name}",
+        f"GRANT SELECT, INSERT ON {name}.marks TO r{name}",
+    )
+    return make_url(at).set(username=f"r{name}").render_as_string(hide_password=False)
+
+
+def test_a_rolled_back_ledger_is_refused_by_an_anchor_of_another_role(path: Path, at: str) -> None:
+    Ledger.open(path, anchor=at)  # the owner makes the anchor
+    ledger = Ledger.open(path, anchor=as_role(at))
+    pay(ledger, Pure(0.4))
+    old = copied(path, path.with_name("old"))
+    pay(ledger, Pure(0.6))
+    assert anchor_at(at).read() == AnchorMark(2, ledger.history()[-1].digest)
+    copied(old, path)
+    for step in (lambda: pay(ledger, Pure(0.6)), ledger.verify, ledger.spent):
+        with pytest.raises(LedgerDamaged, match="older than its anchor: a rolled-back copy"):
+            step()
+    with pytest.raises(LedgerDamaged, match="older than its anchor: a rolled-back copy"):
+        Ledger.open(path, anchor=at)
+    unaware = Ledger.open(path)
+    for _ in range(3):
+        pay(unaware, Pure(0.1))
+    with pytest.raises(LedgerDamaged, match="older than its anchor"):
+        Ledger.open(path, anchor=at)
+
+
+CHANGES = (
+    "UPDATE {0}.marks SET number = 0",
+    "DELETE FROM {0}.marks",
+    "TRUNCATE {0}.marks",
+)
+
+
+@pytest.mark.parametrize("change", [*CHANGES, "DROP TABLE {0}.marks", "DROP SCHEMA {0} CASCADE"])
+def test_the_role_can_take_no_mark_back(path: Path, at: str, change: str) -> None:
+    Ledger.open(path, anchor=at)
+    ledger = Ledger.open(path, anchor=as_role(at))
+    pay(ledger, Pure(0.1))
+    with pytest.raises(DBAPIError):
+        run(at, change.format(name_of(at)), role=f"r{name_of(at)}")
+    if change in CHANGES:  # the triggers refuse the owner, too
+        with pytest.raises(DBAPIError, match="an anchor only moves forward"):
+            run(at, change.format(name_of(at)))
+    assert anchor_at(at).read().number == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DROP TRIGGER marks_stay ON {0}.marks",
+        "ALTER TABLE {0}.marks DISABLE TRIGGER marks_stay",
+        (
+            "CREATE OR REPLACE FUNCTION {0}.stay() RETURNS trigger "
+            "LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
+        ),
+    ],
+)
+def test_an_altered_guard_is_found(path: Path, at: str, change: str) -> None:
+    Ledger.open(path, anchor=at)
+    run(at, change.format(name_of(at)))
+    with pytest.raises(LedgerDamaged, match="the guard against changes was altered"):
+        Ledger.open(path, anchor=at)
+
+
+def test_an_anchor_never_goes_back(path: Path, at: str) -> None:
+    Ledger.open(path, anchor=at)
+    mine = anchor_at(at)
+    for number in (3, 1, 3, 2):
+        mine.advance(AnchorMark(number, f"{number}" * 64))
+        assert mine.read() == AnchorMark(3, "3" * 64)
+    mine.begin(AnchorMark(2, "2" * 64))  # a second opening that came too late
+    assert mine.read() == AnchorMark(3, "3" * 64)
+
+
+def test_an_anchor_that_went_away_is_not_made_again(path: Path, at: str) -> None:
+    ledger = Ledger.open(path, anchor=at)
+    run(at, f"DROP SCHEMA {name_of(at)} CASCADE")
+    with pytest.raises(LedgerError, match=r"anchor .* can't be read: it is not there"):
+        pay(ledger, Pure(0.1))
+    assert charges(Ledger.open(path)) == 0
+    Ledger.open(path, anchor=at)
+    run(at, f"ALTER TABLE {name_of(at)}.marks DISABLE TRIGGER marks_stay")
+    run(at, f"DELETE FROM {name_of(at)}.marks")
+    with pytest.raises(LedgerDamaged, match="no anchor: it has no mark"):
+        pay(ledger, Pure(0.1))
+
+
+def test_a_role_without_rights_gets_no_ledger(path: Path, at: str) -> None:
+    Ledger.open(path, anchor=at)
+    name = name_of(at)
+    run(at, f"CREATE ROLE r{name} LOGIN")
+    stranger = make_url(at).set(username=f"r{name}").render_as_string(hide_password=False)
+    with pytest.raises(LedgerError, match="permission denied: ask its owner"):
+        Ledger.open(path, anchor=stranger)
+
+
+def test_a_lost_ledger_is_not_made_anew(path: Path, at: str) -> None:
+    Ledger.open(path, anchor=at)
+    path.unlink()
+    with pytest.raises(LedgerError, match=r"its anchor \w+ in postgresql://.* is: it was moved"):
+        Ledger.open_or_create(path, unit=PERSON, limit=Limit(1), anchor=at)
+
+
+def test_an_older_export_is_refused(path: Path, at: str, tmp_path: Path) -> None:
+    ledger = Ledger.open(path, anchor=at)
+    ledger.export(tmp_path / "old.jsonl")
+    pay(ledger, Pure(0.1))
+    ledger.export(tmp_path / "new.jsonl")
+    assert check_export(tmp_path / "new.jsonl", anchor=at).entries == 2
+    with pytest.raises(LedgerDamaged, match="anchor"):
+        check_export(tmp_path / "old.jsonl", anchor=at)
+
+
+RACE = """
+l = Ledger.open(path, anchor=open(path + ".at").read())
+wait()
+for _ in range(5):
+    l.charge(Pure(0.01), purpose="x", by="ana")
+"""
+
+
+def test_racing_processes_keep_the_anchor_up(path: Path, at: str) -> None:
+    Path(f"{path}.at").write_text(at)
+    Ledger.open(path, anchor=at)
+    raced(RACE, path, 3)
+    assert charges(Ledger.open(path, anchor=at)) == 15 == anchor_at(at).read().number
+
+
+def test_a_child_and_another_process_use_the_same_anchor(path: Path, at: str) -> None:
+    ledger = Ledger.open(path, anchor=at)
+    pay(ledger, Pure(0.1))
+    child = os.fork()
+    if not child:
+        pay(ledger, Pure(0.1))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert anchor_at(at).read().number == 2
+    pay(ledger, Pure(0.1))  # the parent's connection is still there
+    again = pickle.loads(pickle.dumps(ledger))
+    pay(again, Pure(0.1))
+    assert anchor_at(at).read().number == 4
+
+
+def test_a_declaration_and_commands_take_the_address(tmp_path: Path, at: str) -> None:
+    place = LedgerPlace.written("x.ledger", at, tmp_path)
+    assert place.resolved().anchor == place.anchor == at
+    place.open_or_create(PERSON, Limit(1)).charge(Pure(0.5), purpose="ages", by="ana")
+    old = (tmp_path / "x.ledger").read_bytes()
+    other = make_url(at).set(username="other").render_as_string(hide_password=False)
+    assert LedgerPlace.written("x.ledger", other, tmp_path).identity == place.identity
+    place.open_or_create(PERSON, Limit(1)).charge(Pure(0.5), purpose="ages", by="ana")
+    (tmp_path / "x.ledger").write_bytes(old)
+    asked = ("ledger", "spent", str(tmp_path / "x.ledger"))
+    assert process(*asked).code == 0
+    refused = process(*asked, "--anchor", at)
+    assert (refused.code, "older than its anchor" in refused.message) == (5, True)
+    with pytest.raises(LedgerError, match="older than its anchor"):
+        place.open_or_create(PERSON, Limit(1))
+
+
+@pytest.mark.parametrize(
+    ("anchor", "said"),
+    [
+        ("postgresql://ana:secret@db/pay?anchor=wages", "of the anchor holds a password"),
+        ("postgresql://db/pay?ledger=wages", r"end the database's address by \?anchor=NAME"),
+        ("postgresql://db/pay?anchor=Wages;", r"end the database's address by \?anchor=NAME"),
+    ],
+)
+def test_a_wrong_address_of_an_anchor_is_refused(tmp_path: Path, anchor: str, said: str) -> None:
+    with pytest.raises(InvalidArgument, match=said) as refused:
+        LedgerPlace.written("x.ledger", anchor, tmp_path)
+    assert "secret" not in str(refused.value)
