@@ -1,17 +1,21 @@
 """Nobody waits while a ledger computes: costs, the words of a refusal, balances, checks."""
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from discreet._budget import Limit
-from discreet.accounting import Filter, PrivacyLoss, Pure, Zcdp
+from discreet._budget import Limit, RhoLimit
+from discreet.accounting import Filter, Gaussian, PoissonSampled, PrivacyLoss, Pure, Zcdp
 from discreet.accounting.filter._sums import FilterCost
 from discreet.errors import BudgetExceeded, DiscreetError, NoBound
 from discreet.ledger import Ledger, _sqlite
+from discreet.ledger._decisions import PricedCharge, Track
+from discreet.ledger._facts import Opening
 from tests.ledger.kit import PERSON, charges, pay
 
 Act = Callable[[Ledger, Path], object]
@@ -108,3 +112,58 @@ def test_a_charge_without_a_bound_is_priced_once(
         pay(ledger, dear)
     assert len(tries) == 1
     assert charges(ledger) == 1
+
+
+LOSSES: dict[str, PrivacyLoss] = {
+    "one term": 1 * Pure(0.001),
+    "many terms": PrivacyLoss(tuple((Pure(0.0001 * number), 1) for number in range(1, 200))),
+    "many samples": 10_000 * PoissonSampled(1 * Gaussian(4.0), 0.001),
+    "far too much": 10**9 * Pure(5),
+}
+FILTERS = {
+    "usual": Filter.for_limit(Limit(1, 1e-6)),
+    "training": Filter.for_training(Limit(1, 1e-6)),
+    "pure": Filter.for_limit(Limit(1)),
+    "rho": Filter.for_limit(RhoLimit(0.5)),
+}
+
+
+def calls_of(act: Callable[[], object]) -> int:
+    """The number of calls of Python functions, which no load of the machine changes."""
+    count = 0
+
+    def profile(_: object, event: str, __: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(profile)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("kind", FILTERS)
+def test_a_priced_charge_is_counted_by_few_steps(kind: str) -> None:
+    """Inside the transaction nothing depends on the number of terms, or on charges before."""
+    opening, counts = Opening(PERSON, FILTERS[kind]), dict[tuple[str, int], int]()
+    for name, loss in LOSSES.items():
+        price = PricedCharge.of(opening, loss)
+        if isinstance(price.cost, DiscreetError):
+            continue
+        spent = opening.filter.start
+        for before in (0, 1, 50):
+            for _ in range(before):
+                spent = opening.filter.add(spent, 1 * Pure(0.001))
+            track = Track(opening, spent)
+            counts[name, before] = calls_of(partial(_admitted, price, track))
+    assert len(counts) >= 6
+    assert max(counts.values()) <= 250, counts
+    assert max(counts.values()) <= 4 * min(counts.values()), counts
+
+
+def _admitted(price: PricedCharge, track: Track) -> object:
+    counted = price.at(track)
+    assert counted is not None
+    return counted.sums
