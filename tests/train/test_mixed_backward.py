@@ -87,6 +87,24 @@ OWN: dict[str, Backward] = {
 }
 
 
+def unfollowed(backward: Backward) -> Backward:
+    """The same, in a block in which no call is intercepted."""
+
+    def within(ctx: Any, g: Tensor) -> Tensor:  # Any: as above
+        with torch._C.DisableTorchFunction():
+            return backward(ctx, g)
+
+    return within
+
+
+@pytest.mark.parametrize("name", MIXED | OWN)
+def test_backwards_that_nothing_follows_are_refused_before_the_charge(name: str) -> None:
+    """Though rare values alone would show that they mix, and though own ones don't."""
+    model = layers(unfollowed((MIXED | OWN)[name]))
+    with pytest.raises(Refused, match=r"where calls can't be followed|Python read values"):
+        check(model, model, of(5, WIDTH))
+
+
 @pytest.mark.parametrize("name", MIXED)
 def test_gradients_of_several_examples_are_not_mixed(name: str) -> None:
     model = layers(MIXED[name])

@@ -8,6 +8,8 @@ that a checkpoint repeats are followed as in the forward pass.
 
 import sys
 import weakref
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import zip_longest
 from types import FrameType
@@ -43,6 +45,7 @@ class Backward:
         self._results: dict[object, dict[int, Tag | None]] = {}  # of each call of such a function
         self._saved: dict[object, list[tuple[weakref.ref[Memory], _Placement, Tag | None]]] = {}
         self._running: object = None  # the call whose gradients have tags
+        self.around: Callable[[], AbstractContextManager[object]] = nullcontext  # users' functions
         self._made: dict[tuple[object, int], Tag | None] = {}  # of results in the graph
 
     def note(self, tensors: list[Tensor]) -> None:
@@ -70,7 +73,10 @@ class Backward:
     def _checked(self, reference: Any, *gradients: Any) -> Any:  # Any: as PyTorch calls it
         """The gradients that a function returns; refused if rows differ from its arguments'."""
         node = reference()
-        found = type(node).apply(node, *gradients)
+        if self.around is not nullcontext:  # nothing else may tag these
+            self._tag_gradients_of(node, gradients)
+        with self.around():
+            found = type(node).apply(node, *gradients)
         several = found if isinstance(found, (list, tuple)) else (found,)
         with torch._C.DisableTorchFunction():  # noqa: SLF001  has no public name
             edges = [edge for edge in node.next_functions if edge[0] is not None]
@@ -101,11 +107,15 @@ class Backward:
             frame = frame.f_back
         if frame is None or frame.f_locals.get("self") is self._running:
             return
-        self._running = frame.f_locals["self"]
-        tags = self._results.get(self._running, {})
-        for number, each in enumerate(frame.f_locals["args"]):
-            if isinstance(each, Tensor):
-                self._tags.set(each, tags.get(number) or _UNKNOWN)
+        self._tag_gradients_of(frame.f_locals["self"], frame.f_locals["args"])
+
+    def _tag_gradients_of(self, node: object, gradients: Args) -> None:
+        self._running = node
+        tags = self._results.get(node, {})
+        with torch._C.DisableTorchFunction():  # noqa: SLF001  has no public name
+            for number, each in enumerate(gradients):
+                if isinstance(each, Tensor):
+                    self._tags.set(each, tags.get(number) or _UNKNOWN)
 
     def _tag_saved(self, tensors: list[Tensor]) -> None:
         """Tag the results of the running call that it saved: they come back as new tensors."""

@@ -11,6 +11,7 @@ model itself is not changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -359,6 +360,10 @@ class Capture(TorchFunctionMode):
     def watch_backward(self, losses: Tensor) -> None:
         """Check what users' functions return in the backward pass that follows."""
         self._backward.watch(losses)
+
+    def ask_dispatcher(self, around: Callable[[], AbstractContextManager[object]]) -> None:
+        """Enter this around users' functions in the backward pass."""
+        self._backward.around = around
 
     def _derives(self, func: Any, args: Args, tensors: list[Tensor]) -> bool:
         """Whether a call's result derives from weights alone.

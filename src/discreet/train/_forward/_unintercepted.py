@@ -7,6 +7,7 @@ made-up or public examples are compared, and not in each step.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -29,7 +30,9 @@ def refuse_unintercepted(losses: Callable[[Microbatch], Tensor]) -> Callable[[Mi
         capture = _current()
         if capture is None:
             return losses(microbatch)
-        with _Dispatched(capture):
+        around = partial(_Dispatched, capture)
+        capture.ask_dispatcher(around)
+        with around():
             found = losses(microbatch)
         refuse_hooked(found)
         return found

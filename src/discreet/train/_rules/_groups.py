@@ -1,6 +1,6 @@
 """Each row is multiplied by one of several matrices, as in mixtures of experts."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,37 +10,21 @@ from torch import Tensor
 from discreet.train._calls._arguments import Args, Function, Keywords, named
 from discreet.train._forward._capture import Capture
 from discreet.train._forward._uses import PerExampleGradients
-from discreet.train._rules._gradients import SumOfOuter, masked_rows, scaled, squared_of_outer, wide
+from discreet.train._rules._gradients import SumOfOuter, wide
 
 
 @dataclass(frozen=True, slots=True)
 class GroupedProducts:
-    """For each row, the outer product of its input and output gradient, in its group's matrix."""
+    """For each row, the outer product of its input and output gradient, in its group's matrix.
+
+    Rows were sorted by group, so that they always have a layout, by which they become the gradients
+    of examples before anything else is asked of them.
+    """
 
     inputs: Tensor  # (row, in)
     outputs: Tensor  # (row, out)
     ends: tuple[int, ...]  # where each group's rows end
     shape: tuple[int, ...]  # of the weight: (group, in, out)
-
-    def squared_norms(self) -> tuple[Tensor, "GroupedProducts"]:
-        return squared_of_outer(self.inputs, self.outputs), self
-
-    def rows(self, start: int, stop: int) -> Tensor:
-        found = self.inputs.new_zeros(stop - start, *self.shape)
-        for group, (first, last) in enumerate(self.bounds()):
-            rows = slice(max(first, start), max(first, start, min(last, stop)))
-            products = self.inputs[rows, :, None] * self.outputs[rows, None]
-            found[rows.start - start : rows.stop - start, group] = products
-        return found
-
-    def weighted_sum(self, factors: Tensor) -> Tensor:
-        outputs = scaled(self.outputs, factors)
-        several = [self.inputs[a:b].mT @ outputs[a:b] for a, b in self.bounds()]
-        return torch.stack(several)
-
-    def masked(self, kept: Tensor) -> "GroupedProducts":
-        inputs, outputs = masked_rows(self.inputs, kept), masked_rows(self.outputs, kept)
-        return replace(self, inputs=inputs, outputs=outputs)
 
     def bounds(self) -> list[tuple[int, int]]:
         return [*zip((0, *self.ends[:-1]), self.ends, strict=True)]
@@ -100,7 +84,7 @@ def grouped(capture: Capture, function: Function, args: Args, keywords: Keywords
     saved, shape = capture.saved(data), tuple(weight.shape)
     around = 0, 0, used.start, len(keys) - used.stop
 
-    def piece(rows: Tensor) -> GroupedProducts:
+    def piece(rows: Tensor) -> Any:  # Any: no gradients of examples yet
         outputs = F.pad(wide(rows), around)
         places = tuple(int(end) + used.start for end in ends)
         return GroupedProducts(wide(saved()), outputs, places, shape)
