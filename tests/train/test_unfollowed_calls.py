@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
+from torch.autograd.graph import get_gradient_edge
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from discreet.errors import Refused
@@ -182,6 +183,23 @@ def reads_in_backward(x: Tensor) -> Tensor:
     return x
 
 
+def weights_of_labels(x: Tensor) -> Tensor:
+    """The sum over the batch of the weights by which PyTorch divides."""
+    labels, weights = (x[:, 0].detach() > 0.9).long(), torch.tensor([1.0, 9.0], dtype=x.dtype)
+    logits = torch.zeros(len(x), 2, dtype=x.dtype, requires_grad=True)
+    node: Any = F.cross_entropy(logits, labels, weight=weights).grad_fn  # Any: it has no types
+    found: Tensor = node._saved_total_weight
+    return found
+
+
+def place_of_the_largest(x: Tensor) -> Tensor:
+    """The place in the batch of the largest number."""
+    rows = x[:, 0].detach().requires_grad_()[None, None]
+    node: Any = get_gradient_edge(F.adaptive_max_pool1d(rows, 1)).node.next_functions[0][0]
+    found: Tensor = node._saved_result1
+    return found
+
+
 def masked_tensor(x: Tensor, mask: Tensor) -> Any:  # Any: it has no types
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch calls it a prototype
@@ -225,6 +243,8 @@ CALLS: dict[str, tuple[Use, str]] = {
         lambda m, x: summed(m.layer(x)) * masked_tensor(x, x > 0).mean().get_data(),
         "MaskedTensor, whose __torch_function__",
     ),
+    "a node": (times(weights_of_labels), "grad_fn of a tensor of data was read"),
+    "an edge": (times(place_of_the_largest), "grad_fn of a tensor of data was read"),
     "a mode": (dispatched, "Seen is a TorchDispatchMode"),
 }
 

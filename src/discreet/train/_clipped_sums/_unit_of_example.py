@@ -106,10 +106,17 @@ class UnitOfExample:
 
 
 def regrouped(
-    piece: PerExampleGradients, layout: RowLayout, examples: int, weight: Tensor
+    piece: PerExampleGradients | GroupedProducts, layout: RowLayout, examples: int, weight: Tensor
 ) -> PerExampleGradients:
     """The gradients of examples, from those of rows in this layout."""
-    return unit_gradients(piece, UnitOfExample.of_rows(layout, examples), weight)
+    units = UnitOfExample.of_rows(layout, examples)
+    if not isinstance(piece, GroupedProducts):
+        return unit_gradients(piece, units, weight)
+    several = [
+        unit_gradients(each, UnitOfExample.of_any_order(units.unit[a:b], units.count), weight)
+        for each, (a, b) in zip(piece.of_each(), piece.bounds(), strict=True)
+    ]
+    return StackedGradients(tuple(several))
 
 
 @singledispatch
@@ -139,15 +146,6 @@ def _(piece: RankOne, units: UnitOfExample, weight: Tensor) -> PerExampleGradien
 @unit_gradients.register
 def _(piece: LookupGradients, units: UnitOfExample, _: Tensor) -> PerExampleGradients:
     return replace(piece, places=units.joined(piece.places), outputs=units.joined(piece.outputs))
-
-
-@unit_gradients.register
-def _(piece: GroupedProducts, units: UnitOfExample, weight: Tensor) -> PerExampleGradients:
-    several = [
-        unit_gradients(each, UnitOfExample.of_any_order(units.unit[a:b], units.count), weight)
-        for each, (a, b) in zip(piece.of_each(), piece.bounds(), strict=True)
-    ]
-    return StackedGradients(tuple(several))
 
 
 @unit_gradients.register

@@ -53,6 +53,9 @@ class _Dispatched(TorchDispatchMode):  # type: ignore[no-untyped-call]  # PyTorc
         keywords = kwargs or {}
         if _current() is self._capture:  # while it handles a call, it is no current mode
             self._refuse(func, tensors_in((args, keywords.values())))
+            if self._capture.replaying:  # what a function saved comes back detached
+                with torch._C.DisableTorchFunction():  # noqa: SLF001  has no public name
+                    return func(*args, **keywords)
         elif func is _READ:
             self._refuse_number(args[0])
         return func(*args, **keywords)

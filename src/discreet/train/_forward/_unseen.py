@@ -16,11 +16,13 @@ from discreet.train._tags._tag import UntrackedRows
 
 _DATA: Any = Tensor.data  # Any: a property, which PyTorch's types give as a tensor
 _GRADIENT: Any = Tensor.grad  # Any: the same
+_NODE: Any = Tensor.grad_fn  # Any: the same
 _GET_DATA, _SET_DATA, _GET_GRADIENT = _DATA.__get__, _DATA.__set__, _GRADIENT.__get__
+_GET_NODE = _NODE.__get__
 _STORAGES = frozenset({Tensor.untyped_storage, Tensor.storage, Tensor._typed_storage})  # noqa: SLF001  as Tensor.storage calls it
 _RESIZES = frozenset({Tensor.resize_, Tensor.resize_as_})
 WATCHED = frozenset(
-    {_GET_DATA, _SET_DATA, _GET_GRADIENT, Tensor.set_, *_STORAGES, *_RESIZES, *READS}
+    {_GET_DATA, _SET_DATA, _GET_GRADIENT, _GET_NODE, Tensor.set_, *_STORAGES, *_RESIZES, *READS}
 )
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor  # noqa: SLF001  has no other name
 in_func = torch._C._functorch.peek_interpreter_stack  # noqa: SLF001  as above
@@ -82,6 +84,11 @@ class Unseen:
             raise grown(func.__name__)
         if not any(map(self._tags.depends, tensors)):
             return None
+        if func == _GET_NODE:
+            raise Refused(
+                "grad_fn of a tensor of data was read: it holds sums over examples, and their "
+                "places, that no call returned; compute them by PyTorch's functions"
+            )
         if func in _STORAGES:
             raise Refused(
                 "the storage of a tensor of data was read, such as by copy.copy; call clone instead"
