@@ -1,5 +1,6 @@
 """Writes that leave PyTorch's versions, a sum and a norm as they were, are found everywhere."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 
 from discreet.errors import Refused
 from discreet.train import ExactGaussian, FloatGaussian, run
+from discreet.train._state._attributes import content_of
 from discreet.train._state._checksums import checksums
 from tests.mechanisms.kit import FakePayer
 from tests.train.steps import data, short
@@ -72,17 +74,30 @@ def test_entries_that_change_places_or_signs_have_other_checksums(
     assert not changed[0].equal(plain)
 
 
+def nested() -> list[Tensor]:
+    """Of both layouts."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch calls them a prototype
+        parts = [torch.ones(2), torch.ones(3)]
+        return [
+            torch.nested.nested_tensor(parts, layout=layout)
+            for layout in (torch.strided, torch.jagged)
+        ]
+
+
 def test_tensors_have_checksums_by_their_own_bits() -> None:
     """Among many, of several types, devices and layouts; empty ones too."""
     generator = torch.Generator().manual_seed(0)
     some = [torch.randn(size, generator=generator) for size in (0, 1, 5, 4096, 4097, 0, 7)]
     some += [torch.arange(6).view(2, 3).t(), torch.randn(3, dtype=torch.complex64).conj()]
     some += [torch.eye(3).to_sparse(), torch.randn(9)[2:4]]
+    some += [torch.randn(9000, 2)[:, 0], torch.zeros(1).expand(100, 100), *nested()]
     some += [torch.zeros(3, device="meta"), torch.tensor(True)]
     before = checksums(some)
     assert checksums(some) == before
+    assert [content_of(one, set()) for one in some] == [content_of(one, set()) for one in some]
     for place, each in enumerate(some):
-        if each.numel() and each.layout is torch.strided and not each.is_meta:
+        if each.numel() and each.layout is torch.strided and not (each.is_meta or each.is_nested):
             other = ~each if each.dtype is torch.bool else each + 1
             now = checksums([*some[:place], other, *some[place + 1 :]])
             assert [n for n, one in enumerate(now) if one != before[n]] == [place]

@@ -13,7 +13,8 @@ _REENTRANT = "CheckpointFunctionBackward"
 
 def nodes(result: Tensor) -> Iterator[Node]:
     """Yield each function's node once."""
-    ahead, seen = [result.grad_fn], set[Node]()
+    with torch._C.DisableTorchFunction():  # noqa: SLF001  has no public name
+        ahead, seen = [result.grad_fn], set[Node]()
     while ahead:
         node = ahead.pop()
         if node is not None and node not in seen:

@@ -57,7 +57,7 @@ _UNINITIALISED = frozenset(
 def answer(function: Function) -> bool:
     """The answer to a question about values of data, the same for all data: a check passes, and a
     library gets its usual answer. Raises `Refused` for all others."""
-    caller = _caller()
+    caller = caller_of_call()
     refuse_truncation(caller)
     known = _ANSWERS.get((function, str(caller.f_globals.get("__name__", ""))))
     if known is None and function in CONDITIONS:
@@ -77,7 +77,7 @@ def answer(function: Function) -> bool:
 def refuse_truncation(caller: FrameType | None = None) -> None:
     """Refuse by name PyTorch's truncated normal numbers: it draws until all of them fit, and so
     reads them in Python."""
-    if (caller or _caller()).f_code is _TRUNCATED:
+    if (caller or caller_of_call()).f_code is _TRUNCATED:
         raise Refused(
             "torch.nn.init.trunc_normal_ draws until all numbers fit, for all examples together; "
             "use torch.randn(...).clamp(-2, 2) in a forward pass"
@@ -128,7 +128,7 @@ def is_of_sizes(args: Args) -> bool:
     return all(isinstance(one, (int, torch.Size)) for one in args)
 
 
-def _caller() -> FrameType:
+def caller_of_call() -> FrameType:
     """The frame that called one of PyTorch's functions."""
     frame = sys._getframe(1)  # noqa: SLF001  has no public name
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_BETWEEN):

@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 
 from discreet.errors import Refused
 from discreet.train._calls._arguments import tensors_in
-from discreet.train._calls._values import READS, answer
+from discreet.train._calls._values import READS, answer, caller_of_call
 from discreet.train._tags._by_tensor import Tags
 from discreet.train._tags._indices import memory_of
 from discreet.train._tags._tag import UntrackedRows
@@ -84,7 +85,7 @@ class Unseen:
             raise grown(func.__name__)
         if not any(map(self._tags.depends, tensors)):
             return None
-        if func == _GET_NODE:
+        if func == _GET_NODE and not _is_of_modules(caller_of_call()):
             raise Refused(
                 "grad_fn of a tensor of data was read: it holds sums over examples, and their "
                 "places, that no call returned; compute them by PyTorch's functions"
@@ -104,6 +105,12 @@ class Unseen:
         wrapped = any(map(_is_wrapped, (*tensors, *tensors_in((result,)))))
         if wrapped and self._tags.is_strict and any(map(self._tags.depends, tensors)):
             self._tags.leaks = True
+
+
+def _is_of_modules(caller: FrameType) -> bool:
+    """Whether PyTorch's modules or their hooks ask for a node; hooks are refused elsewhere."""
+    name = str(caller.f_globals.get("__name__"))
+    return name.startswith(("torch.nn.modules.", "torch.utils.hooks"))
 
 
 def grown(name: str) -> Refused:

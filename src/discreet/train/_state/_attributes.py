@@ -260,9 +260,10 @@ def _content(value: Any, known: set[int], depth: int) -> Content:  # Any: any at
     if id(value) in known:  # a module or tensor of the model, with contents of its own
         return id(value)
     if isinstance(value, Tensor):
-        is_plain = value.layout is torch.strided
+        is_plain = value.layout is torch.strided and not value.is_nested
         place = (value.stride(), value.storage_offset()) if is_plain else ()
-        return tuple(value.shape), value.dtype, *place, *checksums([value])
+        shape = () if value.is_nested else tuple(value.shape)
+        return shape, value.dtype, *place, *checksums([value])
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.hasobject and depth:
             return value.shape, _content(value.tolist(), known, depth - 1)

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -89,8 +90,12 @@ class TensorBits:
 
 
 def _parts_of(one: Tensor) -> Iterator[Tensor]:
-    """The tensor, or the tensors of which a sparse one consists."""
-    if one.layout is torch.sparse_coo:
+    """The tensor, or the tensors of which a sparse or nested one consists."""
+    if one.is_nested:
+        nested: Any = one  # Any: PyTorch's types lack its methods
+        is_jagged = one.layout is torch.jagged
+        yield from (one.values(), nested.offsets() if is_jagged else nested._nested_tensor_size())  # noqa: SLF001  has no public name
+    elif one.layout is torch.sparse_coo:
         yield from (one._indices(), one._values())  # noqa: SLF001  the other names copy
     elif one.layout in (torch.sparse_csr, torch.sparse_bsr):
         yield from (one.crow_indices(), one.col_indices(), one.values())
@@ -102,7 +107,8 @@ def _parts_of(one: Tensor) -> Iterator[Tensor]:
 
 def _memory_around(one: Tensor) -> Tensor | None:
     """The bytes of a memory of which the tensor is a part: files hold them all."""
-    if one.layout is not torch.strided or one.is_meta or type(one) not in _PLAIN:
+    is_plain = one.layout is torch.strided and not (one.is_meta or one.is_nested)
+    if not is_plain or type(one) not in _PLAIN:
         return None
     memory = one.untyped_storage()
     if memory.nbytes() <= one.numel() * one.element_size():
@@ -126,7 +132,8 @@ def _checksum(one: Tensor) -> Tensor:
     """The checksum of a tensor of any size."""
     if one.is_complex():
         one = torch.view_as_real(one.resolve_conj())
-    bits = one.detach().resolve_neg().reshape(-1).view(_INTEGERS[one.element_size()])
+    flat = one.detach().resolve_neg().reshape(-1).contiguous()
+    bits = flat.view(_INTEGERS[one.element_size()])
     # 1. words of 64 bits, for less work, and the rest
     each = 8 // bits.element_size()
     if bits.storage_offset() % each:
