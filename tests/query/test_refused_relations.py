@@ -1,6 +1,7 @@
 """Sub-queries, UNION ALL and joins: what is refused, and costs nothing."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,18 @@ import pytest
 
 import discreet as dp
 from discreet.errors import QueryRefused
-from discreet.query import Caps, Column, Table
+from discreet.query import Caps, Column, Declaration, Table
 from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._expressions import Aggregate, ColumnRef
+from discreet.query._expressions._relation import (
+    Joined,
+    JoinStep,
+    PerUnit,
+    Selected,
+    TableRef,
+    United,
+)
+from discreet.query._facts._declaration import Through
 from discreet.query._relations import _derived as derived
 from tests.query.kit import without_noise
 from tests.query.relation_rows import CAPS, UNIT, WEATHER, busy, opened
@@ -274,3 +285,33 @@ def test_two_units_are_refused(unit: dp.Unit) -> None:
     ):
         with pytest.raises(QueryRefused):
             asked.question(f"SELECT COUNT(*) FROM {text}")
+
+
+X, T = ColumnRef("x"), TableRef("t")
+COUNT = Aggregate(AggregateFunction.COUNT, None, "n")
+
+
+@pytest.mark.parametrize(
+    ("relation", "said"),
+    [
+        (lambda ids: Selected(T, (("PERSON", X),), None, ids), "identifies units"),
+        (lambda _: Selected(T, (("y", X),)), "keep the unit's id"),
+        (lambda _: PerUnit(T, (COUNT,), None, ()), "in FROM names person"),
+        (lambda ids: PerUnit(TableRef("keyed"), (COUNT,), None, ids), "these rows have keys"),
+        (lambda _: Joined(T, (JoinStep(TableRef("open")),)), "columns of equal values"),
+        (lambda _: Joined(TableRef("open"), (JoinStep(T, (("x", "x"),)),)), "is not public"),
+        (lambda _: United((T, TableRef("open"))), "don't mix"),
+    ],
+)
+@pytest.mark.parametrize("ids", [("person",), ("person", "city")])
+def test_relations_that_no_text_can_ask_are_refused(
+    ids: tuple[str, ...], relation: Callable[[tuple[str, ...]], Any], said: str
+) -> None:
+    """The texts that ask for them are refused as such."""
+    columns, unit = {"x": Column.integer(0, 9)}, dp.Unit(ids if len(ids) > 1 else ids[0])
+    own = Declaration("t", unit, Caps(2), columns)
+    keyed = replace(own, name="keyed", through=Through("t", (("x", "x"),), 2, 1))
+    public = Declaration("open", dp.Unit.ROW, Caps(1), columns)
+    catalog = derived.Catalog({"t": own, "keyed": keyed, "open": public}, frozenset({"open"}))
+    with pytest.raises(QueryRefused, match=said):
+        derived.declaration_of(relation(ids), catalog)
