@@ -1,7 +1,9 @@
 """Sub-queries, UNION ALL and joins: what is refused, and costs nothing."""
 
+import datetime
 from collections.abc import Callable
 from dataclasses import replace
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
-from discreet.errors import QueryRefused
+from discreet.errors import DeclarationError, QueryRefused
 from discreet.query import Caps, Column, Declaration, Table
 from discreet.query._expressions._aggregates import AggregateFunction
 from discreet.query._expressions._expressions import Aggregate, ColumnRef
@@ -285,6 +287,32 @@ def test_two_units_are_refused(unit: dp.Unit) -> None:
     ):
         with pytest.raises(QueryRefused):
             asked.question(f"SELECT COUNT(*) FROM {text}")
+
+
+@pytest.mark.parametrize("one", [datetime.date(2020, 1, 1), Decimal("1.5"), True])
+@pytest.mark.parametrize("other", [7, "7"])
+def test_ids_whose_types_do_not_compare_are_refused_and_free(one: object, other: object) -> None:
+    """They would be two ids of one unit, which then counts twice."""
+    ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=9))
+    made = [
+        Table(
+            pa.table({"person": [id_], "x": [1]}),
+            name=name,
+            unit=UNIT,
+            rows=1,
+            columns={"x": Column.integer(0, 9)},
+            ledger=ledger,
+        )
+        for name, id_ in (("a", one), ("b", other))
+    ]
+    for text in (
+        "(SELECT x FROM a UNION ALL SELECT x FROM b) u",
+        "a JOIN b USING (person)",
+    ):
+        question = made[0].beside(made[1]).question(f"SELECT COUNT(*) FROM {text}")
+        with pytest.raises(DeclarationError, match="types that don't compare"):
+            question.release(epsilon=1)
+    assert ledger.spent().charges == 0
 
 
 X, T = ColumnRef("x"), TableRef("t")
