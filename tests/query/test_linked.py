@@ -383,6 +383,19 @@ def test_counts_of_units_are_refused_and_free() -> None:
     assert ledger.spent().charges == 1
 
 
+@pytest.mark.parametrize("own", ["customer", "Customer", "CUSTOMER"])
+@pytest.mark.parametrize("there", ["customer", "Customer", "CUSTOMER"])
+def test_rows_that_have_the_id_are_refused_in_any_letters(own: str, there: str) -> None:
+    """Those of a unit would change with it under keys that others take."""
+    links = pa.table({own: [1], "order": [1]})
+    columns = {"order": Column.integer()}
+    orders = Table(links, name="orders", unit=dp.Unit(own), columns=columns, rows=1)
+    rows = pa.table({"order": [1], "x": [1], there: [1]})
+    made = orders.linked(rows, on="order", columns={"x": COLUMNS["x"]}, rows=1)
+    with pytest.raises(DeclarationError, match=f"the source has {own} itself"):
+        without_noise(made.agg(n=dp.count()))
+
+
 def test_other_caps_are_refused() -> None:
     """A unit has several keys, and would count up to the cap with each of them."""
     with pytest.raises(QueryRefused, match="keys in place of ids: ask this of orders"):
