@@ -49,16 +49,7 @@ _OLD_WAYS = ("spark.sql.legacy.", "spark.sql.optimizer.excludedRules")
 @contextmanager
 def session(shown: str) -> Iterator[Any]:  # Any: pyspark ships types that mypy doesn't see here
     """A new session with our settings."""
-    application = _running() or _started(shown)
-    own = application.newSession()
-    for name, value in application.conf.getAll.items():
-        if name.startswith(_CATALOGS):  # where the program's tables are
-            own.conf.set(name, value)
-    for name in own.conf.getAll:
-        if name.startswith(_OLD_WAYS):  # values were computed in other ways by older versions
-            own.conf.unset(name)
-    for name, value in _SETTINGS.items():
-        own.conf.set(name, value)
+    own = _new_session(shown)
     try:
         yield own
     finally:
@@ -68,18 +59,44 @@ def session(shown: str) -> Iterator[Any]:  # Any: pyspark ships types that mypy 
                     own.catalog.dropTempView(view.name)
 
 
-def _running() -> Any:  # Any: as above
-    """The session of this process, if it has one."""
+def _new_session(shown: str) -> Any:  # Any: as above
+    if not _is_running():
+        _started(shown)
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        application = SparkSession.builder.getOrCreate()
+        own = application.newSession()
+        _set(own, application)
+    except (PySparkException, Py4JError, OSError):
+        raise DeclarationError(
+            f"{shown}: the application of Spark in this process has ended; start the program anew"
+        ) from None
+    return own
+
+
+def _set(own: Any, application: Any) -> None:  # Any: as above
+    for name, value in application.conf.getAll.items():
+        if name.startswith(_CATALOGS):  # where the program's tables are
+            own.conf.set(name, value)
+    for name in own.conf.getAll:
+        if name.startswith(_OLD_WAYS):  # values were computed in other ways by older versions
+            own.conf.unset(name)
+    for name, value in _SETTINGS.items():
+        own.conf.set(name, value)
+
+
+def _is_running() -> bool:
+    """Whether this process has an application."""
     try:
         from pyspark import SparkContext
-        from pyspark.sql import SparkSession
     except ModuleNotFoundError:
         raise DeclarationError(
             "rows in Spark need pyspark: pip install 'discreet[spark]', and Java 17"
         ) from None
-    if SparkContext._active_spark_context is None:  # noqa: SLF001  # it has no public form
-        return None
-    return SparkSession.builder.getOrCreate()
+    return SparkContext._active_spark_context is not None  # noqa: SLF001  # it has no public form
 
 
 def _started(shown: str) -> Any:  # Any: as above
