@@ -28,13 +28,13 @@ from discreet.query._engines._engine import as_bytes, md5, moment, quotient
 from discreet.query._engines._engine_statement import EngineStatement
 
 SOURCE = Path(discreet.query.__file__).parent
-NAMES = ("duckdb", "postgres", "spark")
+NAMES = ("duckdb", "postgres", "spark", "bigquery", "snowflake", "trino", "clickhouse")
 OWN_FILES = {
     *("_spark.py", "_spark_address.py", "_spark_compiler.py", "_spark_forms.py"),
     *("_spark_session.py", "_spark_table.py", "_spark_texts.py"),
     *("_duckdb.py", "_duckdb_table.py", "_duckdb_file.py", "_duckdb_address.py"),
     *("_postgres.py", "_postgres_compiler.py"),
-    *("_postgres_address.py", "_address.py"),
+    *("_postgres_address.py", "_address.py", "_other_dialects.py"),
     *("_postgres_forms.py", "_postgres_table.py", "_postgres_texts.py"),
 }
 # the role opens the engine of this process or a server's; a source may be a table that one stores

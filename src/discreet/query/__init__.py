@@ -45,6 +45,7 @@ from discreet.query._plan._price import Noise, QuestionPrice
 
 if TYPE_CHECKING:
     from discreet.query._answers._answer import Answer
+    from discreet.query._engines._other_dialects import CompiledSql, Dialect
     from discreet.query._questions._diagnosis import CutShare, Diagnosis
     from discreet.query._questions._null_share import NullShare
     from discreet.query._questions._question import Question, release_question
@@ -65,11 +66,13 @@ __all__ = [
     "Caps",
     "Column",
     "ColumnType",
+    "CompiledSql",
     "Contingency",
     "Correlations",
     "CutShare",
     "Declaration",
     "Diagnosis",
+    "Dialect",
     "Forecast",
     "Modes",
     "Noise",
@@ -112,10 +115,12 @@ __all__ = [
 
 _OTHER_FILES = {
     "Answer": "_answers._answer",
+    "CompiledSql": "_engines._other_dialects",
     "Contingency": "_statistics._contingency",
     "Correlations": "_statistics._correlations",
     "CutShare": "_questions._diagnosis",
     "Diagnosis": "_questions._diagnosis",
+    "Dialect": "_engines._other_dialects",
     "Modes": "_statistics._most_frequent",
     "NullShare": "_questions._null_share",
     "PlannedQuestion": "_workload",

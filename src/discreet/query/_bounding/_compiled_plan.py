@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import ibis
 import ibis.expr.types as ir
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,7 @@ from discreet.query._bounding._cell_sums import CellSums, cell_sums_of
 from discreet.query._bounding._compiling import Compiler
 from discreet.query._engines._engine import SOURCE, Engine, is_embedded
 from discreet.query._engines._engine_statement import EngineStatement
+from discreet.query._engines._other_dialects import CompiledSql, Dialect, compiled_sql
 from discreet.query._expressions._query import columns_used
 from discreet.query._plan._key_counts import KeyCountsOf
 from discreet.query._plan._plan import Plan, RowsOf
@@ -120,6 +122,13 @@ def prepare(plan: Plan, source: TableSource, engine: Engine) -> CompiledPlan:
     made = partial(_expressions, plan, cells)
     use = "parts" if cells is None else "cells"
     return CompiledPlan(plan, _compiled(plan, source, engine, made, schema=schema, use=use), cells)
+
+
+def sql_of(plan: Plan, source: TableSource, dialect: Dialect) -> CompiledSql:
+    """The plan's statements in the SQL of an engine on which nothing is run; it reads the source's
+    schema only."""
+    table = ibis.table(ibis.Schema.from_pyarrow(_schema(plan, source)), name=SOURCE)
+    return compiled_sql(tuple(_expressions(plan, None, table)), dialect)
 
 
 def prepare_rows(

@@ -18,6 +18,7 @@ from discreet.query._answers._answer import Answer, assemble, table_of
 from discreet.query._answers._forecast import Forecast, QuestionExplanation
 from discreet.query._bounding import _compiled_plan
 from discreet.query._engines import _engine
+from discreet.query._engines._other_dialects import CompiledSql, Dialect
 from discreet.query._expressions._frame import ColumnExpression, ConditionExpression
 from discreet.query._expressions._query import Query
 from discreet.query._facts._declaration import Declaration
@@ -175,6 +176,12 @@ class Question:
         return release_diagnosis(
             door, asked, epsilon=epsilon, confidence=confidence, by=by, request=request
         )
+
+    def compile(self, dialect: Dialect) -> CompiledSql:
+        """The statements that would compute the numbers before noise, in the SQL of an engine on
+        which discreet doesn't run: see `CompiledSql`. It costs nothing and reads no row."""
+        check_schema(self.table.source, self.plan.declaration.columns, self.plan.declaration.unit)
+        return _compiled_plan.sql_of(self.plan, self.table.source, dialect)
 
     def having(self, *conditions: ConditionExpression | ColumnExpression) -> "Question":
         """The question with only those rows of its answer for which the conditions are known to
