@@ -19,6 +19,7 @@ from benchmarks.tables import duration, show, table
 from benchmarks.wages import LARGEST, MOST_PLACES, MOST_ROWS, PLACES, columns
 from discreet.query._bounding._compiled_plan import prepare
 from discreet.query._engines import _engine
+from discreet.query._rows._source import served_by
 from tests.query import postgres_tables
 
 ROWS, ROUNDS = 1_000_000, 5
@@ -100,7 +101,7 @@ def _private(name: str) -> float:
         rows_per_group=MOST_ROWS,
     )
     question = own.question("SELECT place, COUNT(*), SUM(wage), AVG(wage) FROM t GROUP BY place")
-    with _engine.opened(own.source) as engine:
+    with _engine.opened(served_by(own.source)) as engine:
         connection: Any = engine.connection  # type: ignore[attr-defined]  # that of PostgreSQL
         connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")
         ready = prepare(question.plan, own.source, engine)

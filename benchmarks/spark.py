@@ -19,6 +19,7 @@ from benchmarks.tables import duration, show, table
 from benchmarks.wages import LARGEST, MOST_PLACES, MOST_ROWS, PLACES, columns
 from discreet.query._bounding._compiled_plan import CompiledPlan, prepare
 from discreet.query._engines import _engine
+from discreet.query._rows._source import served_by
 
 ROWS, WARMING, ROUNDS = 4_000_000, 4, 5
 # values clamped and on a grid: but no exact rounding of a unit's rows
@@ -66,7 +67,7 @@ def _both(path: Path) -> dict[str, list[float]]:
     )
     question = own.question("SELECT place, COUNT(*), SUM(wage), AVG(wage) FROM t GROUP BY place")
     found: dict[str, list[float]] = {"by hand": [], "discreet": []}
-    with _engine.opened(own.source) as engine:
+    with _engine.opened(served_by(own.source)) as engine:
         session: Any = engine.session  # type: ignore[attr-defined]  # that of Spark
         ready = prepare(question.plan, own.source, engine)
         for turn in range(WARMING + ROUNDS):

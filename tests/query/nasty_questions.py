@@ -10,6 +10,7 @@ import discreet as dp
 from discreet.query import Table
 from discreet.query._bounding._compiled_plan import prepare
 from discreet.query._engines import _engine
+from discreet.query._rows._source import served_by
 
 FIRST = datetime.date(1900, 1, 1)
 COLUMNS = {
@@ -112,7 +113,7 @@ def parts(
     ledger = dp.Ledger.in_memory(unit=unit_, limit=dp.Limit(epsilon=1))
     table = Table(source, name="t", unit=unit_, columns=columns, ledger=ledger, **caps)
     asked = table.question(question)
-    with _engine.opened(table.source) as engine:
+    with _engine.opened(served_by(table.source)) as engine:
         found = prepare(asked.plan, table.source, engine).compute(None)
     return {name: _plain(part) for name, part in found.items()}
 

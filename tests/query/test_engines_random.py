@@ -14,7 +14,7 @@ from discreet.errors import DiscreetError, QueryRefused
 from discreet.query import Declaration, Query, Question, Table
 from discreet.query._bounding._compiled_plan import prepare
 from discreet.query._engines import _engine
-from discreet.query._rows._source import source_of
+from discreet.query._rows._source import served_by, source_of
 from tests.query import postgres_tables, spark_tables
 from tests.query.kit import DAYS, QUERIES, SCHEMA, arrow, declarations
 
@@ -73,7 +73,7 @@ def _parts(
     rows = source_of(source, SCHEMA.names)
     table = Table.declared(rows, declaration, None)
     asked = Question.of(table, query)
-    with _engine.opened(rows) as engine:
+    with _engine.opened(served_by(rows)) as engine:
         found = prepare(asked.plan, rows, engine).compute(None)
     return {name: _sorted(part) for name, part in found.items()}
 

@@ -10,7 +10,7 @@ import pytest
 
 import discreet as dp
 from discreet.query._engines import _engine
-from discreet.query._rows._source import source_of
+from discreet.query._rows._source import served_by, source_of
 from tests.query import nasty_table, postgres_tables
 from tests.query.nasty_questions import (
     COLUMNS,
@@ -79,7 +79,7 @@ def test_each_character_has_the_same_other_case() -> None:
     found = []
     for rows in (pa.table({"sign": cased}), postgres_tables.url(name)):
         source: Any = source_of(rows, ["sign"])
-        with _engine.opened(source) as engine, source.rows(["sign"]) as given:
+        with _engine.opened(served_by(source)) as engine, source.rows(["sign"]) as given:
             table = engine.table(pa.schema([("sign", pa.string())]))
             changed = table.select(table.sign, up=table.sign.upper(), low=table.sign.lower())
             found.append(engine.run(engine.statement(changed), given).sort_by("sign").to_pylist())

@@ -83,6 +83,12 @@ class ClosedForms:
             raise UnsupportedOperationError("a sum of chosen rows")
         return filled(self.forms.summed(op.arg.dtype), arg)
 
+    def form_Count(self, _: ops.Node, *, arg: Any, where: Any, **__: Any) -> Any:  # noqa: N802
+        """The number of values that aren't NULL."""
+        if where is not None:
+            raise UnsupportedOperationError("a count of chosen rows")
+        return filled("count(@0)", arg)
+
     # --- values ---
 
     def form_Literal(self, op: ops.Node, **_: Any) -> Any:  # noqa: N802

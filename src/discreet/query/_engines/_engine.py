@@ -21,7 +21,7 @@ remainders with the sign of the dividend, sums of 128 bits, and their cast to ``
 """
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -72,23 +72,36 @@ class Engine(Protocol):
         ...
 
 
-def opened(source: object = None) -> AbstractContextManager[Engine]:
-    """A new engine for the rows of this source: where they are, or else in this process."""
-    if isinstance(source, PostgresTable):
+def opened(tables: Sequence[PostgresTable | SparkTable] = ()) -> AbstractContextManager[Engine]:
+    """A new engine where these tables are, which are all in one place; in this process, if there
+    are none."""
+    servers = [table for table in tables if isinstance(table, PostgresTable)]
+    if servers:
         from discreet.query._engines import _postgres  # psycopg is an extra
 
-        return _postgres.opened(source)
-    if isinstance(source, SparkTable):
+        return _postgres.opened(servers)
+    if tables:
         from discreet.query._engines import _spark  # pyspark is an extra
 
-        return _spark.opened(source)
+        return _spark.opened([table for table in tables if isinstance(table, SparkTable)])
     return _duckdb.opened()
 
 
-def compiling(source: object = None) -> AbstractContextManager[Engine]:
+def compiling(tables: Sequence[PostgresTable | SparkTable] = ()) -> AbstractContextManager[Engine]:
     """An engine that compiles for `opened`, and runs statements over tables without rows only. In
     this process it is ready at once."""
-    return opened(source) if isinstance(source, PostgresTable | SparkTable) else _duckdb.compiling()
+    return opened(tables) if tables else _duckdb.compiling()
+
+
+def are_in_one_place(tables: Sequence[PostgresTable | SparkTable]) -> bool:
+    """Whether one engine can read all of these tables: one role in one database, or Spark."""
+    databases = {table.at.database for table in tables if isinstance(table, PostgresTable)}
+    return len(databases) + any(isinstance(table, SparkTable) for table in tables) <= 1
+
+
+def described(schema: pa.Schema, name: str = SOURCE) -> ir.Table:
+    """A table of this schema, to make expressions for a server."""
+    return ibis.table(ibis.Schema.from_pyarrow(schema), name=name)
 
 
 def is_embedded(engine: Engine) -> bool:

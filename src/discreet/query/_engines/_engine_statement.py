@@ -1,9 +1,10 @@
 """A statement of an engine, with the small public tables that it reads beside the rows."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import ibis.expr.operations as ops
+import ibis.expr.types as ir
 import pyarrow as pa
 
 from discreet.errors import DeclarationError
@@ -15,6 +16,20 @@ class EngineStatement:
 
     text: str
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerRelation:
+    """Rows that a server computes from others when a statement runs: an expression over tables of
+    these names there, and over public tables that are sent along."""
+
+    expression: ir.Table
+    rows: Mapping[str, object]
+    public: Mapping[str, pa.Table]
+
+    def without_rows(self, schemas: Mapping[str, pa.Schema]) -> "ServerRelation":
+        """The same over tables without rows, which have these schemas."""
+        return replace(self, rows={name: schemas[name].empty_table() for name in self.rows})
 
 
 def check_zones(operation: ops.Relation, is_known: Callable[[str], bool]) -> None:

@@ -17,7 +17,11 @@ import pyarrow as pa
 from ibis.common.exceptions import IbisError
 from psycopg import sql
 
-from discreet.query._engines._engine_statement import EngineStatement, check_zones
+from discreet.query._engines._engine_statement import (
+    EngineStatement,
+    ServerRelation,
+    check_zones,
+)
 from discreet.query._engines._postgres_compiler import compiled
 from discreet.query._engines._postgres_forms import type_name
 from discreet.query._engines._postgres_table import PostgresRows, PostgresTable, connected
@@ -94,18 +98,23 @@ class PostgresEngine:
         yield self._computed(statement, rows).to_reader()
 
     def _computed(self, statement: EngineStatement, rows: Mapping[str, object]) -> pa.Table:
-        text, given = self._whole(statement, rows)
+        given: list[Sequence[object]] = []
+        text = self._whole(statement, rows, given)
         with psycopg.RawCursor(self.connection) as cursor:
             cursor.execute(text, given, binary=True)
             return _arrow(cursor.description, cursor.fetchall())
 
     def _whole(
-        self, statement: EngineStatement, rows: Mapping[str, object]
-    ) -> tuple[str, list[Sequence[object]]]:
-        """The statement with the tables that it reads, and its parameters."""
-        parts, given = [], []
+        self,
+        statement: EngineStatement,
+        rows: Mapping[str, object],
+        given: list[Sequence[object]],
+    ) -> str:
+        """The statement with the tables that it reads; its parameters are added to those given."""
+        parts = []
         for name, table in rows.items():
-            parts.append(f"{_quoted(name)} AS NOT MATERIALIZED ({self._selected(table)})")
+            how = "" if isinstance(table, ServerRelation) else "NOT "
+            parts.append(f"{_quoted(name)} AS {how}MATERIALIZED ({self._selected(table, given)})")
         for name, public in statement.tables.items():
             columns = ", ".join(map(_quoted, public.schema.names))
             kinds = ibis.Schema.from_pyarrow(public.schema).types
@@ -115,9 +124,13 @@ class PostgresEngine:
                 arrays.append(f"${len(given)}::{type_name(kind)}[]")
             listed = f"SELECT * FROM unnest({', '.join(arrays)}) AS given({columns})"  # noqa: S608
             parts.append(f"{_quoted(name)} AS NOT MATERIALIZED ({listed})")
-        return f"WITH {', '.join(parts)} SELECT * FROM ({statement.text}) AS answer", given  # noqa: S608
+        return f"WITH {', '.join(parts)} SELECT * FROM ({statement.text}) AS answer"  # noqa: S608
 
-    def _selected(self, rows: object) -> str:
+    def _selected(self, rows: object, given: list[Sequence[object]]) -> str:
+        if isinstance(rows, ServerRelation):
+            made = self.statement(rows.expression)
+            whole = EngineStatement(made.text, {**made.tables, **rows.public})
+            return self._whole(whole, rows.rows, given)
         if isinstance(rows, PostgresRows):
             return rows.selected(self.connection)
         assert isinstance(rows, pa.Table)  # one without rows
@@ -141,7 +154,8 @@ def _arrow(columns: Any, rows: list[tuple[Any, ...]]) -> pa.Table:  # Any: psyco
 
 
 @contextmanager
-def opened(table: PostgresTable) -> Iterator[PostgresEngine]:
-    """An engine where this table is. Ctrl-C cancels its statement."""
-    with connected(table.at, is_locked=True) as connection:
-        yield PostgresEngine(connection, table.at.database)
+def opened(tables: Sequence[PostgresTable]) -> Iterator[PostgresEngine]:
+    """An engine where these tables are. Ctrl-C cancels its statement."""
+    first = tables[0].at
+    with connected(first, locked=[table.at for table in tables]) as connection:
+        yield PostgresEngine(connection, first.database)

@@ -132,10 +132,12 @@ class PostgresRows:
 
 
 @contextmanager
-def connected(at: PostgresAddress, *, is_locked: bool = False) -> Iterator[Any]:  # Any: psycopg's
+def connected(
+    at: PostgresAddress, *, locked: Sequence[PostgresAddress] = ()
+) -> Iterator[Any]:  # Any: psycopg's
     """A connection with an open transaction: one snapshot, which can only read.
 
-    A table that is locked can't be emptied or changed meanwhile: TRUNCATE also removes rows from
+    Tables that are locked can't be emptied or changed meanwhile: TRUNCATE also removes rows from
     snapshots that were there before. So the lock comes first; it needs no snapshot.
     """
     try:
@@ -152,9 +154,10 @@ def connected(at: PostgresAddress, *, is_locked: bool = False) -> Iterator[Any]:
         _check_server(connection, at)
         with _named(at):
             connection.execute(_BEGIN)
-            if is_locked:
+            if locked:
                 connection.execute(_WAIT)
-                connection.execute(f"LOCK TABLE {_place(at)} IN ACCESS SHARE MODE")
+                places = ", ".join(map(_place, locked))
+                connection.execute(f"LOCK TABLE {places} IN ACCESS SHARE MODE")
             for name, value in _SETTINGS.items():
                 if connection.info.server_version >= _NEWER.get(name, 0):
                     connection.execute(_SET, (name, value))

@@ -6,7 +6,7 @@ rows that a mechanism needs.
 
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,8 +20,14 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark import InheritableThread
 from pyspark.errors import PySparkException
 from pyspark.sql.functions import broadcast
+from pyspark.sql.pandas.types import to_arrow_schema
 
-from discreet.query._engines._engine_statement import EngineStatement, check_zones
+from discreet.query._engines._engine_statement import (
+    EngineStatement,
+    ServerRelation,
+    check_zones,
+)
+from discreet.query._engines._spark_address import SparkAddress
 from discreet.query._engines._spark_compiler import compiled
 from discreet.query._engines._spark_forms import type_name
 from discreet.query._engines._spark_session import session
@@ -46,11 +52,11 @@ class FilesChanged(Exception):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SparkEngine:
-    """A session of Spark with the listed rows of one table."""
+    """A session of Spark with the listed rows of its tables."""
 
     session: Any  # Any: pyspark's own
-    frame: Any  # Any: as above
-    listed: Listing = field(default_factory=dict)
+    frames: Mapping[SparkAddress, Any]  # Any: as above
+    listed: Mapping[SparkAddress, Listing] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
@@ -110,29 +116,47 @@ class SparkEngine:
         return _in_thread(compute, lambda: context.cancelJobsWithTag(tag))
 
     def _answer(self, statement: EngineStatement, rows: Mapping[str, object]) -> pa.Table:
+        found = self._frame(statement, rows)
+        if not any(map(_are_read, rows.values())):
+            found._jdf.queryExecution().executedPlan()  # noqa: SLF001  # it has no public form
+            return to_arrow_schema(found.schema).empty_table()
+        answer = found.toArrow()
+        for at, frame in self.frames.items():
+            if listing(self.session, frame) != self.listed[at]:
+                raise FilesChanged("a file of the table changed while it was read")
+        return answer
+
+    def _frame(
+        self, statement: EngineStatement, rows: Mapping[str, object]
+    ) -> Any:  # Any: as above
+        """The statement's result, which Spark computes later."""
         for name, public in statement.tables.items():
             made = broadcast(self.session.createDataFrame(public))
             made.createOrReplaceTempView(name)
-        for name, given in rows.items():
-            self._selected(given).createOrReplaceTempView(name)
-        found = self.session.sql(statement.text)
-        if not any(isinstance(given, SparkRows) for given in rows.values()):
-            found._jdf.queryExecution().executedPlan()  # noqa: SLF001  # it has no public form
-            return pa.table({})
-        answer = found.toArrow()
-        if listing(self.session, self.frame) != self.listed:
-            raise FilesChanged("a file of the table changed while it was read")
-        return answer
+        for name, frame in {name: self._selected(given) for name, given in rows.items()}.items():
+            frame.createOrReplaceTempView(name)
+        return self.session.sql(statement.text)
 
     def _selected(self, rows: object) -> Any:  # Any: Spark's frame
+        if isinstance(rows, ServerRelation):
+            made = self.statement(rows.expression)
+            whole = EngineStatement(made.text, {**made.tables, **rows.public})
+            return self._frame(whole, rows.rows)
         if isinstance(rows, SparkRows):
-            return rows.selected(self.frame)
+            return rows.selected(self.frames[rows.table.at])
         assert isinstance(rows, pa.Table)  # one without rows
         values = [
             f"{_made_up(kind)} AS `{name.replace('`', '``')}`"
             for name, kind in ibis.Schema.from_pyarrow(rows.schema).items()
         ]
         return self.session.sql(f"SELECT {', '.join(values)}")
+
+
+def _are_read(rows: object) -> bool:
+    """Whether these are rows of a table, and not made up."""
+    if isinstance(rows, ServerRelation):
+        return any(map(_are_read, rows.rows.values()))
+    return isinstance(rows, SparkRows)
 
 
 def _made_up(kind: Any) -> str:  # Any: a type of Ibis
@@ -177,8 +201,8 @@ def _in_thread(compute: Callable[[], pa.Table], cancel: Callable[[], object]) ->
 
 
 @contextmanager
-def opened(table: SparkTable) -> Iterator[SparkEngine]:
-    """An engine where these rows are."""
-    with session(table.at.shown) as own:
-        frame = opened_rows(own, table.at)
-        yield SparkEngine(own, frame, listing(own, frame))
+def opened(tables: Sequence[SparkTable]) -> Iterator[SparkEngine]:
+    """An engine where the rows of these tables are."""
+    with session(tables[0].at.shown) as own:
+        frames = {table.at: opened_rows(own, table.at) for table in tables}
+        yield SparkEngine(own, frames, {at: listing(own, one) for at, one in frames.items()})

@@ -44,7 +44,7 @@ from discreet.query._facts._public_facts import facts_text
 from discreet.query._plan._plan import Plan
 from discreet.query._plan._price import check_scale
 from discreet.query._plan._sums import ColumnOutcome, SumOf, ValueOutcome, sensitivity
-from discreet.query._rows._source import ComputedSource, TableSource, check_schema
+from discreet.query._rows._source import ComputedSource, TableSource, check_schema, served_by
 
 LEAST_RISK = Fraction(1, 10**30)
 
@@ -148,7 +148,7 @@ def release_diagnosis(
     noise = cast(Mapping[str, DiscreteLaplace], together.mechanisms)
     level, values = _checks.probability(confidence=confidence), _values_plan(asked.plan)
     # 2. charge, compute, add noise
-    with _engine.opened(asked.source) as opened:
+    with _engine.opened(served_by(asked.source)) as opened:
         ready = prepare(values, asked.source, opened) if values.sums else None
         cuts = prepare_cuts(asked.plan, asked.source, opened) if _has_caps(asked.plan) else None
         computed = _Computation(asked.plan, ready, cuts, door)

@@ -44,7 +44,7 @@ from discreet.query._facts._public_facts import facts_text
 from discreet.query._plan._plan import Plan
 from discreet.query._plan._price import check_scale
 from discreet.query._plan._sums import ColumnOutcome, SumOf, ValueOutcome, sensitivity
-from discreet.query._rows._source import TableSource, check_schema
+from discreet.query._rows._source import TableSource, check_schema, served_by
 
 _LOST, _VALUES = "lost", "values"
 
@@ -109,7 +109,7 @@ def release_share(
     check_schema(asked.source, declaration.columns, declaration.unit)
     check_scale([noise])
     _share(noise, exact, rehearse(noise, np.zeros(2, dtype=object)))
-    with _engine.opened(asked.source) as opened:
+    with _engine.opened(served_by(asked.source)) as opened:
         prepared = _compiled_plan.prepare(plan, asked.source, opened)
         released = release_through(
             door,

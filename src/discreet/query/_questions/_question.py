@@ -39,7 +39,7 @@ from discreet.query._questions._frame_after import (
     rolled_up,
 )
 from discreet.query._questions._usefulness import announce, warned
-from discreet.query._rows._source import TableSource, check_schema
+from discreet.query._rows._source import TableSource, check_schema, served_by
 
 
 class DeclaredTable(Protocol):
@@ -284,7 +284,7 @@ def _ready(
     facts, source = question.table.declaration, question.table.source
     check_schema(source, facts.columns, facts.unit)
     _rehearse(offered, confidence)
-    with _engine.opened(source) as opened:
+    with _engine.opened(served_by(source)) as opened:
         yield _PreparedQuestion(offered, _compiled_plan.prepare(offered.plan, source, opened))
 
 

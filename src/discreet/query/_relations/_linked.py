@@ -10,9 +10,9 @@ rows aren't joined with others on ids.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import ibis.expr.types as ir
@@ -23,16 +23,17 @@ from discreet.errors import DeclarationError, QueryRefused
 from discreet.query._bounding._choice import first_rows
 from discreet.query._engines import _engine
 from discreet.query._engines._conversion import are_alike, id_text, joint_id
-from discreet.query._engines._engine import Engine
-from discreet.query._engines._engine_statement import EngineStatement
+from discreet.query._engines._engine_statement import ServerRelation
 from discreet.query._facts._declaration import Through
+from discreet.query._relations._in_server import checked_before, checked_in_server
 from discreet.query._rows._files import ArrowRows
 from discreet.query._rows._source import (
     ComputedSource,
     TableSource,
     arrow_schema,
+    check_one_place,
     place_of,
-    refuse_where_it_is,
+    served_by,
 )
 
 _KEY, _UNIT = "\x1fkey", "\x1funit"  # no declared column has a control character in its name
@@ -47,6 +48,7 @@ class LinkedSource(ComputedSource):
     links: TableSource
     unit: Unit
     through: Through
+    served: dict[tuple[str, ...], ServerRelation] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -61,6 +63,11 @@ class LinkedSource(ComputedSource):
         return (self.through.table,)
 
     @property
+    def parts(self) -> Sequence[TableSource]:
+        """The rows under keys, and the table of keys."""
+        return (self.events, self.links)
+
+    @property
     def is_cut(self) -> bool:
         """Rows beyond the caps are left out."""
         return True
@@ -73,11 +80,13 @@ class LinkedSource(ComputedSource):
 
     def schema(self, names: Sequence[str]) -> pa.Schema:
         """The types of these columns, computed for tables without rows."""
+        if served_by(self):
+            return self._schema_in_server(tuple(names))
         with _engine.compiling() as engine:
             try:
-                statement, schemas = self._statement(engine, names)
+                made, schemas = self._rows_of(engine.table, names)
                 empty = {one: schema.empty_table() for one, schema in schemas.items()}
-                with engine.streamed(statement, empty) as rows:
+                with engine.streamed(engine.statement(made), empty) as rows:
                     return rows.schema
             except engine.failures as cause:
                 raise QueryRefused(
@@ -85,13 +94,30 @@ class LinkedSource(ComputedSource):
                     f"({type(cause).__name__})"
                 ) from cause
 
+    def _schema_in_server(self, names: tuple[str, ...]) -> pa.Schema:
+        with _engine.compiling(served_by(self)) as engine, ExitStack() as stack:
+            made, schemas = self._rows_of(_engine.described, names)
+            rows = {
+                place: stack.enter_context(source.rows(schemas[place].names))
+                for place, source in self._places()
+            }
+            self.served[names] = relation = ServerRelation(made, rows, {})
+            return checked_in_server(engine, relation, schemas)
+
+    def _places(self) -> Sequence[tuple[str, TableSource]]:
+        return (("links", self.links), ("events", self.events))
+
     @contextmanager
     def rows(self, names: Sequence[str]) -> Iterator[ArrowRows]:
-        """The rows of these columns, from an engine of their own."""
+        """The rows of these columns, from an engine of their own, or in the server."""
+        if served_by(self):
+            yield checked_before(self.served, names)
+            return
         with _engine.opened() as engine, ExitStack() as stack:
-            statement, schemas = self._statement(engine, names)
+            expression, schemas = self._rows_of(engine.table, names)
+            statement = engine.statement(expression)
             given = {}
-            for place, source in (("links", self.links), ("events", self.events)):
+            for place, source in self._places():
                 found = stack.enter_context(source.rows(schemas[place].names))
                 is_once = isinstance(found, pa.RecordBatchReader)
                 given[place] = found.read_all() if is_once else found
@@ -99,19 +125,19 @@ class LinkedSource(ComputedSource):
                 made = rows.read_all()  # a question may scan it several times
         yield made
 
-    def _statement(
-        self, engine: Engine, names: Sequence[str]
-    ) -> tuple[EngineStatement, Mapping[str, pa.Schema]]:
+    def _rows_of(
+        self, described: Callable[[pa.Schema, str], ir.Table], names: Sequence[str]
+    ) -> tuple[ir.Table, Mapping[str, pa.Schema]]:
+        """The rows as an expression, and the types of both tables."""
         self._check_has_no_ids()
-        for source in (self.events, self.links):
-            refuse_where_it_is(source, "through")
+        check_one_place(self, "through")
         here, there = (list(side) for side in zip(*self.through.on, strict=True))
         own = [name for name in names if name != self.unit.column]
         schemas = {
             "links": _schema(self.links, [*self.unit.columns, *there]),
             "events": _schema(self.events, [*here, *own]),
         }
-        links, events = (engine.table(schema, place) for place, schema in schemas.items())
+        links, events = (described(schema, place) for place, schema in schemas.items())
         for mine, theirs in self.through.on:
             if not are_alike([events[mine], links[theirs]]):
                 raise DeclarationError(
@@ -122,7 +148,7 @@ class LinkedSource(ComputedSource):
         rows = _with_key(events, here, own).join(taken, _KEY)
         rows = first_rows(rows.select(_KEY, *own), _KEY, self.through.rows)
         columns = {name: rows[_KEY if name == self.unit.column else name] for name in names}
-        return engine.statement(rows.select(**columns)), schemas
+        return rows.select(**columns), schemas
 
     def _check_has_no_ids(self) -> None:
         """Refuse rows that have ids: those of a unit would change with it under any key, also under

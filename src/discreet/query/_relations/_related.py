@@ -7,9 +7,9 @@ a unit's rows as its cap allows, chosen by a public hash of the row itself, so t
 unit can't make a join large.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -34,7 +34,7 @@ from discreet.query._engines._conversion import (
     identity,
     joint_id,
 )
-from discreet.query._engines._engine import Engine
+from discreet.query._engines._engine_statement import ServerRelation
 from discreet.query._expressions._expressions import ColumnRef, Condition, Scalar, columns_in
 from discreet.query._expressions._relation import (
     Joined,
@@ -51,16 +51,19 @@ from discreet.query._facts._columns import ColumnType
 from discreet.query._facts._declaration import Declaration
 from discreet.query._facts._public_facts import facts_text
 from discreet.query._relations._derived import Catalog, declaration_of, joined_names
+from discreet.query._relations._in_server import checked_before, checked_in_server
 from discreet.query._relations._per_unit import addend_of_unit, total
 from discreet.query._rows._files import ArrowRows
 from discreet.query._rows._public_table import PublicTable
 from discreet.query._rows._shared_rows import share_rows
 from discreet.query._rows._source import (
     ComputedSource,
+    TableSource,
     arrow_schema,
+    check_one_place,
     check_schema,
     id_columns,
-    refuse_where_it_is,
+    served_by,
 )
 
 _ARROW = {
@@ -80,6 +83,7 @@ class RelationSource(ComputedSource):
     relation: NamedRows
     catalog: Catalog
     tables: Mapping[str, Any]  # Any: tables and public tables, see `_beside`
+    served: dict[tuple[str, ...], ServerRelation] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -100,6 +104,11 @@ class RelationSource(ComputedSource):
         return tuple(sorted(set(tables_of(self.relation)) - self.catalog.public))
 
     @property
+    def parts(self) -> Sequence[TableSource]:
+        """The sources of its tables of units."""
+        return [self.tables[name].source for name in self.private_tables]
+
+    @property
     def is_cut(self) -> bool:
         """Whether anywhere tables with a unit are joined with one another, or one is reached
         through another."""
@@ -118,9 +127,11 @@ class RelationSource(ComputedSource):
         ones; of public tables, the rows themselves are looked at."""
         with _engine.compiling() as engine:
             try:
-                builder = self._builder(engine)
+                builder = self._builder(engine.table)
                 for keys in builder.public_keys(self.relation):
                     self._check_unique(keys, builder)
+                if served_by(self):
+                    return self._schema_in_server(tuple(names))
                 statement = engine.statement(builder.table(self.relation, names))
                 empty = {one: schema.empty_table() for one, schema in builder.schemas.items()}
                 with engine.streamed(statement, empty) as rows:
@@ -131,11 +142,27 @@ class RelationSource(ComputedSource):
                     "shorter or simpler"
                 ) from cause
 
+    def _schema_in_server(self, names: tuple[str, ...]) -> pa.Schema:
+        """The types of these columns where the tables are, and the rows there, not computed yet."""
+        with _engine.compiling(served_by(self)) as engine, ExitStack() as stack:
+            builder = self._builder(_engine.described)
+            made = builder.table(self.relation, names)
+            rows: dict[str, object] = {}
+            public: dict[str, pa.Table] = {}
+            for place, (table, columns) in builder.read(made).items():
+                given = stack.enter_context(self.tables[table].source.rows(columns))
+                (public if table in self.catalog.public else rows)[place] = given
+            self.served[names] = relation = ServerRelation(made, rows, public)
+            return checked_in_server(engine, relation, builder.schemas)
+
     @contextmanager
     def rows(self, names: Sequence[str]) -> Iterator[ArrowRows]:
-        """The rows of these columns, from an engine of their own."""
+        """The rows of these columns, from an engine of their own, or in the server."""
+        if served_by(self):
+            yield checked_before(self.served, names)
+            return
         with _engine.opened() as engine, ExitStack() as stack:
-            builder = self._builder(engine)
+            builder = self._builder(engine.table)
             made = builder.table(self.relation, names)
             statement = engine.statement(made)
             given = self._rows_for(builder, made, stack)
@@ -153,19 +180,19 @@ class RelationSource(ComputedSource):
             given[place] = rows.read_all() if isinstance(rows, pa.RecordBatchReader) else rows
         return given
 
-    def _builder(self, engine: Engine) -> "_Builder":
-        """The tables of the relation in the engine, empty, with all columns that are declared."""
+    def _builder(self, described: Callable[[pa.Schema, str], ir.Table]) -> "_Builder":
+        """The tables of the relation, described for an engine with all declared columns."""
         self._check_sources()
+        check_one_place(self, "joins, unions and aggregates of each unit")
         tables: dict[str, ir.Table] = {}
         schemas: dict[str, pa.Schema] = {}
         for name in sorted(set(tables_of(self.relation))):
             facts, source = self.catalog.tables[name], self.tables[name].source
-            refuse_where_it_is(source, "joins, unions and aggregates of each unit")
             check_schema(source, facts.columns, facts.unit)
             used = dict.fromkeys([*facts.columns, *id_columns(source, facts.unit)])
             place = f"source{len(tables)}"
             schemas[place] = arrow_schema(source, tuple(used))
-            tables[name] = engine.table(schemas[place], place)
+            tables[name] = described(schemas[place], place)
         return _Builder(self.catalog, tables, schemas, _are_whole(tables, self.catalog))
 
     def _check_sources(self) -> None:

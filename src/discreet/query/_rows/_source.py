@@ -31,6 +31,7 @@ from discreet.query._engines._conversion import (
     read_as,
 )
 from discreet.query._engines._duckdb_table import DuckdbTable, plain_table
+from discreet.query._engines._engine import are_in_one_place
 from discreet.query._facts._columns import Column, ColumnType
 from discreet.query._rows import _frames
 from discreet.query._rows._files import (
@@ -77,6 +78,11 @@ class ComputedSource(ABC):
     @abstractmethod
     def private_tables(self) -> tuple[str, ...]:
         """The names of the tables of units from which the rows are made."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> Sequence[TableSource]:
+        """The sources of units' rows from which the rows are made."""
 
     @property
     @abstractmethod
@@ -191,6 +197,27 @@ def refuse_where_it_is(source: object, what: str) -> None:
         raise QueryRefused(
             f"{what}: the rows of {source.label} stay where they are stored, and this has no rule "
             "there; ask the table by itself"
+        )
+
+
+def served_by(source: TableSource) -> tuple[AddressedTable, ...]:
+    """The tables in a server from which the rows of a source are computed there; none for a source
+    whose rows are computed in this process."""
+    if isinstance(source, AddressedTable):
+        return (source,)
+    if isinstance(source, ComputedSource):
+        return tuple(dict.fromkeys(table for part in source.parts for table in served_by(part)))
+    return ()
+
+
+def check_one_place(source: ComputedSource, what: str) -> None:
+    """Refuse rows that no single engine can compute, since they are in several places."""
+    tables = served_by(source)
+    is_here = any(not served_by(part) for part in source.parts)
+    if tables and (is_here or not are_in_one_place(tables)):
+        raise QueryRefused(
+            f"{what}: the tables are in several places, and rows stay where they are stored; "
+            "name tables of one database and one role, or files"
         )
 
 

@@ -31,7 +31,7 @@ from discreet.query._facts._public_facts import facts_text
 from discreet.query._plan._plan import Plan
 from discreet.query._plan._private_keys import refuse_private_keys
 from discreet.query._plan._sum_grids import value_grid
-from discreet.query._rows._source import TableSource, check_schema
+from discreet.query._rows._source import TableSource, check_schema, served_by
 
 _BASIS = "bounded by discreet.query, from the declared caps and bounds"
 
@@ -67,7 +67,7 @@ class TableRows:
             else _RowColumn.of(name, facts)
             for name in names
         ]
-        with _engine.compiling(self.source) as compiling:
+        with _engine.compiling(served_by(self.source)) as compiling:
             self._prepared(columns, compiling)
         return Bounded.rows(
             lambda: self._computed(columns),
@@ -84,7 +84,7 @@ class TableRows:
         refuse_private_keys(self.plan, "a mechanism on counts")
         (one,) = self.plan.sums
         self._check_source()
-        with _engine.compiling(self.source) as compiling:
+        with _engine.compiling(served_by(self.source)) as compiling:
             prepare(self.plan, self.source, compiling)
         dimensions = (len(self.plan.groups),) if shape is None else shape
         return Bounded(
@@ -107,11 +107,11 @@ class TableRows:
         check_schema(self.source, facts.columns, facts.unit)
 
     def _counted(self) -> Mapping[str, Any]:  # Any: arrays of integers
-        with _engine.opened(self.source) as opened:
+        with _engine.opened(served_by(self.source)) as opened:
             return prepare(self.plan, self.source, opened).compute(None)
 
     def _computed(self, columns: Sequence["_RowColumn"]) -> FloatArray:
-        with _engine.opened(self.source) as opened:
+        with _engine.opened(served_by(self.source)) as opened:
             (answer,) = self._prepared(columns, opened).answers(None)
         made = [column.numbers(answer, _value(n)) for n, column in enumerate(columns)]
         times = answer[TIMES].cast(pa.int64()).to_numpy()

@@ -33,7 +33,7 @@ from discreet.query._facts._declaration import Declaration
 from discreet.query._facts._public_facts import facts_text
 from discreet.query._plan._plan import plan
 from discreet.query._plan._price import check_scale
-from discreet.query._rows._source import TableSource
+from discreet.query._rows._source import TableSource, served_by
 from discreet.query._statistics._hand_over import TableRows
 from discreet.query._statistics._round_numbers import round_down, round_up
 
@@ -116,11 +116,11 @@ def row_histogram(
 ) -> tuple[Bounded[IntegerArray], DiscreteLaplace]:
     """The number of units by their rows, in bins that double, and its noise."""
     made = plan(_counting(()), asked.declaration(1))
-    with _engine.compiling(asked.source) as compiling:
+    with _engine.compiling(served_by(asked.source)) as compiling:
         prepare_units(made, asked.source, compiling)
 
     def compute() -> IntegerArray:
-        with _engine.opened(asked.source) as engine:
+        with _engine.opened(served_by(asked.source)) as engine:
             (answer,) = prepare_units(made, asked.source, engine).answers(None)
         bins = np.zeros(CUT_BINS, dtype=np.int64)
         bins[answer[PLACE].to_numpy()] = answer[TIMES].to_numpy()
@@ -224,11 +224,11 @@ class OpenColumns:
         function = AggregateFunction.COUNT if facts.unit.column is None else _UNITS
         query = Query("table", (Aggregate(function, None, "n"),), (name,))
         made = plan(query, facts)
-        with _engine.compiling(self.asked.source) as compiling:
+        with _engine.compiling(served_by(self.asked.source)) as compiling:
             prepare(made, self.asked.source, compiling)
 
         def compute() -> Mapping[str, Any]:
-            with _engine.opened(self.asked.source) as engine:
+            with _engine.opened(served_by(self.asked.source)) as engine:
                 return prepare(made, self.asked.source, engine).compute(None)
 
         return made.bounded(compute, self.asked.source.label).only(made.deciding.name)

@@ -1,0 +1,188 @@
+"""Joins, unions, rows of each unit and keys of units have the same integers in every engine."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import discreet as dp
+from discreet.errors import QueryRefused
+from discreet.ledger import Kind
+from discreet.query import PublicTable, Table
+from discreet.query._bounding._compiled_plan import prepare
+from discreet.query._engines import _engine
+from discreet.query._rows._source import served_by
+from tests.query import postgres_tables, spark_tables
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # between Ibis and DuckDB
+
+UNIT = dp.Unit("person")
+_WARDS = ["x", "y", "é", None]
+
+
+def _tables() -> dict[str, pa.Table]:
+    """Units with more rows than count, rows without an id, and keys that several units have."""
+    chance = np.random.default_rng(7)
+    people = chance.integers(0, 30, 240)
+    days = pa.array([int(n) for n in chance.integers(18000, 18400, 240)], pa.int32())
+    return {
+        "stays": pa.table(
+            {
+                "person": pa.array([None if n % 29 == 0 else int(n) for n in people], pa.int64()),
+                "days": pa.array([int(n) for n in chance.integers(-3, 12, 240)], pa.int32()),
+                "cost": pa.array([None if n > 9 else float(n) for n in chance.normal(3, 4, 240)]),
+                "ward": pa.array([_WARDS[n] for n in chance.integers(0, 4, 240)]),
+                "day": days.cast(pa.date32()),
+                "bill": pa.array([int(n) for n in chance.integers(0, 90, 240)], pa.int64()),
+            }
+        ),
+        "people": pa.table(
+            {
+                "person": pa.array([str(n) for n in range(2, 33)]),
+                "age": pa.array([20 + n for n in range(31)], pa.int64()),
+            }
+        ),
+        "items": pa.table(
+            {
+                "bill": pa.array([int(n) for n in chance.integers(0, 100, 300)], pa.int64()),
+                "price": pa.array([float(n) / 4 for n in chance.integers(0, 80, 300)]),
+            }
+        ),
+    }
+
+
+COLUMNS = {
+    "stays": {
+        "days": dp.Column.integer(0, 10),
+        "cost": dp.Column.number(0, 9),
+        "ward": dp.Column.text(keys=["x", "y", "é"]),
+        "day": dp.Column.date(),
+        "bill": dp.Column.integer(),
+    },
+    "people": {"age": dp.Column.integer(0, 100)},
+    "items": {"price": dp.Column.number(0, 20)},
+}
+QUESTIONS = [
+    """SELECT ward, COUNT(*), SUM(age), COUNT_UNITS(*)
+    FROM stays JOIN people ON stays.person = people.person GROUP BY ward""",
+    """SELECT COUNT(*), SUM(d), SUM(n), SUM(m) FROM (SELECT person, SUM(days) AS d, AVG(cost) AS m,
+    COUNT(*) AS n, SUM(cost) AS c FROM stays WHERE days > 0 GROUP BY person) AS p""",
+    """SELECT SUM(c), SUM(m) FROM (SELECT person, MAX(cost) AS c, AVG(days) AS m
+    FROM stays WHERE day > DATE '2019-05-01' GROUP BY person) AS p""",
+    """SELECT COUNT(*), SUM(days) FROM (SELECT person, days FROM stays
+    UNION ALL SELECT person, age AS days FROM people) AS p""",
+    """SELECT ward, SUM(beds), COUNT(*) FROM stays JOIN wards ON stays.ward = wards.name
+    GROUP BY ward""",
+    """SELECT COUNT(*), MEDIAN(d) FROM (SELECT stays.person, days + age AS d FROM stays
+    LEFT JOIN people ON stays.person = people.person WHERE days > 1) AS p""",
+    "SELECT COUNT(*), SUM(price) FROM items",
+    """SELECT ward, COUNT(DISTINCT age) FROM (SELECT stays.person, ward, age
+    FROM stays JOIN people ON stays.person = people.person) AS p GROUP BY ward""",
+]
+
+Sources = Mapping[str, Any]  # Any: Arrow's tables and addresses
+
+
+@cache
+def _stored_in_postgres() -> Sources:
+    kinds = {"int64": "int8", "int32": "int4", "double": "float8", "string": "text"}
+    found = {}
+    for name, rows in _tables().items():
+        place = postgres_tables.new_name()
+        typed = ", ".join(f"{f.name} {kinds.get(str(f.type), 'date')}" for f in rows.schema)
+        values = ", ".join(["%s"] * rows.num_columns)
+        postgres_tables.run(
+            f"CREATE TABLE {place} ({typed})",
+            (f"INSERT INTO {place} VALUES ({values})", [[*r.values()] for r in rows.to_pylist()]),
+            f"GRANT SELECT ON {place} TO {postgres_tables.reader()}",
+        )
+        found[name] = postgres_tables.url(place)
+    return found
+
+
+def _in_postgres(folder: Path) -> Sources:
+    del folder
+    return _stored_in_postgres()
+
+
+def _in_spark(folder: Path) -> Sources:
+    return {
+        name: spark_tables.stored(rows, folder, f"{name}.parquet")
+        for name, rows in _tables().items()
+    }
+
+
+def _world(sources: Sources) -> Mapping[str, Table]:
+    ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=1000))
+    made = {
+        name: Table(
+            sources[name], name=name, unit=UNIT, columns=COLUMNS[name], rows=rows, ledger=ledger
+        )
+        for name, rows in (("stays", 5), ("people", 1))
+    }
+    wards = PublicTable({"name": ["x", "é", "z"], "beds": [3, 4, 9]}, name="wards")
+    items = made["stays"].linked(
+        sources["items"], on="bill", columns=COLUMNS["items"], rows=3, name="items"
+    )
+    return {"stays": made["stays"].beside(made["people"], wards), "items": items}
+
+
+def _integers(sources: Sources, text: str) -> Any:  # Any: arrays
+    table = _world(sources)["items" if "FROM items" in text else "stays"]
+    asked = table.question(text)
+    source = asked.table.source
+    with _engine.opened(served_by(source)) as engine:
+        found = prepare(asked.plan, source, engine).compute(None)
+    return {name: np.sort(np.asarray(part), axis=0).tolist() for name, part in found.items()}
+
+
+@cache
+def _here(text: str) -> Any:  # Any: arrays
+    return _integers(_tables(), text)
+
+
+@pytest.mark.parametrize("text", QUESTIONS)
+@pytest.mark.parametrize("place", [_in_postgres, pytest.param(_in_spark, marks=pytest.mark.long)])
+def test_a_server_computes_the_same_integers(
+    place: Callable[[Path], Sources], text: str, tmp_path: Path
+) -> None:
+    found = _integers(place(tmp_path), text)
+    assert found == _here(text)
+    assert any(np.any(np.asarray(part)) for part in found.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "moved"),
+    [(QUESTIONS[0], "people"), (QUESTIONS[0], "stays"), (QUESTIONS[6], "items")],
+)
+def test_tables_in_several_places_are_refused_before_the_charge(
+    text: str, moved: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(_tables()[moved], path)
+    table = _world({**_stored_in_postgres(), moved: str(path)})[
+        "items" if "items" in text else "stays"
+    ]
+    with pytest.raises(QueryRefused, match="in several places"):
+        table.sql(text, epsilon=1)
+    ledger = table.ledger
+    assert isinstance(ledger, dp.Ledger)
+    assert not [entry for entry in ledger.history() if entry.kind is Kind.CHARGE]
+
+
+def test_no_connection_is_opened_after_the_charge() -> None:
+    """A server that has no connection left can't fail a question that is paid."""
+    asked = _world(_stored_in_postgres())["stays"].question(QUESTIONS[0])
+    source = asked.table.source
+    with _engine.opened(served_by(source)) as engine:
+        ready = prepare(asked.plan, source, engine)
+        postgres_tables.run(f"ALTER ROLE {postgres_tables.reader()} CONNECTION LIMIT 0")
+        try:
+            assert ready.compute(None)
+        finally:
+            postgres_tables.run(f"ALTER ROLE {postgres_tables.reader()} CONNECTION LIMIT -1")
