@@ -20,6 +20,26 @@ from tests.service.kit import Served
 
 MORE = 'job = { type = "text" }\n' + kit.RATE
 CANARY = "clerk"  # a value of rows that no page may show
+# draws a chart of twelve years on a narrow page: no name of an axis covers another one
+NAMES_APART = """() => {
+  const figure = document.querySelector('figure[data-chart]');
+  const chart = JSON.parse(figure.dataset.chart);
+  chart.x.categories = Array.from({length: 12}, (_, n) => String(1980 + n));
+  chart.series[0].points = chart.x.categories.map(name => [name, 1, 0, 2]);
+  figure.style.width = '280px';
+  window.discreetChart.show(figure, chart);
+  const texts = [...figure.querySelectorAll('svg text')];
+  const names = texts.filter(one => chart.x.categories.includes(one.textContent));
+  const boxes = names.map(one => one.getBoundingClientRect());
+  return boxes.length > 3 && boxes.every((box, n) => !n || boxes[n - 1].right < box.left);
+}"""
+# each control and link can be seen without a scroll to the side
+ALL_SEEN = """() => {
+  const end = one => one.getBoundingClientRect().right;
+  const wanted = '.card :is(input, select, button), .stacked :is(a, summary)';
+  const all = [...document.querySelectorAll(wanted)];
+  return all.filter(one => end(one) > end(one.closest('.card, main'))).map(one => one.outerHTML);
+}"""
 Scheme = Literal["dark", "light"]
 LOOKS: list[tuple[int, int, Scheme]] = [(1280, 900, "light"), (360, 740, "dark")]
 
@@ -364,10 +384,13 @@ def test_pages_read_well_everywhere(reader: Reader, served: Served, cid: str) ->
             if path.endswith("ask"):
                 reader.write(kit.BY_YEAR)
                 reader.foresee()
+            if path == "answers/look":
+                assert reader.page.evaluate(NAMES_APART)
             for width, height, scheme in LOOKS:
                 reader.page.set_viewport_size(ViewportSize(width=width, height=height))
                 reader.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
                 assert reader.page.evaluate("document.documentElement.scrollWidth") <= width, path
+                assert reader.page.evaluate(ALL_SEEN) == [], (path, width)
                 assert serious(reader) == [], (path, width)
     reader.problems = [text for text in reader.problems if "404" not in text]
 
@@ -382,6 +405,8 @@ def test_an_owner_declares_a_table(reader: Reader, served: Served, tmp_path: Pat
     reader.page.wait_for_selector("input[value='staff.parquet']")
     reader.page.check("input[value='staff.parquet']")
     assert "Step 2 of 3" in reader.press("Look at its columns")
+    reader.page.set_viewport_size(ViewportSize(width=360, height=800))
+    assert reader.page.evaluate(ALL_SEEN) == []
     reader.page.select_option("#unit", label="all rows with one person")
     reader.page.fill("#rows", "3")
     reader.page.fill("#epsilon", "1,5")

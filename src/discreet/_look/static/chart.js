@@ -27,9 +27,16 @@
     return found;
   }
 
+  // Categories whose names fit beside one another: all, or each second, third, ... of them.
+  function apart(axis, width) {
+    var names = axis.categories, longest = Math.max.apply(null, names.map(function (name) { return name.length; }));
+    var each = Math.max(1, Math.ceil((7 * longest + 8) * names.length / (width - 66)));
+    return names.filter(function (_, at) { return at % each === 0; });
+  }
+
   function scaleOf(axis, width) {
     if (axis.categories.length) {
-      return { type: "band", domain: axis.categories, label: axis.label, padding: 0.15 };
+      return { type: "band", domain: axis.categories, label: axis.label, padding: 0.15, ticks: apart(axis, width) };
     }
     var found = { domain: [axis.low, axis.high], label: axis.label };
     found.ticks = width < 260 ? 3 : width < 420 ? 5 : 8;
