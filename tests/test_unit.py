@@ -63,7 +63,7 @@ def test_stays_as_it_is() -> None:
 def test_in_words() -> None:
     assert str(Unit.ROW) == "each row, added or removed"
     assert str(Unit("id", Change.REPLACE)) == "all rows of one 'id', replaced"
-    assert str(Unit(("a", "b"))) == "all rows of one ('a', 'b'), added or removed"
+    assert str(Unit(("a", "b"))) == "all rows of one (a, b), added or removed"
     assert Unit(("a", "b")).column == "(a, b)"
 
 

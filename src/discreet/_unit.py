@@ -79,9 +79,14 @@ class Unit:
         return repr(self.columns if len(self.columns) > 1 else self.column)
 
     def __str__(self) -> str:
-        who = "each row" if self.column is None else f"all rows of one {self._named}"
+        who = "each row" if self.column is None else f"all rows of one {self._in_words}"
         how = "added or removed" if self.change is Change.ADD_REMOVE else "replaced"
         return f"{who}, {how}"
+
+    @property
+    def _in_words(self) -> str:
+        """The id as sentences have it: 'patient', or (household, member)."""
+        return f"({', '.join(self.columns)})" if len(self.columns) > 1 else repr(self.column)
 
     def __repr__(self) -> str:
         if self.column is not None:

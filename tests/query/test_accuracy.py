@@ -96,7 +96,7 @@ def _check_price(
 
     try:
         price = question.for_error(
-            within=within, of_groups=size, confidence=level, delta=delta, weights=weights
+            within=within, group_size=size, confidence=level, delta=delta, weights=weights
         )
     except InvalidArgument:
         for epsilon in (1, 100, 10**4):  # none is enough
@@ -117,7 +117,7 @@ def _check_price(
 
 def test_each_aggregate_may_have_its_own_accuracy() -> None:
     question = TABLE.question("SELECT COUNT(*) AS n, AVG(age) AS age FROM t")
-    price = question.for_error(within={"n": 50, "age": 2}, of_groups=1000)
+    price = question.for_error(within={"n": 50, "age": 2}, group_size=1000)
     widths = half_widths(question, price, 0.95, 1000)
     assert widths[0] <= 50
     assert widths[1] <= 2
@@ -145,11 +145,11 @@ def test_the_price_is_a_value_that_all_methods_take() -> None:
         ({"within": {"n": 1, 3: 2}}, "3 is no aggregate"),
         ({"within": {"n": -1}}, "within"),
         ({"within": True}, "within"),
-        ({"within": 1}, "of_groups: give"),
-        ({"within": 1, "of_groups": 0}, "of_groups"),
-        ({"within": 1, "of_groups": 9, "confidence": 1}, "confidence"),
-        ({"within": 1, "of_groups": 9, "noise": Noise.GAUSSIAN}, "delta"),
-        ({"within": 1e-9, "of_groups": 9}, "no epsilon up to 10,000"),
+        ({"within": 1}, "group_size: give"),
+        ({"within": 1, "group_size": 0}, "group_size"),
+        ({"within": 1, "group_size": 9, "confidence": 1}, "confidence"),
+        ({"within": 1, "group_size": 9, "noise": Noise.GAUSSIAN}, "delta"),
+        ({"within": 1e-9, "group_size": 9}, "no epsilon up to 10,000"),
     ],
 )
 def test_wrong_accuracies_are_refused(given: dict[str, Any], message: str) -> None:
@@ -179,8 +179,8 @@ def test_a_price_is_given_once(verb: str) -> None:
 def test_the_error_of_a_quantile_is_a_share_of_rows() -> None:
     question = TABLE.agg(pay=median("wage"))
     with pytest.raises(InvalidArgument, match="share of its group's rows"):
-        question.for_error(within=0.1, of_groups=1_000)
-    price = question.for_error(within={"pay": 0.1}, of_groups=1_000)
+        question.for_error(within=0.1, group_size=1_000)
+    price = question.for_error(within={"pay": 0.1}, group_size=1_000)
     (line,) = question.forecast(price, group_size=1_000).lines
     assert line.is_in_ranks
     assert line.half_width <= 0.1

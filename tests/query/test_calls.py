@@ -115,8 +115,8 @@ def test_round_edges_cover_the_bounds_with_few_bins(
 def test_fewer_rows_get_fewer_bins() -> None:
     assert [most_bins(rows, 10) for rows in (1, 100, 400, 10**6)] == [2, 2, 10, 20]
     table = table_of(frame_of())
-    few = table.histogram("y", of_rows=100, epsilon=0.2).table.num_rows
-    many = table.histogram("y", of_rows=10_000, epsilon=0.2).table.num_rows
+    few = table.histogram("y", group_size=100, epsilon=0.2).table.num_rows
+    many = table.histogram("y", group_size=10_000, epsilon=0.2).table.num_rows
     assert 2 <= few < many == 20
 
 
@@ -227,7 +227,7 @@ def test_nothing_is_charged_for_what_is_refused() -> None:
         lambda: table.histogram("x", [2, 1], epsilon=1),
         lambda: table.histogram("x", [1, float("nan")], epsilon=1),
         lambda: table.histogram("x", [0, Fraction(1, 3)], epsilon=1),
-        lambda: table.histogram("x", of_rows=0, epsilon=1),
+        lambda: table.histogram("x", group_size=0, epsilon=1),
         lambda: table.histogram("x", epsilon=0),
         lambda: table.histogram("x", epsilon=5e-324),
         lambda: table.group_by(x_from=dp.col("k")).released_histogram("x", epsilon=1),

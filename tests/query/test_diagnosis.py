@@ -80,7 +80,7 @@ def test_rows_left_out_are_estimated() -> None:
     found = without_noise(table.agg(rows=dp.count()))
     assert found.rows_left_out == pytest.approx(10 / 12, abs=0.05)
     assert found.cuts[0].share == 1
-    assert "all person have more rows or groups than the caps" in repr(found)
+    assert "of units have more rows or groups than the caps" in repr(found)
 
 
 def test_noise_alone_leaves_no_rows_out() -> None:

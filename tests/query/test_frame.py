@@ -129,3 +129,11 @@ def test_a_refused_constant_is_named_with_the_way_to_write_it(
 ) -> None:  # Any: no value
     with pytest.raises(InvalidArgument, match=advice):
         dp.col("x") == given  # noqa: B015  # the comparison is refused
+
+
+@pytest.mark.parametrize("number", [5e-324, -1e-310, Fraction(1, 3**700)])
+def test_a_number_too_close_to_0_is_not_called_too_large(number: float) -> None:
+    with pytest.raises(dp.DiscreetError, match="too close to 0"):
+        dp.col("x") * number
+    with pytest.raises(dp.DiscreetError, match="too close to 0"):
+        dp.col("x") > number  # noqa: B015  # it raises

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 import discreet as dp
-from discreet import Ledger, Limit, Unit
-from discreet.mechanisms import Bounded, DiscreteLaplace, release
+import discreet.ledger
+from discreet import Ledger, Limit, Unit, query
+from discreet.mechanisms import Bounded, DiscreteLaplace, release, statistics
 from discreet.query import Column, Noise, Table, count, plan_workload, suggest
 from discreet.query import sum as total
 
@@ -26,6 +27,7 @@ def shown() -> dict[str, Any]:
     columns |= {ODD: Column.number(0, 2), "is": Column.boolean()}
     table = Table(pa.table(ROWS), name="<i>t", unit=UNIT, columns=columns, rows=1, ledger=ledger)
     question = table.question('SELECT place, AVG(wage) AS "<u>x" FROM "<i>t" GROUP BY place')
+    ledger.grant(ODD, limit=Limit(1), by="owner")
     single = Bounded(lambda: 3, sensitivity=1, unit=UNIT, name=ODD)
     answer = question.release(epsilon=1, by=ODD, request=ODD)
     calls = table.where()
@@ -50,6 +52,12 @@ def shown() -> dict[str, Any]:
         "QuestionExplanation": question.explain(epsilon=1e-4),
         "Workload": plan_workload(table, [question], epsilon=1),
         "PrivacyLoss": answer.privacy_loss,
+        "Selection": table.where(dp.col(ODD) > 1).group_by("place", far=dp.col("wage") > 3),
+        "Statistic": calls.regression("wage", on=[ODD]),
+        "Moments": calls.moments("wage", ODD).release(epsilon=0.1),
+        "Ledger": ledger,
+        "ShareBalance": ledger.shares()[0],
+        "PublicTable": dp.PublicTable(pd.DataFrame({ODD: [1, 2]}), name="<i>p"),
     }
 
 
@@ -80,6 +88,7 @@ NAMES = ["Answer", "Receipt", "Release", "processed", "Balance", "Forecast"]
 NAMES += ["QuestionExplanation", "Workload", "PrivacyLoss", "Table", "Question", "Diagnosis"]
 NAMES += ["Suggestion", "TopGroups", "Modes", "Contingency", "Correlations", "Regression"]
 NAMES += ["StatisticForecast"]
+NAMES += ["Selection", "Statistic", "Moments", "Ledger", "ShareBalance", "PublicTable"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -112,6 +121,13 @@ def test_answers_are_tables_of_harmless_tags(shown: dict[str, Any], name: str) -
         ("Correlations", f"wage, {ODD}"),
         ("Regression", ODD),
         ("StatisticForecast", ODD),
+        ("Selection", "place, (wage > 3) AS far"),
+        ("Statistic", "an epsilon, or an epsilon and a delta"),
+        ("Moments", f"mean of {ODD}"),
+        ("Ledger", "<b>id</b>"),
+        ("Ledger", "one more charge without a delta may cost at most"),
+        ("ShareBalance", f"share {ODD}"),
+        ("PublicTable", ODD),
     ],
 )
 def test_texts_are_whole(shown: dict[str, Any], name: str, text: str) -> None:
@@ -120,6 +136,34 @@ def test_texts_are_whole(shown: dict[str, Any], name: str, text: str) -> None:
 
 def test_every_public_object_of_a_question_is_listed(shown: dict[str, Any]) -> None:
     assert set(NAMES) == set(shown)
+
+
+PLAIN = {  # short values and parts of others, whose line of text says all
+    *(
+        "AggregateFunction",
+        "Caps",
+        "ChargeOrder",
+        "Column",
+        "ColumnType",
+        "CutShare",
+        "Declaration",
+    ),
+    *("Entry", "ExportCheck", "Kind", "Noise", "NoisyEstimate", "PlannedQuestion", "Query"),
+    *("QuestionPrice", "ReceiptCheck", "Share", "ChiSquare", "Components", "Interval"),
+}
+
+
+def test_every_public_class_of_tables_ledgers_and_statistics_is_a_table_in_notebooks() -> None:
+    packages = (query, discreet.ledger, statistics)
+    classes = {
+        one
+        for package in packages
+        for name in package.__all__
+        if isinstance(one := getattr(package, name), type) and not issubclass(one, Exception)
+    }
+    without = {one.__name__ for one in classes if not hasattr(one, "_repr_html_")}
+    assert without <= PLAIN
+    assert {one.__name__ for one in classes} - without <= set(NAMES) | {"Interval", "NullShare"}
 
 
 def test_a_long_answer_shows_its_ends() -> None:

@@ -480,6 +480,22 @@ def test_a_file_declares_it(tmp_path: Path) -> None:
     assert without_noise(asked).rows()[0]["n"] == 3
 
 
+def test_a_file_may_leave_out_what_the_other_table_says(tmp_path: Path) -> None:
+    """The unit, of one column or several, the change and the ledger."""
+    for unit in ('"customer"', '["customer", "shop"]'):
+        whole = TOML.replace('"customer"', unit)
+        head, tail = whole.split("[tables.purchases]")
+        for line in (f"unit = {unit}\n", 'ledger = { path = "l", epsilon = 9 }\n'):
+            assert line in tail
+            tail = tail.replace(line, "")
+        short, long = tmp_path / "short.toml", tmp_path / "long.toml"
+        short.write_text(f"{head}[tables.purchases]{tail}")
+        long.write_text(whole)
+        made, wanted = (dp.open(path).file("purchases") for path in (short, long))
+        assert made.declaration == wanted.declaration
+        assert (made.ledger, made.limit) == (wanted.ledger, wanted.limit)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -16,9 +16,12 @@ from discreet.query._expressions._aggregates import AggregateFunction
 from discreet.query._expressions._expressions import (
     Aggregate,
     Arithmetic,
+    Both,
     ColumnRef,
+    Comparison,
     Literal,
     Operator,
+    Relation,
 )
 from discreet.query._plan._plan import Plan, plan
 from discreet.query._plan._price import price_plan
@@ -129,6 +132,21 @@ def test_no_units_total_leaves_64_bits(rows: int) -> None:
 def test_caps_too_large_are_refused() -> None:
     with pytest.raises(QueryRefused, match="caps are too large"):
         _planned(Aggregate(AggregateFunction.SUM, ColumnRef("f"), "s"), caps=Caps(10**12, groups=1))
+
+
+@pytest.mark.parametrize("function", ["SUM", "AVG", "STDDEV"])
+@pytest.mark.parametrize("start", [10**9, -(10**9) - 10, 10**15])
+def test_a_condition_that_leaves_such_bounds_leaves_the_declared_ones(
+    function: str, start: int
+) -> None:
+    wide = Declaration("t", Unit("p"), Caps(4), {"f": Column.number(-(10**16), 10**16)})
+    aggregate = Aggregate(AggregateFunction(function), ColumnRef("f"), "s")
+    where = Both(
+        Comparison(Relation.AT_LEAST, ColumnRef("f"), Literal(Fraction(start))),
+        Comparison(Relation.AT_MOST, ColumnRef("f"), Literal(Fraction(start + 10))),
+    )
+    made = plan(Query("t", (aggregate,), (), where), wide)
+    assert made.sums == plan(Query("t", (aggregate,)), wide).sums
 
 
 @pytest.mark.parametrize("function", ["SUM", "AVG", "STDDEV"])

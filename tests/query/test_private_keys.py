@@ -397,7 +397,7 @@ CALLS: dict[str, Callable[[Table], object]] = {
     "describe": lambda t: t.describe("x", by=("g", "k"), epsilon=1, delta=1e-6),
     "count_units": lambda t: t.count_units(by="k", epsilon=1, delta=1e-6),
     "histogram": lambda t: t.histogram("x", by="k", epsilon=1, delta=1e-6),
-    "histogram, of rows": lambda t: t.histogram("x", of_rows=9, by="k", epsilon=1, delta=1e-6),
+    "histogram, of rows": lambda t: t.histogram("x", group_size=9, by="k", epsilon=1, delta=1e-6),
     "contingency": lambda t: t.contingency("g", "k", epsilon=1),
     "contingency, delta": lambda t: t.contingency("k", "g", epsilon=1, delta=1e-6),
     "correlation": lambda t: t.group_by("k").correlation("x", "y").release(epsilon=1, delta=1e-6),

@@ -83,5 +83,5 @@ def test_the_text_of_a_question_stays_as_it_was_stored() -> None:
         "request": "1",
     }
     assert WorkOrder.from_json(text) == kit.order()
-    near = kit.order(within=Decimal(3), of_groups=100, task=Task.FORECAST)
+    near = kit.order(within=Decimal(3), group_size=100, task=Task.FORECAST)
     assert WorkOrder.from_json(near.to_json()) == near

@@ -141,7 +141,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         query.QuestionPrice(
             1, delta, noise=_noise(noise, delta), weights=weights(weight, question)
         ),
-        of_groups=group_size,
+        group_size=group_size,
         confidence=confidence,
     )
     predicted = question.forecast(named, confidence=confidence, group_size=group_size)

@@ -23,7 +23,7 @@ def asked_price(
     within: Decimal | Mapping[str, Decimal] | None,
     others: "QuestionPrice",
     *,
-    of_groups: int | None,
+    group_size: int | None,
     confidence: Decimal,
 ) -> "QuestionPrice":
     """The price by ``epsilon`` or by accuracy, with the delta, noise and weights of ``others``."""
@@ -36,7 +36,7 @@ def asked_price(
     assert within is not None
     found = question.for_error(
         within=within,
-        of_groups=of_groups,
+        group_size=group_size,
         confidence=confidence,
         delta=others.delta,
         noise=others.noise,

@@ -4,7 +4,7 @@ import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._budget import AnyLimit, Receipt, Request
 from discreet._unit import Unit
 from discreet.accounting import Filter, PrivacyLoss, Spent, Term
@@ -507,6 +507,17 @@ the owner
 
     def __repr__(self) -> str:
         return self._reader.summary()
+
+    def _repr_html_(self) -> str:
+        """The protected unit and the balance as tables in notebooks."""
+        try:
+            opening, state = self._look()
+        except LedgerError:
+            return _html.notes([repr(self)])
+        locked = ["it is locked, until its owner unlocks it"] if state.is_locked else []
+        name = self._store.name
+        made = _html.table(name, [], [["protects", str(opening.unit)]])
+        return made + self.spent()._repr_html_() + _html.notes(locked)
 
 
 def _reopened(path: str, anchor: str | None) -> Ledger:

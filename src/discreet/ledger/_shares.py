@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
+from discreet import _html
 from discreet._budget import AnyLimit, CountsSteps, Payer, Receipt, Request
 from discreet._unit import Unit
 from discreet.accounting import Filter, PrivacyLoss, Spent, Term
 from discreet.ledger._appending import tracks
 from discreet.ledger._facts import LedgerState, Opening, ShareState
-from discreet.ledger._views import FilterUse
+from discreet.ledger._views import FilterUse, down, up
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,15 @@ class ShareBalance:
     reached: Fraction
     left: Fraction
     reserved: Fraction
+
+    def _repr_html_(self) -> str:
+        """The balance as a table in notebooks."""
+        rows = [
+            ("limit", str(self.limit)),
+            ("spent", f"{self.limit.symbol} = {up(self.reached)}"),
+            ("one more charge without a delta may cost at most", f"ε = {down(self.left)}"),
+        ]
+        return _html.table(f"share {self.share}", (), rows)
 
 
 def balances(

@@ -6,7 +6,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Never, TypeVar
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._exact import Number
 from discreet.errors import InvalidArgument, QueryRefused
 from discreet.mechanisms import Bounded, IntegerArray, Release, Rows
@@ -14,6 +14,7 @@ from discreet.mechanisms.statistics import Moments, Regression
 from discreet.query._answers._answer import Answer
 from discreet.query._expressions._aggregate_functions import aggregate, corr, count, mean, quantile
 from discreet.query._expressions._aggregates import AggregateFunction
+from discreet.query._expressions._expression_text import condition_text, scalar_text
 from discreet.query._expressions._frame import (
     ColumnExpression,
     ConditionExpression,
@@ -66,13 +67,34 @@ Conditions = tuple[ConditionExpression | ColumnExpression, ...]
 GroupKeys = tuple[str | GroupKey, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Selection:
     """Rows of a table, filtered and grouped; `agg` turns them into a question."""
 
     table: DeclaredTable
     filters: Conditions = ()
     keys: GroupKeys = ()
+
+    def __repr__(self) -> str:
+        return f"Selection: {'; '.join(' '.join(row) for row in self._in_words)}"
+
+    def _repr_html_(self) -> str:
+        return _html.table("rows of a table", [], self._in_words)
+
+    @property
+    def _in_words(self) -> list[list[str]]:
+        keys = (
+            key if isinstance(key, str) else f"{scalar_text(key.value)} AS {key.name}"
+            for key in self.keys
+        )
+        parts = {
+            "of": self.table.declaration.name,
+            "where": " AND ".join(
+                condition_text(condition_of(one), is_flat=True) for one in self.filters
+            ),
+            "by": ", ".join(keys),
+        }
+        return [[name, text] for name, text in parts.items() if text]
 
     def where(self, *conditions: ConditionExpression | ColumnExpression) -> "Selection":
         """The rows for which all of these conditions are known to hold as well."""
@@ -120,18 +142,18 @@ class Selection:
         column: str,
         bins: Bins = None,
         *,
-        of_rows: int | None = None,
+        group_size: int | None = None,
         epsilon: Number,
         delta: Number = 0,
         by: str = "owner",
         request: str | None = None,
     ) -> Answer:
         """The answer to `histogram`, with the edges of the bins as ``age_from`` and ``age_to``.
-        Without ``bins`` there are no more of them than the noise allows for ``of_rows`` rows in
+        Without ``bins`` there are no more of them than the noise allows for ``group_size`` rows in
         each group."""
         facts, most = self.table.declaration, USUAL_BINS
-        if of_rows is not None:
-            rows = _checks.positive_count(of_rows=of_rows)
+        if group_size is not None:
+            rows = _checks.positive_count(group_size=group_size)
             first = self.histogram(column).forecast(epsilon=epsilon, delta=delta).lines[0]
             most = most_bins(rows, first.half_width)
         edges = edges_of(column, bins, facts, most)

@@ -300,7 +300,7 @@ class Table:
         bins: Bins = None,
         *,
         by: Names = (),
-        of_rows: int | None = None,
+        group_size: int | None = None,
         epsilon: Number,
         delta: Number = 0,
     ) -> Answer:
@@ -308,12 +308,14 @@ class Table:
         each group ``by`` the declared keys of these columns.
 
         ``bins`` is a number of equal bins between the declared bounds, or a list of edges. Without
-        it there are at most 20 bins with round edges; with ``of_rows``, the number of rows that you
-        expect in a group, so few that the noise of a bin is at most a quarter of it where rows
+        it there are at most 20 bins with round edges; with ``group_size``, the number of rows that
+        you expect in a group, so few that the noise of a bin is at most a quarter of it where rows
         spread evenly. No row decides on the bins. A bin holds its lower edge, the last one both.
         """
         asked = self.group_by(*_names(by))
-        return asked.released_histogram(column, bins, of_rows=of_rows, epsilon=epsilon, delta=delta)
+        return asked.released_histogram(
+            column, bins, group_size=group_size, epsilon=epsilon, delta=delta
+        )
 
     def contingency(
         self,

@@ -218,7 +218,7 @@ class Desk:
             by=caller.name,
             request=body.get("request"),
             within=None if (within := body.get("within")) is None else Decimal(within),
-            of_groups=body.get("of_groups"),
+            group_size=body.get("group_size"),
             column=body.get("column"),
         )
 

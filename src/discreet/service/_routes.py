@@ -30,7 +30,7 @@ _FORECAST = {
     **_NOISY,
     "epsilon": _NUMBER,
     "within": _NUMBER,
-    "of_groups": Member(MemberType.WHOLE),
+    "group_size": Member(MemberType.WHOLE),
 }
 _LONGEST_FACTS = 50_000
 _FACTS = Member(MemberType.TEXT, is_required=True, longest=_LONGEST_FACTS)

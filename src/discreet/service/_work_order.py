@@ -34,7 +34,7 @@ class WorkOrder:
     """A question to a table. ``by`` comes from the caller's token, never from the question.
 
     A forecast may ask for the least epsilon by which each error is ``within`` this number, in
-    groups of ``of_groups`` rows, in place of giving an epsilon. A check of a ``column`` has no
+    groups of ``group_size`` rows, in place of giving an epsilon. A check of a ``column`` has no
     text of SQL.
     """
 
@@ -48,7 +48,7 @@ class WorkOrder:
     by: str
     request: str | None
     within: Decimal | None = None
-    of_groups: int | None = None
+    group_size: int | None = None
     column: str | None = None
 
     def to_json(self) -> bytes:
@@ -57,7 +57,7 @@ class WorkOrder:
         numbers = {name: str(getattr(self, name)) for name in _NUMBERS if facts[name] is not None}
         # members that came later stay out of the text of a question without them, whose digest
         # is stored
-        later = {name for name in ("within", "of_groups", "column") if facts[name] is None}
+        later = {name for name in ("within", "group_size", "column") if facts[name] is None}
         return json.dumps({k: v for k, v in (facts | numbers).items() if k not in later}).encode()
 
     @staticmethod

@@ -196,7 +196,7 @@ def _price(job: WorkOrder, question: Question, noise: Noise | None) -> QuestionP
         return QuestionPrice(job.epsilon, job.delta, noise=noise)
     return question.for_error(
         within=job.within,
-        of_groups=job.of_groups,
+        group_size=job.group_size,
         confidence=job.confidence,
         delta=job.delta,
         noise=noise,

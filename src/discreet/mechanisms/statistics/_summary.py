@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from discreet import _html
 from discreet._arrays import FloatArray
 from discreet._exact import Number
 from discreet.errors import InvalidArgument
@@ -59,6 +60,12 @@ class Moments:
         sizes = [w * most for w, most in zip(layout.weights, layout.largest, strict=True)]
         exact = zip(layout.places, answer.value.tolist(), sizes, strict=True)
         return Moments(layout.columns, noise, min(sizes), _matrix(exact, len(layout.columns)))
+
+    def _repr_html_(self) -> str:
+        """The number of rows and each mean, with intervals, as a table in notebooks."""
+        rows = [["rows", str(self.count_within())]]
+        rows += [[f"mean of {name}", str(self.mean(name))] for name, _ in self.columns]
+        return _html.table("moments, with intervals at 0.95 confidence, each by itself", [], rows)
 
     @property
     def count(self) -> float:

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from fractions import Fraction
 
 from discreet._exact import Number, fraction, is_number
-from discreet.errors import InvalidArgument
+from discreet.errors import InvalidArgument, QueryRefused
 from discreet.query._expressions._expressions import (
     Arithmetic,
     Literal,
@@ -16,6 +16,7 @@ from discreet.query._expressions._expressions import (
 
 PythonConstant = Number | str | datetime.date
 
+_LARGEST_DIVISOR = Fraction(10) ** 300  # as floating point divides
 _NO_TRUTH = (
     "a question in Python is neither true nor false: combine conditions with &, | and ~, each in "
     "parentheses, not with and, or, not, if"
@@ -48,6 +49,11 @@ def scalar_of(given: object) -> Scalar:
 def _fraction(value: Fraction) -> Scalar:
     """A division of whole numbers, as SQL writes a number that is no decimal."""
     numerator, denominator = (Fraction(part) for part in value.as_integer_ratio())
+    if denominator > _LARGEST_DIVISOR:
+        raise QueryRefused(
+            "a number in the question is too close to 0, or has too many digits: round it to at "
+            "most 300 digits after the point"
+        )
     return Arithmetic(Operator.DIVIDE, Literal(numerator), Literal(denominator))
 
 

@@ -217,7 +217,7 @@ def _plan(query: Query, declaration: Declaration, facts: Declaration) -> Plan:
             rows[wanted.name] = wanted
             sources.append((wanted.name,))
             continue
-        made = sums_of(aggregate, facts, there)
+        made = _sums_of(aggregate, declaration, facts, there)
         sums |= {one.name: one for one in made}
         sources.append(tuple(one.name for one in made))
     # 3. a count that decides which groups are shown
@@ -287,6 +287,17 @@ def _of_same_type(
     if value is None or infer(value, declaration).type is infer(value, facts).type:
         return facts
     return declaration
+
+
+def _sums_of(
+    aggregate: Aggregate, declaration: Declaration, facts: Declaration, groups: int
+) -> tuple[SumOf, ...]:
+    """The sums of an aggregate, by the bounds that WHERE leaves; by the declared ones if no sum is
+    possible within those, since they are far from 0 and close together."""
+    try:
+        return sums_of(aggregate, facts, groups)
+    except QueryRefused:
+        return sums_of(aggregate, declaration, groups)
 
 
 def _groups(

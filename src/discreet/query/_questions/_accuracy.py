@@ -47,10 +47,10 @@ def named_price(
 
 
 def price_for_error(
-    plan: Plan, price: QuestionPrice, within: Within, *, of_groups: int | None, confidence: Number
+    plan: Plan, price: QuestionPrice, within: Within, *, group_size: int | None, confidence: Number
 ) -> QuestionPrice:
     """The price with the least epsilon for which every forecast half-width is at most ``within``,
-    in a group of ``of_groups`` rows. The epsilon of ``price`` is not read.
+    in a group of ``group_size`` rows. The epsilon of ``price`` is not read.
 
     Both kinds of noise are tried where a delta allows it. The epsilon has six digits, and is at
     least 1e-6.
@@ -58,7 +58,7 @@ def price_for_error(
     # 1. the largest error allowed for each name
     most = _limits(plan, within)
     level = _checks.probability(confidence=confidence)
-    size = None if of_groups is None else _checks.positive_count(of_groups=of_groups)
+    size = None if group_size is None else _checks.positive_count(group_size=group_size)
 
     def is_met(found: Forecast) -> bool:
         lines = [line for line in found.lines if line.name in most]
@@ -76,7 +76,7 @@ def price_for_error(
             )
         if size is None and any(line.group_size is not None for line in lines):
             raise InvalidArgument(
-                "of_groups: give the number of rows in a group, on which the error of a mean "
+                "group_size: give the number of rows in a group, on which the error of a mean "
                 "depends"
             )
         return all(line.promised <= most[line.name] for line in lines)

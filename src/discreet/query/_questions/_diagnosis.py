@@ -286,7 +286,7 @@ def _diagnosis(
 ) -> tuple[tuple[CutShare, ...], float | None]:
     facts, cuts, left_out = asked.declaration, [], None
     if _has_caps(asked):
-        title = f"all {facts.unit.column} have more rows or groups than the caps"
+        title = "units have more rows or groups than the caps"
         cuts.append(_share(title, noise[_CUT], level, noisy[_CUT]))
         left_out = _left_out(noise[_BINS], noisy[_BINS], int(noisy[_KEPT]))
     for name in _bounded_columns(asked):

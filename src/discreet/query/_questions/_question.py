@@ -144,14 +144,14 @@ class Question:
         self,
         *,
         within: Within,
-        of_groups: int | None = None,
+        group_size: int | None = None,
         confidence: Number = 0.95,
         delta: Number = 0,
         noise: Noise | None = None,
         weights: Mapping[str, Number] | None = None,
     ) -> QuestionPrice:
         """The price with the least epsilon for which each interval's forecast half-width is at most
-        ``within``, in a group of ``of_groups`` rows; reads no data.
+        ``within``, in a group of ``group_size`` rows; reads no data.
 
         ``within`` is in the units of the answer: one number for all aggregates, or one for each by
         its name; for a quantile it is a share of the group's rows. With a ``delta`` both kinds of
@@ -159,7 +159,9 @@ class Question:
         10,000 is enough.
         """
         named = QuestionPrice(1, delta, noise=noise, weights=weights)
-        return price_for_error(self.plan, named, within, of_groups=of_groups, confidence=confidence)
+        return price_for_error(
+            self.plan, named, within, group_size=group_size, confidence=confidence
+        )
 
     def diagnose(
         self,

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
+from discreet import _html
 from discreet._unit import Unit
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query._engines._conversion import declarable, has_zone
@@ -76,6 +77,12 @@ class PublicTable:
         columns = self.declaration.columns.items()
         listed = ", ".join(f"{name} ({column.type.value})" for name, column in columns)
         return f"PublicTable {self.declaration.name!r}: {listed}"
+
+    def _repr_html_(self) -> str:
+        columns = self.declaration.columns.items()
+        rows = [[name, *column.in_words] for name, column in columns]
+        caption = f"{self.declaration.name}: a public table"
+        return _html.table(caption, ["column", "type", "values"], rows)
 
 
 def _read(given: Any) -> pa.Table:  # Any: as above

@@ -107,5 +107,11 @@ class Statistic(Generic[Found]):
             raise InvalidArgument(f"{self.name}: its noise has no use for a delta; leave it out")
         return _checks.probability(confidence=confidence)
 
+    def _repr_html_(self) -> str:
+        price = "an epsilon" if self.is_pure else "an epsilon, or an epsilon and a delta"
+        facts = self.table.declaration
+        rows = [["of", facts.name], ["protected", str(facts.unit)], ["its noise takes", price]]
+        return _html.table(f"{self.name}, not paid yet", [], rows)
+
     def __repr__(self) -> str:
         return f"Statistic: {self.name} of {self.table.declaration.name}"

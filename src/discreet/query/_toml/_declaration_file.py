@@ -49,6 +49,7 @@ TABLE = (
 )
 PUBLIC = ("source", "format", "delimiter", "columns")
 THROUGH = ("table", "on")
+OF_LINKED = ("unit", "change", "ledger")  # left out, they are those of the table it goes through
 SERVICE = ("requests_per_second", "worker_memory")
 LEDGER = ("path", "anchor", "epsilon", "delta", "rho", "mu")
 _SOURCE = "the path of a file or folder, or the address of a table"
@@ -153,7 +154,9 @@ def _tables(top: TomlEntry) -> Mapping[str, TableFile]:
     _service_facts(given)
     found = given["tables"].inner() if "tables" in given else {}
     public = given["public"].inner() if "public" in given else {}
-    declared = {name: _table(name, table) for name, table in found.items()}
+    declared = {
+        name: _table(name, table, _linked_entry(table, found)) for name, table in found.items()
+    }
     _check_one_ledger_each(found, declared)
     declared = {name: _linked(one, found, declared) for name, one in declared.items()}
     lowered = {name.lower() for name in declared}
@@ -183,9 +186,6 @@ def _linked(
         if key not in way:
             raise given["through"].missing(key, what)
     name = way["table"].text("the table that has the key and the id")
-    if name not in declared or "through" in found[name].inner():
-        listed = [other for other in declared if "through" not in found[other].inner()]
-        raise way["table"].mistake(f"give a table with ids: {', '.join(listed) or 'there is none'}")
     # 2. do both tables fit together?
     links, facts = declared[name], made.declaration
     for cap in ("groups", "rows_per_group"):
@@ -205,6 +205,18 @@ def _linked(
         lambda: linked_declaration(facts.name, facts.columns, links.declaration, on=on, rows=rows),
     )
     return replace(made, declaration=linked, links=links)
+
+
+def _linked_entry(entry: TomlEntry, found: Mapping[str, TomlEntry]) -> Mapping[str, TomlEntry]:
+    """The settings of the table through which this one reaches its units; none without one."""
+    given = entry.inner()
+    if "through" not in given or "table" not in (way := given["through"].inner()):
+        return {}
+    name = way["table"].text("the table that has the key and the id")
+    if name not in found or "through" in found[name].inner():
+        listed = [other for other in found if "through" not in found[other].inner()]
+        raise way["table"].mistake(f"give a table with ids: {', '.join(listed) or 'there is none'}")
+    return found[name].inner()
 
 
 def _pairs(entry: TomlEntry) -> tuple[tuple[str, str], ...]:
@@ -242,8 +254,11 @@ def _public(name: str, entry: TomlEntry) -> PublicFile:
     return PublicFile(name, source, form, _delimiter(given, source, form), columns)
 
 
-def _table(name: str, entry: TomlEntry) -> TableFile:
-    given = entry.settings(*TABLE)
+def _table(name: str, entry: TomlEntry, linked: Mapping[str, TomlEntry]) -> TableFile:
+    """The table; the one through which it reaches its units has the settings that it leaves out."""
+    own = entry.settings(*TABLE)
+    left_out = [key for key in OF_LINKED if key in linked and not (key == "unit" and "row" in own)]
+    given = {key: linked[key] for key in left_out} | own
     for key, what in (
         ("source", _SOURCE),
         ("ledger", "a table with path, epsilon and delta, the most that may ever be spent"),

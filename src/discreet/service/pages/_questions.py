@@ -38,7 +38,7 @@ _PAID_BEFORE = (
     "this form's question was paid before, and no answer to it is stored; sent again from this "
     "page, it is a new question and is paid anew"
 )
-_PRICE = ("epsilon", "within", "of_groups", "delta", "noise", "confidence")
+_PRICE = ("epsilon", "within", "group_size", "delta", "noise", "confidence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Draft:
     by: str = "price"
     epsilon: str = "0.1"
     within: str = ""
-    of_groups: str = ""
+    group_size: str = ""
     delta: str = ""
     noise: str = ""
     confidence: str = "0.95"
@@ -64,7 +64,7 @@ class Draft:
             choice(form, "by", "price", "accuracy"),
             form.get("epsilon", ""),
             form.get("within", ""),
-            form.get("of_groups", ""),
+            form.get("group_size", ""),
             form.get("delta", ""),
             choice(form, "noise", "", "laplace", "gaussian"),
             choice(form, "confidence", *_CONFIDENCES),
@@ -73,7 +73,7 @@ class Draft:
 
     def members(self) -> dict[str, str]:
         """The members of a request for a forecast."""
-        unused = {"price": ("within", "of_groups"), "accuracy": ("epsilon",)}[self.by]
+        unused = {"price": ("within", "group_size"), "accuracy": ("epsilon",)}[self.by]
         given = {name: getattr(self, name) for name in ("sql", *_PRICE) if name not in unused}
         return {name: text for name, text in given.items() if text}
 
@@ -164,7 +164,7 @@ async def ask(visit: Visit) -> Response:
         return await _page(visit, draft, predicted, status=predicted.status)
     members = draft.members()
     if draft.by == "accuracy":
-        for name in ("within", "of_groups"):
+        for name in ("within", "group_size"):
             members.pop(name, None)
         members |= {name: text for name, text in predicted.facts["price"].items() if text}
     request = draft.request(table, members)
