@@ -77,7 +77,12 @@ def calls(tables: RemoteTables) -> Iterator[Callable[[], object]]:
     yield lambda: question.forecast(epsilon=1)
     yield lambda: question.explain(epsilon=1)
     yield lambda: question.release(epsilon=1)
+    yield lambda: question.diagnose(epsilon=1)
+    yield lambda: table.share_of_null("wage", epsilon=1)
     yield table.history
+    yield table.budget
+    yield ledger.verify
+    yield lambda: ledger.unlock("looked")
     yield lambda: ledger.charge(LOSS, purpose="x", by="x")
 
 
@@ -257,3 +262,16 @@ def test_a_good_answer_passes() -> None:
     assert answer.keys == ("year",)
     assert answer.to_csv().splitlines()[1] == "1980,5,4,6,0.5"
     assert answer.to_pandas()["n"].tolist() == [5]
+
+
+def test_the_lost_reply_of_a_payment_names_its_request() -> None:
+    with lying(sends(b"{}")) as tables:
+        table = RemoteTable(tables.service, "wages")
+        question = table.question("SELECT COUNT(*) FROM wages")
+        for pay in (
+            lambda: question.release(epsilon=1, request="mine"),
+            lambda: question.diagnose(epsilon=1, request="mine"),
+            lambda: table.share_of_null("wage", epsilon=1, request="mine"),
+        ):
+            with pytest.raises(ServiceError, match=r"it may have been paid.*request='mine'"):
+                pay()

@@ -3,6 +3,7 @@
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
@@ -182,13 +183,8 @@ class RemoteQuestion:
         """
         price = _price(epsilon, delta, confidence, noise)
         chosen = secrets.token_hex(16) if request is None else _checks.text(request=request)
-        try:
+        with _named_request(chosen):
             return RemoteAnswer(self._post("ask", {**price, "request": chosen}))
-        except ServiceError as failure:
-            raise ServiceError(
-                f"{failure}; it may have been paid: repeat it with request={chosen!r}, which is "
-                "charged once"
-            ) from None
 
     def diagnose(
         self, *, epsilon: Number, confidence: Number = Fraction(95, 100), request: str | None = None
@@ -200,9 +196,10 @@ class RemoteQuestion:
             "confidence": written(confidence=confidence),
         }
         chosen = secrets.token_hex(16) if request is None else _checks.text(request=request)
-        found = self._post("diagnose", {**numbers, "request": chosen})
-        with readable():
-            text_of(found, "text"), PrivacyLoss.from_json(json.dumps(found["privacy_loss"]))
+        with _named_request(chosen):
+            found = self._post("diagnose", {**numbers, "request": chosen})
+            with readable():
+                text_of(found, "text"), PrivacyLoss.from_json(json.dumps(found["privacy_loss"]))
         return found
 
     def having(self, *conditions: "ConditionExpression | ColumnExpression") -> "RemoteQuestion":
@@ -347,9 +344,10 @@ class RemoteTable:
         }
         chosen = secrets.token_hex(16) if request is None else _checks.text(request=request)
         asked = {"column": _checks.text(column=column), **numbers, "request": chosen}
-        found = self.service.post("tables", self.name, "nulls", body=asked)
-        with readable():
-            text_of(found, "text"), PrivacyLoss.from_json(json.dumps(found["privacy_loss"]))
+        with _named_request(chosen):
+            found = self.service.post("tables", self.name, "nulls", body=asked)
+            with readable():
+                text_of(found, "text"), PrivacyLoss.from_json(json.dumps(found["privacy_loss"]))
         return found
 
     @property
@@ -448,6 +446,18 @@ def connect(url: str, token: str) -> RemoteTables:
     Raises `InvalidArgument` for another address.
     """
     return RemoteTables(address_of(url, token))
+
+
+@contextmanager
+def _named_request(request: str) -> Iterator[None]:
+    """Within, a failure of the service names the request id of what may have been paid."""
+    try:
+        yield
+    except ServiceError as failure:
+        raise ServiceError(
+            f"{failure}; it may have been paid: repeat it with request={request!r}, which is "
+            "charged once"
+        ) from None
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:
