@@ -424,7 +424,8 @@ def test_a_stored_answer_is_read_again_by_its_analyst_only(served: Served, ana: 
 def test_a_receipt_is_checked_by_anyone_against_its_own_ledger(
     served: Served, ana: str, viewer: str
 ) -> None:
-    served.ask("checked", token=ana)
+    asked = served.ask("checked", token=ana)
+    assert asked.status == 200, asked.body
     receipt = served.send("GET", "/v1/receipts/checked", token=ana).json
     path = "/v1/tables/wages/check"
     found = served.send("POST", path, {"receipt": receipt_text(receipt)}, token=viewer)
