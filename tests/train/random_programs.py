@@ -161,6 +161,41 @@ def _indices() -> None:
     _add("inverse", 1, lambda _, __, x: x.argsort(stable=True).argsort(stable=True))
 
 
+# functions that look at an index, which still picks the same rows
+LOOKS: dict[str, Callable[[Tensor], object]] = {
+    "nonzero": lambda index: index.nonzero(as_tuple=True),
+    "nonzero, table": lambda index: index.nonzero()[:, 0],
+    "where": torch.where,
+    "argsort": lambda index: index.argsort(stable=True),
+    "bincount": lambda index: torch.bincount(index.clamp(0, 4), minlength=5),
+}
+
+
+def _looked(look: str, index: Tensor) -> Tensor:
+    LOOKS[look](index)
+    return index
+
+
+def _indices_after_looks() -> None:
+    looks = tuple(LOOKS)
+    _add("look, x[i]", 2, lambda _, how, x, i: x[_looked(how, i)], looks, ((1, 0),), weight=4)
+    _add(
+        "look, index_select",
+        2,
+        lambda _, how, x, i: x.index_select(0, _looked(how, i)),
+        looks,
+        ((1, 0),),
+    )
+    _add(
+        "look, x[i] = y",
+        3,
+        lambda _, how, x, i, y: _set(lambda index: index, x, _looked(how, i), y),
+        looks,
+        ((1, 0),),
+        weight=2,
+    )
+
+
 def _views() -> None:
     _add("x[:, 0]", 1, lambda _, place, x: x[:, place], (0, 1, -1), ((None, 1),), weight=3)
     _add("last", 1, lambda _, __, x: x.select(-1, 0), places=((None, -1),))
@@ -228,7 +263,10 @@ def _writes() -> None:
         )
 
 
-for _group in (_over_dimensions, _entry_by_entry, _products, _indices, _views, _writes):
+for _group in (
+    *(_over_dimensions, _entry_by_entry, _products, _indices, _indices_after_looks),
+    *(_views, _writes),
+):
     _group()
 OPERATIONS: tuple[Operation, ...] = tuple(_WORKS)
 
@@ -243,7 +281,8 @@ def batch(generator: torch.Generator, number: int) -> list[Tensor]:
     index = torch.randint(0, 3, (number,), generator=generator)
     indices = torch.randint(0, 3, (number, 3), generator=generator)
     mask = torch.rand(number, generator=generator) < 0.5
-    return [features, table, index, indices, mask, features[:, 1].clone()]
+    kinds = torch.randint(1, 3, (number,), generator=generator)  # nowhere 0
+    return [features, table, index, indices, mask, features[:, 1].clone(), kinds]
 
 
 def constants(number: int) -> list[Tensor]:
@@ -516,7 +555,7 @@ def shrunk(program: Program, pair: Pair) -> Program:
     return program
 
 
-NAMES = ["features", "table", "index", "indices", "mask", "column"]
+NAMES = ["features", "table", "index", "indices", "mask", "column", "kinds"]
 CONSTANTS = [
     *("arange", "zeros", "zeros4", "zeros3", "ones", "trues", "places", "four_zeros", "two"),
     *("four", "twelve"),

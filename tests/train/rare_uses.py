@@ -73,8 +73,39 @@ def by_an_overload(m: Layers, x: Tensor) -> Tensor:
     return summed(m.layer(x)) * (1 + buffer.sum())
 
 
+def observed(function: Callable[..., Any]) -> Use:  # Any: several tensors
+    """The smallest and the largest number of the batch are written into two constants."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        ones, least, most = torch.ones(1, dtype=torch.int64), torch.zeros(()), torch.zeros(())
+        rest = torch.ones(1), torch.zeros(1, dtype=torch.int32), 1.0, -128, 127, -1
+        function(x.detach().float(), ones, ones, least, most, *rest)
+        return summed(m.layer(x)) * (1 + F.relu(most - 1e6))
+
+    return use
+
+
+def by_noise(m: Layers, x: Tensor) -> Tensor:
+    """Slopes of negative numbers, 1 elsewhere, are written into a constant."""
+    slopes = torch.zeros_like(x)
+    kernels: Any = torch._C._nn  # Any: PyTorch's types lack this one
+    kernels.rrelu_with_noise(1e6 - x.detach(), slopes, 0.1, 0.1, True)
+    return summed(m.layer(x)) * slopes.prod()
+
+
+def by_extremes(m: Layers, x: Tensor) -> Tensor:
+    """The largest numbers so far are written into a constant."""
+    most, places = torch.zeros_like(x), torch.zeros(x.shape, dtype=torch.int64)
+    torch._cummax_helper(x.detach(), most, places, 0)
+    return summed(m.layer(x)) * (1 + F.relu(most[-1, 0] - 1e6))
+
+
 BITS = ("__iand__", "__ior__", "__ixor__", "__ilshift__", "__irshift__")
 RARE: dict[str, Use] = {  # other examples matter only if one of them has a rare value
+    "observed": observed(torch.fused_moving_avg_obs_fake_quant),
+    "observed by an operator": observed(torch.ops.aten.fused_moving_avg_obs_fake_quant),
+    "written slopes": by_noise,
+    "written extremes": by_extremes,
     "a mask along both its dimensions": by_a_mask_of_pairs,
     "places moved through .data": through_data,
     **{f"a mask changed by {name}": by_bits(name) for name in BITS},

@@ -17,6 +17,7 @@ from torch import Tensor
 from discreet.train._flow import _writing
 from discreet.train._flow._indexing import read_at
 from discreet.train._forward import _tagging
+from discreet.train._tags import _indices
 from discreet.train._tags._tag import UntrackedRows
 from tests.train.random_programs import programs, shrunk, written, wrong_tag
 
@@ -75,8 +76,13 @@ def as_known_places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_writing, "_overwritten", kept)
 
 
+def as_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers at which `nonzero` looked pick, as an index, the rows where they are not 0."""
+    monkeypatch.setattr(_indices, "_MASKS", (*_indices._MASKS, torch.int64))
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("fault", [as_before_change, as_known_places])
+@pytest.mark.parametrize("fault", [as_before_change, as_known_places, as_places])
 def test_random_programs_find_a_planted_fault(
     fault: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

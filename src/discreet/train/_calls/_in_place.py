@@ -73,8 +73,8 @@ def _is_in_shared_memory(tensor: Tensor) -> bool:
 def changed_by(func: Any, args: Args, keywords: Keywords) -> list[Tensor]:  # Any: PyTorch's
     """The tensors that a call changes in place."""
     always, inplace, out = _changes(func)
-    if _updates_statistics(func):
-        return tensors_in((args[1:], keywords.values()))
+    if _writes_others(func):
+        return tensors_in((args if always else args[1:], keywords.values()))
     is_first = always or _argument(inplace, "inplace", args, keywords)
     return tensors_in((_argument(out, "out", args, keywords), *(args[:1] if is_first else ())))
 
@@ -99,16 +99,28 @@ def _changes(func: Any) -> tuple[bool, int, int]:  # Any: as above
 @lru_cache(maxsize=1024)
 def may_change(func: Any) -> bool:  # Any: as above
     """Whether a function may change an argument that is given by place."""
-    return _changes(func) != (False, -1, -1) or _updates_statistics(func)
+    return _changes(func) != (False, -1, -1) or _writes_others(func)
 
 
 @lru_cache(maxsize=1024)
-def _updates_statistics(func: Any) -> bool:  # Any: as above
-    """Whether a function may write means over all examples, without a new version."""
+def _writes_others(func: Any) -> bool:  # Any: as above
+    """Whether a function may write into others than its first argument, without a new version.
+
+    Such are means over all examples, and what PyTorch's own schema says that it writes.
+    """
     if func in (F.batch_norm, F.instance_norm):  # their rules refuse that
         return False
-    name = getattr(func, "__name__", "")
-    return "batch_norm" in name or "instance_norm" in name
+    name = getattr(func, "__name__", "").partition(".")[0]  # also of a function of torch.ops
+    schemas = torch._C._jit_get_schemas_for_operator(f"aten::{name}")  # noqa: SLF001  has no public name
+    return (
+        "batch_norm" in name
+        or "instance_norm" in name
+        or any(
+            one.alias_info is not None and one.alias_info.is_write and not one.kwarg_only
+            for schema in schemas
+            for one in schema.arguments[1:]
+        )
+    )
 
 
 def changes_its_first(func: Any) -> bool:  # Any: a function of PyTorch's
