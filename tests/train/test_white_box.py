@@ -44,7 +44,8 @@ from tests.train.steps import known
 
 Score = Callable[[FloatArray], FloatArray]
 
-STEPS = 250
+STEPS = 200
+MORE = 250  # where a mistake shows later
 ALPHA = 1e-6  # of each bound
 WIDTH = 8  # weights
 FAR = 4.0  # how long the example's gradient is, in clip norms
@@ -153,7 +154,7 @@ def compare(
 
 
 def made(multiplier: float = 0.7, **changes: Any) -> TrainingPlan:
-    facts = {"delta": 1e-5, "records": 4, "batch": 4, "steps": STEPS}
+    facts = {"delta": 1e-5, "records": 4, "batch": 4, "steps": MORE}
     return plan(multiplier=multiplier, **{**facts, **changes})
 
 
@@ -169,7 +170,6 @@ EVERYONE = Setting(
 HONEST: dict[str, Setting] = {
     "with another": OTHERS,
     "alone": ALONE,
-    "louder": Setting(made(0.5), without=[FAR, FAR, 0.1]),
     "sampled": Setting(made(0.5, batch=2), without=[FAR]),
     "truncated": Setting(made(batch=2, sampling=TruncatedPoissonSampling(most=1)), without=[FAR]),
     "exact": Setting(made(noise=ExactGaussian(12)), without=[FAR]),
@@ -181,10 +181,13 @@ HONEST: dict[str, Setting] = {
     ),
 }
 
+STEPS_OF = {"alone": 150, "persons": 150, "sampled": MORE, "exact": MORE}
+
 
 @cache
 def honest_worlds(name: str) -> tuple[FloatArray, FloatArray]:
-    return HONEST[name].worlds()
+    """As many steps as the mistakes of the same setting need, and at least 150."""
+    return HONEST[name].worlds(STEPS_OF.get(name, STEPS))
 
 
 @pytest.mark.parametrize("name", HONEST)
@@ -282,14 +285,14 @@ def clipped_on_the_grid_by_nothing(patch: pytest.MonkeyPatch) -> None:
 # and the number of steps that show it
 WRONG: list[tuple[Callable[[pytest.MonkeyPatch], None], Setting, int]] = [
     (noise_halved, OTHERS, 150),
-    (noise_halved, HONEST["exact"], STEPS),
+    (noise_halved, HONEST["exact"], MORE),
     (clip_skipped, OTHERS, 100),
     (summed_before_clipping, Setting(made(), without=[FAR / 2]), 150),
     (rows_clipped_one_by_one, PERSONS, 120),
     (noise_per_part, ALONE, 100),
-    (divided_by_the_realised_batch, OTHERS, 200),
-    (sampled_with_certainty, HONEST["sampled"], STEPS),
-    (replaced_as_if_removed, EVERYONE, 200),
+    (divided_by_the_realised_batch, OTHERS, STEPS),
+    (sampled_with_certainty, HONEST["sampled"], MORE),
+    (replaced_as_if_removed, EVERYONE, STEPS),
     (clipped_on_the_grid_by_nothing, HONEST["exact"], 100),
 ]
 
