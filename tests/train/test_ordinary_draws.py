@@ -123,7 +123,19 @@ def classes(logits: Tensor, number: int) -> Tensor:
     return found
 
 
+def one_hot_classes(number: int) -> Tensor:
+    return F.one_hot(torch.randint(WIDTH, (number,)), WIDTH)
+
+
+def one_hot_law(number: int) -> Tensor:
+    law_of: Any = law.OneHotCategorical(logits=torch.arange(1.0, 1 + WIDTH))  # Any: as above
+    found: Tensor = law_of.sample((number,))
+    return found
+
+
 RIGHT: dict[str, Use] = {
+    "one-hot classes": lambda m, x: m.layer(x) * one_hot_classes(len(x)),
+    "a one-hot law": lambda m, x: m.layer(x + one_hot_law(len(x))),
     "masked": masked(0.15),
     "masked by a weight": masked(0.15, hides=False),
     "masked, mostly": masked(0.85),
@@ -172,10 +184,20 @@ ADMITTED: dict[str, Use] = {
     ).rsample(),
 }
 ADMISSIBLE = (
+    *("one-hot classes", "a one-hot law"),
     *("slots", "a diffusion", "a generator", "masked", "masked by a weight", "masked, mostly"),
     *("classes", "classes by weights", "picks", "as many picks as classes", "picks of weights"),
 )
 WRONG: dict[str, Use] = {
+    "one-hot classes, shifted": lambda m, x: (
+        m.layer(x) * (one := one_hot_classes(len(x))) * one.flip(0)
+    ),
+    "as many classes as there are": lambda m, x: (
+        m.layer(x) * F.one_hot(torch.randint(WIDTH, (len(x),))).sum(1, keepdim=True)
+    ),
+    "counts of one-hot classes": lambda m, x: (
+        m.layer(x) * one_hot_classes(len(x)) * one_hot_classes(len(x)).sum(0)
+    ),
     "picks, shifted": lambda m, x: shifted(m, x, chosen(len(x))),
     "classes, shifted": lambda m, x: shifted(m, x, classes(torch.zeros(3), len(x))),
     "picks of data": lambda m, x: (

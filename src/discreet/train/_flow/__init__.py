@@ -36,6 +36,7 @@ from discreet.train._flow._shapes import (
     elementwise,
     has_public_shape,
     interleaved,
+    is_sized_by_labels,
     one_hot,
     refit,
 )
@@ -157,9 +158,9 @@ def gives_sizes(call: Call) -> bool:
         return not isinstance(result, Tensor)
     if rule is interleaved:
         return bool(call.others)
-    return rule in (masked_places, mask_selected, one_hot) or (
-        rule is None and bool(tensors_in((result,)))
-    )
+    if rule is one_hot:
+        return is_sized_by_labels(call)
+    return rule in (masked_places, mask_selected) or (rule is None and bool(tensors_in((result,))))
 
 
 def parts_of(call: Call) -> list[str] | None:

@@ -57,11 +57,17 @@ def broadcast(call: Call) -> ResultTags:
 
 def one_hot(call: Call) -> ResultTags:
     """`F.one_hot`: without a number of classes, the largest label of all examples sets it."""
-    given = call.named("tensor num_classes")
-    number, data = given.get("num_classes", -1), given.get("tensor", given.get("input"))
-    if isinstance(number, Tensor) or number == -1:
+    if is_sized_by_labels(call):
         return UntrackedRows("one_hot without num_classes")
+    given = call.named("tensor num_classes")
+    data = given.get("tensor", given.get("input"))
     return call.tags.of(data) or OUTSIDE_BATCH if isinstance(data, Tensor) else None
+
+
+def is_sized_by_labels(call: Call) -> bool:
+    """Whether `F.one_hot` has no number of classes that is the same for all data."""
+    number = call.named("tensor num_classes").get("num_classes", -1)
+    return isinstance(number, Tensor) or number == -1
 
 
 def has_public_shape(tag: Tag | None) -> bool:
