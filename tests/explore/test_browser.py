@@ -269,6 +269,19 @@ def test_an_address_holds_the_view(visitor: Visitor, address: str) -> None:
     assert visitor.page.inner_text("#says") == said
 
 
+@pytest.mark.parametrize("name", ["composition", "mechanisms", "trust"])
+def test_a_preset_sets_its_controls_and_no_other(visitor: Visitor, address: str, name: str) -> None:
+    page = pages.page(name)
+    visitor.go(f"{address}{name}.html")
+    wanted: dict[str, object] = {}
+    for preset in page.presets:
+        visitor.page.click(f".presets a:text-is('{preset.label}')")
+        visitor.page.wait_for_function("() => location.hash.split('&').length > 1")
+        visitor.settle()
+        wanted |= preset.values
+        check_shown(visitor, explore.view(name, wanted))
+
+
 @pytest.mark.parametrize("hash_", ["#epsilon=7", "#nothing=1&&=", "#%E0%A4%A", "#epsilon=<b>"])
 def test_a_strange_address_shows_the_first_view(visitor: Visitor, address: str, hash_: str) -> None:
     visitor.go(f"{address}trust.html{hash_}")

@@ -22,7 +22,7 @@ from discreet.errors import BudgetExceeded, InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import ControlPlaces, Page, View, read, shown, to_json, written
 from discreet.explore._rendering import index
-from discreet.explore.pages import _budget, _survey
+from discreet.explore.pages import _budget, _composition, _survey
 from discreet.explore.pages._budget import outcome_of
 from discreet.explore.pages._texts import at_most, meaning
 
@@ -73,6 +73,25 @@ def test_more_lines_give_the_figures_shown(name: str, places: ControlPlaces) -> 
     test_the_lines_shown_give_the_figures_shown(name, places)
 
 
+@pytest.mark.parametrize("name", pages.NAMES)
+def test_each_preset_shows_another_view(name: str) -> None:
+    page = pages.page(name)
+    assert 2 <= len(page.presets) <= 3
+    first = explore.view(name)
+    assert all(explore.view(name, preset.values) != first for preset in page.presets)
+
+
+@pytest.mark.parametrize(
+    ("noise", "rate", "target"), [(1, 0.01, 2), (5, 0.01, 2), (5, 0.1, 8), (2.5, 0.03, 0.5)]
+)
+def test_a_quarter_more_noise_buys_as_many_steps_as_the_page_says(
+    noise: float, rate: float, target: float
+) -> None:
+    assert "at least one and a half times as long" in pages.page("composition").answer
+    steps, longer = (_composition._most_steps(one, rate, target) for one in (noise, 1.25 * noise))
+    assert 20 <= 1.5 * steps <= longer < 100_000
+
+
 @pytest.mark.parametrize(("name", "most"), [("composition", 90), ("trust", 18)])
 def test_a_new_view_needs_few_distributions(
     name: str, most: int, monkeypatch: pytest.MonkeyPatch
@@ -88,7 +107,7 @@ def test_a_new_view_needs_few_distributions(
 
     monkeypatch.setattr(_distribution, "epsilon", noted)
     page = pages.page(name)
-    for places in some_places(page):
+    for places in some_places(page, 1):
         asked.clear()
         for cached in (_theorems, sys.modules[page.compute.__module__]):
             for one in vars(cached).values():
@@ -157,7 +176,17 @@ def test_texts_hold_no_markup(name: str) -> None:
     view = page.view(page.start)
     abouts = (chart.about for chart in view.charts)
     hints = (control.hint for control in page.controls)
-    for text in (page.lead, page.question, view.says, *page.notes, *abouts, *hints):
+    labels = (one.label for one in page.presets)
+    for text in (
+        page.lead,
+        page.question,
+        page.answer,
+        view.says,
+        *page.notes,
+        *abouts,
+        *hints,
+        *labels,
+    ):
         assert not set("`*<>") & set(text)
 
 
@@ -190,6 +219,7 @@ def test_a_page_is_a_sentence_a_question_and_few_controls(name: str) -> None:
     assert page.lead.count(". ") == 0
     assert page.lead.endswith(".")
     assert page.question.endswith("?")
+    assert page.answer.endswith(".")
     assert 3 <= len(page.controls) <= 5
     for control in page.controls:
         assert control.start in control.values
@@ -392,7 +422,7 @@ def test_a_survey_names_no_share_beyond_its_ends_without_the_reason(
     outcome = _survey._counted("7 of 10 said yes.", value, ends, truth)
     point = outcome.points[0]
     assert 0 <= point.low <= point.value <= point.high <= 100
-    said = re.search(r"is (.*) %, between (.*) % and (.*) %; ", outcome.says)
+    said = re.search("is (.*)\xa0%, between (.*)\xa0% and (.*)\xa0%; ", outcome.says)
     assert said
     assert said.groups() == tuple(f"{one:.1f}" for one in (point.value, point.low, point.high))
     assert ("By chance" in outcome.says) == (not 0 <= value <= 100)

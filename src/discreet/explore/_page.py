@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
+from urllib.parse import quote
 
 from discreet.errors import InvalidArgument
 from discreet.plots import Chart, Series
@@ -57,6 +58,14 @@ class Control:
     def place(self) -> int:
         """The place of the first value to show."""
         return self.values.index(self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Values of some controls that are worth a look; the others stay as they stand."""
+
+    label: str
+    values: ControlValues
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,14 +195,16 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: one sentence, the question that it answers, controls, and a view for their values."""
+    """A page: one sentence, a question with its answer, controls, and a view for their values."""
 
     name: str
     title: str
     lead: str
     question: str
+    answer: str
     notes: tuple[str, ...]
     controls: tuple[Control, ...]
+    presets: tuple[Preset, ...]
     compute: Callable[[ControlValues], View]
     experiments: tuple[Experiment, ...] = ()
     history: History | None = None
@@ -214,6 +225,11 @@ class Page:
         if self.history is None:
             return ()
         return self.controls[self.place_of(self.history.price)].values
+
+    def address(self, preset: Preset) -> str:
+        """The end of an address that sets the controls so, as the page's script reads it."""
+        texts = ((name, shown(value)) for name, value in preset.values.items())
+        return "&".join(f"{name}={quote(text, safe='')}" for name, text in texts)
 
     def place_of(self, name: str) -> int:
         """The place of the control of this name."""

@@ -16,6 +16,7 @@ from discreet.explore._page import (
     NoisyNumber,
     Overlay,
     Page,
+    Preset,
     View,
 )
 from discreet.explore.pages._texts import (
@@ -228,6 +229,10 @@ PAGE = Page(
         "those that nobody has thought of."
     ),
     question="Why is it not enough to publish only totals?",
+    answer=(
+        "Two totals can be subtracted, and many solved like equations: then they show single "
+        "people. Noise bounds what any attack can find out."
+    ),
     notes=(
         (
             "Whose salary is it? A company publishes the total of all salaries before and after "
@@ -253,6 +258,10 @@ PAGE = Page(
         Control("noise", "publish", (OFF, ON), OFF),
         Control("epsilon", "ε of each question", (0.01, 0.03, 0.1, 0.25, 0.5, 1, 2), 0.1),
         Control("questions", "counts of groups", _QUESTIONS, 200),
+    ),
+    presets=(
+        Preset("the same with noise", {"noise": ON}),
+        Preset("two totals", {"attack": DIFFERENCE}),
     ),
     compute=view,
     experiments=(

@@ -21,6 +21,7 @@ from discreet.explore._page import (
     NoisyNumber,
     Overlay,
     Page,
+    Preset,
     QuestionStep,
     View,
     shown,
@@ -304,6 +305,11 @@ PAGE = Page(
         "ledger refuses to answer."
     ),
     question="Why did one question cost more than another, and why is the last one refused?",
+    answer=(
+        "A question costs the ε that it was asked with: a larger ε buys less noise. The "
+        "ledger adds up what was spent, and refuses the question that would go beyond the "
+        "limit."
+    ),
     notes=(
         (
             "Why did the fourth question cost more? Each question costs the ε that stood on the "
@@ -337,6 +343,10 @@ PAGE = Page(
             "limit", "the whole budget ε", (1, 2, 5), 5, "Fixed once the first question is asked."
         ),
         Control("question", "next question", tuple(QUESTIONS), "mean salary"),
+    ),
+    presets=(
+        Preset("a dear question", {"epsilon": 2}),
+        Preset("a small budget", {"limit": 1, "epsilon": 0.25}),
     ),
     compute=view,
     experiments=(

@@ -16,6 +16,7 @@ from discreet.explore._page import (
     Control,
     ControlValues,
     Page,
+    Preset,
     View,
     shown,
 )
@@ -185,6 +186,10 @@ PAGE = Page(
         "slowly than one might fear."
     ),
     question="How much longer can a model train if the noise is a little larger?",
+    answer=(
+        "With a quarter more noise a model can train at least one and a half times as long, "
+        "and many times as long where the noise is small."
+    ),
     notes=(
         (
             "Each step of DP-SGD draws a random batch, clips each example’s gradient and adds "
@@ -205,6 +210,11 @@ PAGE = Page(
         Control("noise", "noise multiplier", (0.5, 0.64, 0.8, 1, 1.25, 1.6, 2, 2.5, 4, 5), 1),
         Control("rate", "sampling rate", (0.003, 0.01, 0.03, 0.1), 0.01),
         Control("target", "target ε", (0.5, 1, 2, 4, 8), 2),
+    ),
+    presets=(
+        Preset("a quarter more noise", {"noise": 1.25}),
+        Preset("larger batches", {"rate": 0.03}),
+        Preset("a strict target", {"target": 0.5}),
     ),
     compute=view,
 )

@@ -16,6 +16,7 @@ from discreet.explore._page import (
     Guess,
     Overlay,
     Page,
+    Preset,
     View,
 )
 from discreet.explore.pages import _clusters
@@ -315,6 +316,10 @@ PAGE = Page(
         "One example, moved far away, drags a plain model along; a private model hardly notices it."
     ),
     question="Can somebody tell from a trained model that I was in its data?",
+    answer=(
+        "From a plain model, yes: it turns with each example. From a private model nobody "
+        "guesses right more often than the ε of its training allows."
+    ),
     notes=(
         (
             "Move the example. The further it stands, the longer is its gradient, and the "
@@ -339,6 +344,10 @@ PAGE = Page(
         Control("distance", "distance of the example", (1, 2, 4, 6, 8), 8),
         Control("clip", "clip norm", (0.1, 0.5, 2, 8), 0.5),
         Control("noise", "noise multiplier", (2, 4, 8, 16), 8),
+    ),
+    presets=(
+        Preset("an example among the others", {"distance": 1}),
+        Preset("little noise", {"noise": 2}),
     ),
     compute=view,
     experiments=(

@@ -15,6 +15,7 @@ from discreet.explore._page import (
     Guess,
     NoisyNumber,
     Page,
+    Preset,
     View,
 )
 from discreet.explore.pages._texts import at_most_percent, meaning, no_meaning, percent, program
@@ -251,6 +252,10 @@ PAGE = Page(
         "row again."
     ),
     question="Why is it not enough to remove the names?",
+    answer=(
+        "A few facts that somebody knows about a person agree with one row only, and this row"
+        " shows all the rest."
+    ),
     notes=(
         (
             "A person tells everybody what she thinks of a few films. The published table has no "
@@ -268,6 +273,10 @@ PAGE = Page(
         Control("publish", "publish", (ROWS, COUNTS), ROWS),
         Control("known", "ratings known", _KNOWN, 3),
         Control("epsilon", "ε of all counts", (0.1, 0.25, 0.5, 1, 2, 5), 0.5),
+    ),
+    presets=(
+        Preset("know one more rating", {"publish": ROWS, "known": 4}),
+        Preset("publish noisy counts", {"publish": COUNTS}),
     ),
     compute=view,
     experiments=(Experiment("link", "Attack", "attacks", ("publish", "known", "epsilon"), link),),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from discreet._unit import Unit
-from discreet.explore._page import Control, ControlValues, Page, View
+from discreet.explore._page import Control, ControlValues, Page, Preset, View
 from discreet.explore.pages._mechanism_facts import (
     LOSS_CODE,
     guess_is_right,
@@ -207,6 +207,10 @@ PAGE = Page(
         "data as without them."
     ),
     question="How can an answer be useful if it hardly depends on you?",
+    answer=(
+        "The noise is about as large as one person’s part, divided by ε. That hides one "
+        "person, and it is little beside the count of many."
+    ),
     notes=(
         (
             "The picture shows the output’s law twice: for a table without you and for the "
@@ -245,6 +249,11 @@ PAGE = Page(
             1,
             "The chosen ε pays for all answers together.",
         ),
+    ),
+    presets=(
+        Preset("hardly any privacy", {"epsilon": 3}),
+        Preset("a hundred questions", {"mechanism": GAUSSIAN, "questions": 100}),
+        Preset("one answer by a coin", {"mechanism": RESPONSE}),
     ),
     compute=view,
 )

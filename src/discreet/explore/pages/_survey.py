@@ -11,6 +11,7 @@ from discreet.explore._page import (
     ExperimentOutcome,
     NoisyNumber,
     Page,
+    Preset,
     View,
 )
 from discreet.explore.pages._texts import (
@@ -140,8 +141,9 @@ def _counted(said: str, value: float, ends: tuple[float, float], truth: float) -
         beyond = "fewer yes than if nobody" if value < 0 else "more yes than if everybody"
         reason = f" By chance the coins gave {beyond} meant it, so the nearest share is shown."
     return ExperimentOutcome(
-        f"{said} The estimate is {point.value:.1f} %, between {low:.1f} % and {high:.1f} %; "
-        f"{truth:.1f} % meant it.{reason}",
+        f"{said} The estimate is {point.value:.1f}\N{NO-BREAK SPACE}%, between "
+        f"{low:.1f}\N{NO-BREAK SPACE}% and {high:.1f}\N{NO-BREAK SPACE}%; "
+        f"{truth:.1f}\N{NO-BREAK SPACE}% meant it.{reason}",
         (point,),
     )
 
@@ -154,6 +156,10 @@ PAGE = Page(
         "out."
     ),
     question="How can a survey learn something if no answer can be trusted?",
+    answer=(
+        "No single answer can be trusted, but coins fall as often as probability says, so "
+        "their effect on a crowd can be subtracted."
+    ),
     notes=(
         (
             "Flip for yourself a few times: sometimes the coins make you say what you do not "
@@ -185,6 +191,7 @@ PAGE = Page(
         ),
         Control("mine", "your own answer", ("yes", "no"), "yes"),
     ),
+    presets=(Preset("a large crowd", {"people": 100_000}), Preset("hide more", {"odds": 1.5})),
     compute=view,
     experiments=(
         Experiment("flip", "Flip for me", "your reports", ("odds", "mine"), flip),

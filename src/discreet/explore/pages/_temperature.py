@@ -16,6 +16,7 @@ from discreet.explore._page import (
     ExperimentOutcome,
     Overlay,
     Page,
+    Preset,
     View,
 )
 from discreet.explore.pages import _clusters
@@ -221,6 +222,10 @@ PAGE = Page(
         "looks at private data again."
     ),
     question="What is free after training, and what must be paid again?",
+    answer=(
+        "All that is computed from the released model and from public points is free. "
+        "Whatever looks at the private points again must be paid."
+    ),
     notes=(
         (
             "A model states probabilities, and clipping makes it state them too timidly. "
@@ -239,6 +244,10 @@ PAGE = Page(
         Control("data", "fit the temperature on", (PUBLIC, PRIVATE_POINTS), PUBLIC),
         Control("choice", "ε of the choice", (0.1, 0.3, 1, 3), 1, "Only private points need it."),
         Control("noise", "noise multiplier of training", (2, 4, 8, 16), 8),
+    ),
+    presets=(
+        Preset("fit on private points", {"data": PRIVATE_POINTS}),
+        Preset("pay less for the choice", {"data": PRIVATE_POINTS, "choice": 0.1}),
     ),
     compute=view,
     experiments=(

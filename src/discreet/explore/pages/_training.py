@@ -12,6 +12,7 @@ from discreet.explore._page import (
     ExperimentOutcome,
     Overlay,
     Page,
+    Preset,
     View,
 )
 from discreet.explore.pages import _clusters
@@ -212,6 +213,10 @@ PAGE = Page(
         "steps."
     ),
     question="Which of these controls buy privacy, and which only accuracy?",
+    answer=(
+        "More noise and smaller batches buy privacy, and fewer steps would. The clip norm and"
+        " the learning rate change the accuracy only."
+    ),
     notes=(
         (
             "Each step moves the line along the examples’ gradients. Private training first clips "
@@ -235,6 +240,11 @@ PAGE = Page(
         Control("noise", "noise multiplier", (0.5, 1, 2, 4, 8), 4),
         Control("batch", "examples in a step", (20, 50, 100), 50),
         Control("rate", "learning rate", (0.2, 1, 5), 1),
+    ),
+    presets=(
+        Preset("much noise", {"noise": 8}),
+        Preset("hardly any clipping", {"clip": 8}),
+        Preset("small batches", {"batch": 20}),
     ),
     compute=view,
     experiments=(

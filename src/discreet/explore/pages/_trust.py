@@ -15,6 +15,7 @@ from discreet.explore._page import (
     ExperimentOutcome,
     NoisyNumber,
     Page,
+    Preset,
     View,
 )
 from discreet.explore.pages._texts import WHICH_VALUE, about, at_most, meaning_of_both, program
@@ -163,6 +164,11 @@ PAGE = Page(
         "hundreds: it depends on whom the people must trust."
     ),
     question="What does it cost to trust nobody?",
+    answer=(
+        "Each device must add noise of its own, and all of it adds up: the error of a count "
+        "grows with the root of the number of people, while a trusted collector’s error "
+        "stays."
+    ),
     notes=(
         (
             "Central: everyone hands over the truth, and one collector adds noise once. Local:"
@@ -180,6 +186,10 @@ PAGE = Page(
         Control("epsilon", "epsilon (ε)", (0.25, 0.5, 1, 2, 4), 1),
         Control("people", "people", _PEOPLE, 10_000),
         Control("model", "count a histogram", _MODELS, "local"),
+    ),
+    presets=(
+        Preset("trust a shuffler", {"model": "shuffled"}),
+        Preset("a large crowd", {"people": 100_000}),
     ),
     compute=view,
     experiments=(
