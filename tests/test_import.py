@@ -102,6 +102,7 @@ def test_a_question_loads_neither_pandas_nor_other_dialects(tmp_path: Path) -> N
     assert {"pyarrow", "duckdb", "ibis.backends.sql.compilers.duckdb"} <= set(loaded)
     assert "pandas" not in loaded
     assert "ibis.backends.sql.compilers.athena" not in loaded
+    assert not {"numpy.f2py.crackfortran", "pyarrow.compute", "charset_normalizer"} & set(loaded)
 
 
 def test_a_command_can_ask_whether_pandas_is_installed() -> None:

@@ -1,11 +1,13 @@
 """The program ``discreet``, also by ``python -m discreet``: the command line, with less to load.
 
-Two libraries load far more than a command needs, together a fifth of the time of a short question:
+Three libraries load far more than a command needs, a fifth of the time of a short question:
 
 - Arrow loads pandas to see whether a list is a column of pandas. Here pandas can be found, as
   PyTorch wants, and cannot be imported; Arrow then works without it.
 - Ibis' package of compilers imports the compilers of all databases. Here that package is empty,
   and finds each compiler in its folder when it is named.
+
+SciPy imports all of NumPy, which has a compiler of Fortran. Here that package is empty.
 """
 
 import atexit
@@ -19,6 +21,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _COMPILERS = "ibis.backends.sql.compilers"
+_FORTRAN = "numpy.f2py"
 
 
 class _Refusal(Loader):
@@ -39,14 +42,15 @@ class _LessToLoad:
     def find_spec(
         name: str, path: Sequence[str] | None = None, _target: object = None
     ) -> ModuleSpec | None:
-        """An empty package of compilers, and no pandas; None for other modules."""
+        """Empty packages of compilers, and no pandas; None for other modules."""
         if name == "pandas":
             return ModuleSpec(name, _Refusal())
-        if name == _COMPILERS and path is not None:
-            package = ModuleSpec(name, None, is_package=True)
+        if name not in (_COMPILERS, _FORTRAN) or path is None:
+            return None
+        package = ModuleSpec(name, None, is_package=True)
+        if name == _COMPILERS:
             package.submodule_search_locations = [f"{folder}/compilers" for folder in path]
-            return package
-        return None
+        return package
 
 
 def main() -> None:

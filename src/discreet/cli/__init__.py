@@ -42,8 +42,8 @@ from discreet.cli._at_refused import class_of
 from discreet.cli._exit_codes import is_for_programs, log_to, replace_unprintable, run
 
 # Between two searches for garbage: imports make many objects, and hardly any garbage. With Python's
-# 700, the searches are a sixth of the time of a small question.
-_ALLOCATIONS = 100_000
+# 700, the searches are a sixth of the time of a small question; with this number there is none.
+_ALLOCATIONS = 500_000
 
 app = typer.Typer(
     name="discreet",

@@ -65,12 +65,13 @@ def columns(
     every = AnswerRows(keys, partial(_numbers, levels), len(groups))
     # 2. the chosen rows; the types of columns do not depend on them
     order = _order_of_keys(priced.plan.groups, groups) if query.after.sets else range(len(groups))
-    taken = pa.array(chosen_places(query.after, every, order), pa.int64())
+    places = chosen_places(query.after, every, order)
+    taken = None if places == [*range(len(groups))] else pa.array(places, pa.int64())
     # 3. the columns that are shown
     arrays: dict[str, pa.Array] = {}
     for key in query.named_keys:
         kind = _ARROW[infer(key.value, declaration).type]
-        arrays[key.name] = pa.array(keys[key.value], kind).take(taken)
+        arrays[key.name] = _at_places(pa.array(keys[key.value], kind), taken)
     aggregates = {one.name: one for one in query.aggregates}
     outputs = {one.name: one.value for one in query.after.outputs}
     types = OutputTypes(declaration, keys)
@@ -84,8 +85,13 @@ def columns(
             made = _without_interval(pa.array(every.values(outputs[name]), _ARROW[kind]))
         else:
             made = _of_numbers(_joined([_plain(level.output(outputs[name])) for level in levels]))
-        arrays |= zip(column_names(name), (array.take(taken) for array in made), strict=True)
+        arrays |= zip(column_names(name), (_at_places(array, taken) for array in made), strict=True)
     return arrays
+
+
+def _at_places(array: pa.Array, places: pa.Array | None) -> pa.Array:
+    """The values at these places, or all. Arrow loads all its functions to take some."""
+    return array if places is None else array.take(places)
 
 
 @dataclass(frozen=True, slots=True)

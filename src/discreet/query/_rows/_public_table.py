@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 
 from discreet import _html
@@ -142,7 +141,7 @@ def _is_finite(number: Any) -> bool:  # Any: an int, a float or a Decimal
 
 
 def _keys(values: pa.ChunkedArray) -> list[Any] | None:  # Any: values of one type
-    keys = pc.unique(values).drop_null().to_pylist()
+    keys = values.unique().drop_null().to_pylist()
     return sorted(keys) if 0 < len(keys) <= _MOST_KEYS else None
 
 
