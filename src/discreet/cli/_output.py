@@ -29,7 +29,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.progress_bar import ProgressBar
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 _ANY_WIDTH = 100_000
@@ -76,7 +76,9 @@ def busy(what: str) -> Iterator[None]:
     There is no percentage: an engine's progress would depend on the rows.
     """
     columns = (
-        *(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()),
+        SpinnerColumn(),
+        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="crop")),
+        TimeElapsedColumn(),
         StopColumn(),
     )
     console = _console(sys.stderr)
