@@ -105,7 +105,7 @@ def test_a_table_is_declared_asked_and_completed(served: Served) -> None:
     asked = {"epsilon": 5, "request": "cap", "of": "rows"}
     for _ in range(2):
         found = served.send("POST", "/v1/tables/panel/suggest", asked)
-        assert (found.status, found.json["rows"], found.json["suggested"]) == (200, 4, [])
+        assert (found.status, found.json["rows_of_unit"], found.json["suggested"]) == (200, 4, [])
     spent = served.send("GET", "/v1/tables/panel/budget").json
     assert (spent["charges"], round(spent["spent"], 3)) == (4, 25.2)
     assert served.send("PUT", "/v1/tables/panel", {"facts": '{"rows": 4}'}).status == 200
@@ -254,10 +254,47 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     price = {"key": page.hidden("key"), "once": page.hidden("once"), "epsilon": "5", "of": "rows"}
     shown = owner.get(owner.post("/tables/mine/suggest", price).to)
     (rows,) = re.findall(r'name="rows"[^>]* value="(\d+)"', shown.text)
+    again = owner.post("/tables/mine/suggest", {**price, "epsilon": "4"})
+    assert (again.status, "nothing more was paid" in again.words) == (409, True)
+    assert again.hidden("once") != price["once"]
+    # 5. what was paid has pages
+    links = re.findall(r'href="(/answers/suggest[^"]*)">answer', owner.get("/tables/mine").text)
+    assert len(links) == 2
+    for link in links:
+        assert "Declare what was found" in owner.get(link).words
+        assert "suggested from the rows" in owner.get(f"{link}/statement").words
+        assert owner.get(f"{link}/receipt.json").status == 200
+        assert owner.get(f"{link}/answer.csv").status == 404
     sent = {"key": shown.hidden("key"), "rows": rows}
     assert owner.post("/tables/mine/columns", {**sent, "rows": "x"}).status == 400
     assert owner.post("/tables/mine/columns", sent).to == "/tables/mine"
     assert f"at most {rows} rows" in owner.get("/tables/mine").words
+
+
+def test_a_wide_table_is_declared_by_the_pages(served: Served) -> None:
+    """Also one with a column that has no name, which no page can declare."""
+    names = ["id", " ", *(f"measure number {n}" for n in range(600))]
+    rows = [",".join(f'"{name}"' for name in names), ",".join("1" for _ in names)]
+    (served.folder / "wide.csv").write_text("\n".join(rows))
+    owner = Browser(served).sign_in(served.owner)
+    looked = owner.send("/desk/declare", "/desk/declare/look", source="wide.csv")
+    fields = dict(re.findall(r'name="(column-\d+)" value="([^"]*)"', looked.text))
+    assert list(fields.values()) == ["id", *names[2:]]
+    numbers = [name.partition("-")[2] for name in fields]
+    fields |= {f"{name}-{n}": "" for n in numbers for name in ("lower", "upper", "keys")}
+    fields |= {f"type-{n}": "integer" for n in numbers} | {f"lower-{n}": "0" for n in numbers}
+    fields |= {f"upper-{n}": "9" for n in numbers}
+    fields |= {"key": looked.hidden("key"), "source": "wide.csv", "name": "wide", "unit": "0"}
+    fields |= {"rows": "1", "epsilon": "1"}
+    wrong = owner.post("/desk/declare", {**fields, "use-600": "yes", "epsilon": "x"})
+    assert (wrong.status, "measure number 599" in wrong.text) == (400, True)
+    assert owner.post("/desk/declare", {**fields, "use-600": "yes"}).status == 303
+    assert "measure number 599 integer 0 to 9" in owner.get("/tables/wide").words
+    every = {f"use-{n}": "yes" for n in numbers[1:]} | {
+        f"keys-{n}": "1, " * 60 + "2" for n in numbers
+    }
+    refused = owner.post("/tables/wide/columns", {**fields, **every})
+    assert (refused.status, "choose fewer" in refused.words) == (400, True)
 
 
 @pytest.mark.parametrize(

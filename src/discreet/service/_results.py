@@ -104,7 +104,7 @@ def suggestion_json(found: Suggestion, delta: Decimal) -> dict[str, Any]:  # Any
     """The suggested bounds and keys, or rows of a unit, the cost and the receipt."""
     (release,) = found.releases
     return {
-        "rows": found.rows if found.about_rows else None,
+        "rows_of_unit": found.rows if found.about_rows else None,
         "suggested": [
             {
                 "name": name,

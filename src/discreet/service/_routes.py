@@ -32,8 +32,8 @@ _FORECAST = {
     "within": _NUMBER,
     "group_size": Member(MemberType.WHOLE),
 }
-_LONGEST_FACTS = 50_000
-_FACTS = Member(MemberType.TEXT, is_required=True, longest=_LONGEST_FACTS)
+LONGEST_FACTS = 50_000
+_FACTS = Member(MemberType.TEXT, is_required=True, longest=LONGEST_FACTS)
 _TEXT = Member(MemberType.TEXT)
 _REQUEST = {"request": Member(MemberType.TEXT, is_required=True, is_place=True)}
 _SUGGESTED = {

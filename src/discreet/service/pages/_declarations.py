@@ -15,10 +15,14 @@ from discreet.query import ColumnType
 from discreet.service._body import number_in
 from discreet.service._desk import Desk
 from discreet.service._problems import BAD_BODY, Problem
+from discreet.service._routes import LONGEST_FACTS
 from discreet.service.pages._forms import FormFields
-from discreet.service.pages._visit import Visit, in_words, redirected
+from discreet.service.pages._visit import REUSED, Visit, in_words, redirected
 
 _RANGE = re.compile(r"\s*-?\d+\s*\.\.\s*-?\d+\s*", re.ASCII)
+_OLD = (
+    "this form was paid before, at another price, and nothing more was paid; the one below is new"
+)
 _TRUE, _ROW = "yes", "row"
 
 
@@ -127,8 +131,13 @@ async def look(visit: Visit) -> Response:
         looked = await visit.get(Desk.look, form={"source": source})
     except Problem as problem:
         return await sources(visit, problem.kind.status, in_words(problem))
-    columns = [ColumnFields.proposed(one, {}) for one in looked["columns"]]
+    columns = [ColumnFields.proposed(one, {}) for one in _named(looked["columns"])]
     return visit.page("declare.html", source=source, columns=columns, form={}, problem="")
+
+
+def _named(columns: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The columns that a form can name; it drops a blank name."""
+    return [one for one in columns if one["name"].strip()]
 
 
 async def declare(visit: Visit) -> Response:
@@ -147,7 +156,7 @@ async def declare(visit: Visit) -> Response:
             facts["row"] = True
         else:
             facts |= {"unit": _unit(columns, form), "rows": _number(form, "rows")}
-        await visit.get(Desk.declare, name, form={"facts": _json(facts)})
+        await visit.get(Desk.declare, name, form={"facts": _facts_text(facts)})
     except Problem as problem:
         return visit.page(
             "declare.html",
@@ -182,6 +191,14 @@ def _number(form: FormFields, name: str) -> int | Decimal:
     return number
 
 
+def _facts_text(facts: object) -> str:
+    text = _json(facts)
+    if len(text) > LONGEST_FACTS:
+        fewer = "choose fewer columns at once, and add the others later"
+        raise Problem(BAD_BODY, f"{BAD_BODY.text}: {fewer}")
+    return text
+
+
 def _json(facts: object) -> str:
     """The facts as JSON; a decimal keeps its digits."""
     match facts:
@@ -210,7 +227,7 @@ async def columns(visit: Visit, status: int = 200, problem: str = "") -> Respons
         looked = (await visit.get(Desk.look, form={"table": table}))["columns"]
         sent = [
             ColumnFields.proposed(one, suggested)
-            for one in looked
+            for one in _named(looked)
             if one["name"] not in declared or one["name"] in suggested
         ]
     return visit.page(
@@ -220,7 +237,7 @@ async def columns(visit: Visit, status: int = 200, problem: str = "") -> Respons
         columns=sent,
         budget=await visit.get(Desk.budget, table),
         suggested=answer.get("text", "").splitlines(),
-        suggested_rows=answer.get("rows") if isinstance(answer.get("rows"), int) else None,
+        suggested_rows=answer.get("rows_of_unit"),
         may_suggest_rows=bool(declared_table["unit_columns"]),
         rows=declared_table["caps"]["rows"],
         problem=problem,
@@ -238,7 +255,7 @@ async def add_columns(visit: Visit) -> Response:
             facts["rows"] = _number(visit.form, "rows")
         if not facts:
             raise Problem(BAD_BODY, f"{BAD_BODY.text}: choose a column")
-        await visit.get(Desk.declare, table, form={"facts": _json(facts)})
+        await visit.get(Desk.declare, table, form={"facts": _facts_text(facts)})
     except Problem as problem:
         return await columns(visit, problem.kind.status, in_words(problem))
     return redirected(f"/tables/{quote(table, safe='')}")
@@ -253,6 +270,7 @@ async def suggest(visit: Visit) -> Response:
     try:
         await visit.bytes_of(Desk.suggest, table, form={**form, "request": request})
     except Problem as problem:
-        return await columns(visit, problem.kind.status, in_words(problem))
+        is_old = problem.kind.status == REUSED
+        return await columns(visit, problem.kind.status, _OLD if is_old else in_words(problem))
     place = f"/tables/{quote(table, safe='')}/columns"
     return redirected(f"{place}?from={quote(request, safe='')}")

@@ -12,7 +12,8 @@ from discreet.service._reading import read_bytes
 from discreet.service._safe_headers import is_by_tls
 
 FormFields = Mapping[str, str]
-_MOST_FIELDS = 2000
+_MOST_FIELDS = 2000  # of a form of the usual size; larger ones may have more
+OF_COLUMNS = 1 << 19  # bytes of a form that has fields for each column
 FILE = "application/octet-stream"
 _FORM = "application/x-www-form-urlencoded"
 
@@ -45,7 +46,7 @@ async def read_form(request: Request, largest: int = LARGEST) -> FormFields:
             keep_blank_values=True,
             strict_parsing=True,
             errors="strict",
-            max_num_fields=_MOST_FIELDS,
+            max_num_fields=_MOST_FIELDS * largest // LARGEST,
         )
     except ValueError:
         raise Problem(BAD_BODY) from None

@@ -27,13 +27,20 @@ from discreet.service._problems import FORBIDDEN, NOT_FOUND, Problem
 from discreet.service._tokens import Role
 from discreet.service.pages import _shown
 from discreet.service.pages._forms import FormFields
-from discreet.service.pages._visit import JsonValue, Visit, choice, file, in_words, redirected
+from discreet.service.pages._visit import (
+    REUSED,
+    JsonValue,
+    Visit,
+    choice,
+    file,
+    in_words,
+    redirected,
+)
 
 _CONFIDENCES = ("0.95", "0.9", "0.99")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # begin formulas in spreadsheets
 # where a spreadsheet that splits texts at ; or tabs would begin a formula inside one
 _INNER_FORMULA = re.compile(r"(?<=[;|\t\r\n])(?=[\s\ufeff\"]*[=+@-])")
-_REUSED = 409
 _PAID_BEFORE = (
     "this form's question was paid before, and no answer to it is stored; sent again from this "
     "page, it is a new question and is paid anew"
@@ -172,7 +179,7 @@ async def ask(visit: Visit) -> Response:
         await visit.bytes_of(Desk.ask, table, form={**members, "request": request})
     except Problem as problem:
         predicted = Predicted.refused(draft.sql, problem)
-        if predicted.status == _REUSED:  # paid before, and it failed: from here on it is another
+        if predicted.status == REUSED:  # paid before, and it failed: from here on it is another
             predicted = replace(predicted, problem=_PAID_BEFORE, place=None)
             draft = replace(draft, once=secrets.token_urlsafe(16))
         return await _page(visit, draft, predicted, status=predicted.status)
@@ -274,7 +281,8 @@ class ShownAnswer:
     @property
     def rows(self) -> list[dict[str, Any]]:  # Any: JSON
         """The rows as dictionaries."""
-        return list(self.facts.get("rows", ()))
+        rows = self.facts.get("rows")
+        return rows if isinstance(rows, list) else []
 
     @property
     def cells(self) -> list[list[str]]:

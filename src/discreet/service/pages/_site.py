@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,7 +29,13 @@ from discreet.service.pages import (
     _receipts,
     _uploads,
 )
-from discreet.service.pages._forms import FormFields, key_of_file, read_form
+from discreet.service.pages._forms import (
+    OF_COLUMNS,
+    FormFields,
+    check_origin,
+    key_of_file,
+    read_form,
+)
 from discreet.service.pages._visit import STATIC, Rendering, Visit, in_words, redirected, templates
 
 PageOf = Callable[[Visit], Awaitable[Response]]
@@ -37,6 +44,7 @@ _SECURE, _PLAIN = "__Host-discreet", "discreet"  # the first is for HTTPS only
 _TARGET = re.compile(r"/(?:tables|answers|desk|receipts)(?:/[\w%.~-]+)*", re.ASCII)
 _ENDED = "Your session has ended, and nothing was sent: sign in again."
 
+_SIGN_OUT = "/sign-out"
 _TABLE, _ANSWER, _UPLOAD = "/tables/{table}", "/answers/{request}", "/desk/files/{name}"
 PAGES: Sequence[tuple[str, str, PageOf]] = (
     ("GET", "/tables", _datasets.tables),
@@ -72,6 +80,11 @@ PAGES: Sequence[tuple[str, str, PageOf]] = (
 _KEPT = (f"{_TABLE}/ask", f"{_TABLE}/forecast", f"{_TABLE}/columns", "/desk/declare")
 _KEPT_TO = re.compile(r"/tables/[\w%.~-]+/(?:forecast|columns)|/desk/declare", re.ASCII)
 _KEPT_FIELD = "kept-"
+_LARGEST = {  # bytes of forms that may be larger than others
+    "/receipts": largest_body(RECEIPT),
+    "/desk/declare": OF_COLUMNS,
+    f"{_TABLE}/columns": OF_COLUMNS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +121,7 @@ class Site:
         """Show what this application answers, about a declaration in this folder."""
         self._application, self._sessions, self._folder = application, sessions, folder
         self._rendering = Rendering(templates())
+        _uploads.remove_parts(folder)  # this service alone uses the folder
 
     def routes(self) -> list[BaseRoute]:
         """The addresses, for a server."""
@@ -116,7 +130,7 @@ class Site:
             Route("/", self._home),
             Route("/sign-in", self._sign_in_form, methods=["GET"]),
             Route("/sign-in", self._sign_in, methods=["POST"]),
-            Route("/sign-out", self._page("/sign-out", self._sign_out), methods=["POST"]),
+            Route(_SIGN_OUT, self._page(_SIGN_OUT, self._sign_out), methods=["POST"]),
             *(
                 Route(path, self._page(path, page), methods=[method])
                 for method, path, page in PAGES
@@ -131,7 +145,8 @@ class Site:
                 if session is None:
                     found = await self._signed_out(request, path)
                 else:
-                    self._application.count(session.caller)
+                    if path != _SIGN_OUT:  # whoever sent too much may still leave
+                        self._application.count(session.caller)
                     form = await self._form(request, session, path)
                     visit = Visit(
                         *(self._application, self._rendering, request, session, form, self._folder)
@@ -148,8 +163,10 @@ class Site:
     async def _form(self, request: Request, session: BrowserSession, path: str) -> FormFields:
         if request.method != "POST":
             return {}
-        largest = largest_body(RECEIPT) if path == "/receipts" else LARGEST
-        form = key_of_file(request) if path == _UPLOAD else await read_form(request, largest)
+        if path == _UPLOAD:
+            form = key_of_file(request)
+        else:
+            form = await read_form(request, _LARGEST.get(path, LARGEST))
         if not session.admits(form.get("key", "")):
             raise Problem(FOREIGN)
         return form
@@ -172,7 +189,11 @@ class Site:
         to = quote(request.url.path, safe="/%")
         if request.method != "POST":
             return redirected(f"/sign-in?to={to}")
-        kept = KeptForm.of(to, await read_form(request)) if path in _KEPT else None
+        kept = None
+        if path in _KEPT:
+            check_origin(request)
+            with suppress(Problem):  # it is too large to stand in another form
+                kept = KeptForm.of(to, await read_form(request))
         return self._sign_in_page("/tables", _ENDED, UNAUTHORIZED.status, kept)
 
     async def _home(self, _: Request) -> Response:

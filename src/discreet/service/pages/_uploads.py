@@ -18,6 +18,13 @@ _SECONDS = 600.0
 _NAME = re.compile(r"[A-Za-z0-9_][\w-]{0,99}\.(?:parquet|pq|csv|tsv)", re.ASCII)
 
 
+def remove_parts(folder: Path) -> None:
+    """Remove what is left of uploads in whose midst the service ended."""
+    for part in folder.glob(".*.part"):
+        if _NAME.fullmatch(part.name[1:].removesuffix(".part")):
+            part.unlink(missing_ok=True)
+
+
 async def upload(visit: Visit) -> Response:
     """Store the body of a request under its name; a file that is there is never replaced."""
     visit.check_owner()

@@ -41,6 +41,8 @@ _FORMS_WORDS = {
 _PLACE = re.compile(r"{(\w+)}")
 _ROUTE_OF = {route.answer: route for route in ROUTES}
 
+REUSED = 409  # a form was paid before, for something else
+
 JsonValue = Any  # Any: values of JSON
 
 
