@@ -21,6 +21,9 @@ TESTED := $(READY) $(TRAINED) .peers/dp-accounting/ready
 
 COMPARISONS := noise query postgres accounting local ledger mechanisms train units accuracy audit
 
+# Tests start many processes, which would all compile the package again
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help again install torch demo demo-service test test-long check format bench mutants peers docs \
 	constraints clean

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from fractions import Fraction
+from functools import lru_cache
 from typing import Self, cast
 
 from discreet import _checks
@@ -14,7 +15,7 @@ from discreet.mechanisms._additive import IndependentNoise, with_noise
 from discreet.mechanisms._bounded import Bounded, stated
 from discreet.mechanisms._fixed_point import FixedPoint
 from discreet.mechanisms._parts import RealPart, Value
-from discreet.noise import Bits
+from discreet.noise import Bits, NoiseLaw
 
 
 class NoiseOnGrid(ABC):
@@ -53,7 +54,7 @@ class NoiseOnGrid(ABC):
 
     def sample(self, value: FixedPoint, bits: Bits) -> float | FloatArray:
         """The number or array with noise, as floats."""
-        return FixedPoint(with_noise(value.steps, self.in_steps.law, bits), self.step).floats
+        return FixedPoint(with_noise(value.steps, _law_in_steps(self), bits), self.step).floats
 
     def error(self, confidence: Number) -> Fraction:
         """The smallest multiple q of the step with the noise in [-q, q] at this confidence. The
@@ -63,6 +64,12 @@ class NoiseOnGrid(ABC):
     def stddev_of_noise(self) -> float:
         """The standard deviation of the noise, in the units of the answer."""
         return self.in_steps.stddev_of_noise() * float(self.step)
+
+
+@lru_cache(maxsize=64)
+def _law_in_steps(mechanism: NoiseOnGrid) -> NoiseLaw:
+    """The law of the noise in steps, without checking its parameters again for each draw."""
+    return mechanism.in_steps.law
 
 
 def step_of(bounded: Bounded[FixedPoint], expected: Fraction | None = None) -> Fraction:
