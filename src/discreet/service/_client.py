@@ -247,6 +247,13 @@ class RemoteQuestion:
         made = _frame_after.grouped_by_sets(self._in_python("GROUPING SETS"), sets)
         return self.table.asking(made)
 
+    if not TYPE_CHECKING:  # so that a wrong name is found
+
+        def __getattr__(self, name: str) -> Never:
+            from discreet.service._remote_selection import refuse_unsent
+
+            refuse_unsent(name, self)
+
     def _in_python(self, clause: str) -> "Query":
         if self.query is None:
             raise errors.Refused(f"this question is a text of SQL: write {clause} into it")

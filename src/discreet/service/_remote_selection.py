@@ -48,9 +48,11 @@ NOT_SENT: Mapping[str, str] = {
     ),
     **dict.fromkeys(("capped", "suggest"), _OF_OWNER),
     "correlation": "ask the pairs by selection.correlation(...), which makes no matrix",
+    "compile": "its text is for an engine that has the rows: compile a question to a table here",
+    "for_error": "name an epsilon; the service's request `forecast` takes `within` in its place",
     "diagnose": "ask it of a question, which names the columns: agg(...).diagnose(epsilon=...)",
 }
-"""The methods of a table here, or of its rows, that a table of a service refuses, and why."""
+"""The methods of a table here, its rows or its questions that those of a service refuse."""
 
 
 def refuse_unsent(name: str, whole: object) -> Never:
