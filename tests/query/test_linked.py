@@ -378,6 +378,8 @@ def test_counts_of_units_are_refused_and_free() -> None:
     ):
         with pytest.raises(QueryRefused, match="orders"):
             ask(epsilon=1)
+    with pytest.raises(QueryRefused, match="some counts rise and others fall"):
+        table.where(dp.col("x") > 0).counts()
     assert ledger.spent().charges == 0
     table.agg(n=dp.count()).release(epsilon=1)
     assert ledger.spent().charges == 1

@@ -25,6 +25,7 @@ from discreet.query._expressions._expressions import (
 )
 from discreet.query._plan._plan import Plan, plan
 from discreet.query._plan._price import price_plan
+from discreet.query._plan._sum_grids import total_grid
 from discreet.query._plan._sums import sensitivity
 
 GROUPS = 3
@@ -127,6 +128,28 @@ def test_no_units_total_leaves_64_bits(rows: int) -> None:
     assert grid is not None
     assert grid.largest * rows < 2**62
     assert grid.largest >= 2**9
+
+
+@pytest.mark.parametrize("rows", [1, 10**3, 10**6])
+@pytest.mark.parametrize(
+    "column",
+    [
+        Column.number(-(2**40), 1),
+        Column.number(-1, 2**40),
+        Column.number(-60, 0),
+        Column.number(Fraction(-1, 9), 2**70),
+        Column.integer(-(2**45), 1),
+        Column.integer(-1, 2**45),
+    ],
+)
+def test_no_total_leaves_its_room_whichever_end_is_larger(column: Column, rows: int) -> None:
+    """A cast that overflowed would fail for the rows of one unit only."""
+    declared, f = Declaration("t", Unit("p"), Caps(rows), {"f": column}), ColumnRef("f")
+    (total,) = plan(Query("t", (Aggregate(AggregateFunction.SUM, f, "s"),)), declared).sums
+    assert total.grid is not None
+    assert total.grid.largest * rows < 2**62
+    of_unit = total_grid(f, declared)
+    assert 2**9 <= of_unit.largest <= of_unit.largest * rows <= 2**53  # exact in a float
 
 
 def test_caps_too_large_are_refused() -> None:
