@@ -130,7 +130,7 @@ def test_no_units_total_leaves_64_bits(rows: int) -> None:
     assert grid.largest >= 2**9
 
 
-@pytest.mark.parametrize("rows", [1, 10**3, 10**6])
+@pytest.mark.parametrize("rows", [1, 16, 10**3, 10**6])
 @pytest.mark.parametrize(
     "column",
     [
@@ -140,6 +140,7 @@ def test_no_units_total_leaves_64_bits(rows: int) -> None:
         Column.number(Fraction(-1, 9), 2**70),
         Column.integer(-(2**45), 1),
         Column.integer(-1, 2**45),
+        Column.integer(-(2**58) - 1, 1),
     ],
 )
 def test_no_total_leaves_its_room_whichever_end_is_larger(column: Column, rows: int) -> None:
@@ -150,6 +151,20 @@ def test_no_total_leaves_its_room_whichever_end_is_larger(column: Column, rows: 
     assert total.grid.largest * rows < 2**62
     of_unit = total_grid(f, declared)
     assert 2**9 <= of_unit.largest <= of_unit.largest * rows <= 2**53  # exact in a float
+
+
+@pytest.mark.parametrize("keys", [("g",), ("name",)])
+def test_rows_of_a_replaced_unit_count_twice(keys: tuple[str, ...]) -> None:
+    """Those that went, and those that came; under declared keys and under private ones."""
+    columns = {**COLUMNS, "name": Column.text()}
+    median = Aggregate(AggregateFunction.MEDIAN, ColumnRef("f"), "m")
+    moved = {}
+    for change in Change:
+        declared = Declaration("t", Unit("p", change), Caps(4), columns)
+        parts = {part.name: part for part in plan(Query("t", (median,), keys), declared).parts}
+        moved[change] = next(one for name, one in parts.items() if "quantile" in name).sensitivity
+    assert (moved[Change.ADD_REMOVE].l1, moved[Change.ADD_REMOVE].linf) == (4, 4)
+    assert (moved[Change.REPLACE].l1, moved[Change.REPLACE].linf) == (8, 4)
 
 
 def test_caps_too_large_are_refused() -> None:
