@@ -315,7 +315,8 @@ def test_ids_whose_types_do_not_compare_are_refused_and_free(one: object, other:
     assert ledger.spent().charges == 0
 
 
-X, T = ColumnRef("x"), TableRef("t")
+X, T, OPEN = ColumnRef("x"), TableRef("t"), TableRef("open")
+OF_X = (("x", X),)
 COUNT = Aggregate(AggregateFunction.COUNT, None, "n")
 
 
@@ -326,9 +327,9 @@ COUNT = Aggregate(AggregateFunction.COUNT, None, "n")
         (lambda _: Selected(T, (("y", X),)), "keep the unit's id"),
         (lambda _: PerUnit(T, (COUNT,), None, ()), "in FROM names person"),
         (lambda ids: PerUnit(TableRef("keyed"), (COUNT,), None, ids), "these rows have keys"),
-        (lambda _: Joined(T, (JoinStep(TableRef("open")),)), "columns of equal values"),
-        (lambda _: Joined(TableRef("open"), (JoinStep(T, (("x", "x"),)),)), "is not public"),
-        (lambda _: United((T, TableRef("open"))), "don't mix"),
+        (lambda _: Joined(T, (JoinStep(OPEN),)), "columns of equal values"),
+        (lambda _: Joined(OPEN, (JoinStep(T, (("x", "x"),)),)), "is not public"),
+        (lambda ids: United((Selected(T, OF_X, None, ids), Selected(OPEN, OF_X))), "don't mix"),
     ],
 )
 @pytest.mark.parametrize("ids", [("person",), ("person", "city")])
