@@ -403,7 +403,7 @@ class TestOtherLimits:
 
 @pytest.mark.parametrize("part", [Fraction(1, 3), Fraction(2, 7), Fraction(1, 2)])
 def test_whole_units_never_exceed_the_share_of_failures(part: Fraction) -> None:
-    """Nor are they less by a whole unit."""
+    """The bound is the largest number of whole units that fits."""
     chosen = Filter(Limit(1, 1e-6), Fraction(1, 10**6) * part)
     assert chosen.failure_bound * FAILURE_UNIT <= chosen.failures
     assert (chosen.failure_bound + 1) * FAILURE_UNIT > chosen.failures
