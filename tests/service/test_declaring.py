@@ -233,8 +233,10 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     # 3. suggestions are paid once, and fill the form of further columns
     page = owner.get("/tables/mine/columns")
     assert "it costs a part of the budget, of which ε = 30 is left" in page.words
-    price = {"key": page.hidden("key"), "once": page.hidden("once"), "epsilon": "20"}
-    found = {owner.post("/tables/mine/suggest", price).to for _ in range(2)}
+    fields = {"epsilon": "20"}
+    shown = owner.pay(page, "/tables/mine/suggest", **fields)
+    assert (shown.status, "This costs ε = 20 . Now ε = 30 is left" in shown.words) == (200, True)
+    found = {owner.pay(shown, "/tables/mine/suggest", **fields).to for _ in range(2)}
     assert len(found) == 1
     assert served.send("GET", "/v1/tables/mine/budget").json["charges"] == 1
     shown = owner.get(found.pop())
@@ -251,12 +253,14 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     page = owner.get("/tables/mine/columns")
     assert "At most 3 rows of one count now" in page.words
     assert "the limit of this table has no δ" in page.words
-    price = {"key": page.hidden("key"), "once": page.hidden("once"), "epsilon": "5", "of": "rows"}
-    shown = owner.get(owner.post("/tables/mine/suggest", price).to)
+    fields = {"once": page.hidden("once"), "epsilon": "5", "of": "rows"}
+    priced = owner.pay(page, "/tables/mine/suggest", **fields)
+    shown = owner.get(owner.pay(priced, "/tables/mine/suggest", **fields).to)
     (rows,) = re.findall(r'name="rows"[^>]* value="(\d+)"', shown.text)
-    again = owner.post("/tables/mine/suggest", {**price, "epsilon": "4"})
+    other = {**fields, "epsilon": "4", "agreed": "ε = 4"}
+    again = owner.pay(priced, "/tables/mine/suggest", **other)
     assert (again.status, "nothing more was paid" in again.words) == (409, True)
-    assert again.hidden("once") != price["once"]
+    assert fields["once"] not in again.text
     # 5. what was paid has pages
     links = re.findall(r'href="(/answers/suggest[^"]*)">answer', owner.get("/tables/mine").text)
     assert len(links) == 2
@@ -269,6 +273,26 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     assert owner.post("/tables/mine/columns", {**sent, "rows": "x"}).status == 400
     assert owner.post("/tables/mine/columns", sent).to == "/tables/mine"
     assert f"at most {rows} rows" in owner.get("/tables/mine").words
+
+
+@pytest.mark.parametrize("of", ["columns", "rows"])
+def test_the_pages_pay_for_no_suggestion_before_its_price_was_shown(
+    served: Served, of: str
+) -> None:
+    """The price is that which the form shows, and a text that is none is refused."""
+    path = "/tables/wages/suggest"
+    owner = Browser(served).sign_in(served.owner)
+    shown = owner.get("/tables/wages/columns")
+    before = served.send("GET", "/v1/tables/wages/budget").json
+    for number in ("0.1", "0.31", "0.2"):
+        shown = owner.pay(shown, path, of=of, epsilon=number)
+        assert (shown.status, shown.hidden("agreed")) == (200, f"ε = {number}")
+        assert f"Pay ε = {number} and suggest {of}" in shown.words
+    for wrong in ({"epsilon": "1,5"}, {"epsilon": "0"}, {"epsilon": "-1"}, {"delta": "1"},
+                  {"delta": "x"}, {"of": "all"}):  # fmt: skip
+        fields = {"of": of, "epsilon": "0.2", **wrong}
+        assert owner.pay(shown, path, **fields).status == 400, wrong
+    assert served.send("GET", "/v1/tables/wages/budget").json == before
 
 
 def test_a_wide_table_is_declared_by_the_pages(served: Served) -> None:

@@ -416,7 +416,10 @@ def test_an_owner_declares_a_table(reader: Reader, served: Served, tmp_path: Pat
     assert "Step 3 of 3" in reader.press("Declare it")
     assert "it never comes back" in reader.page.inner_text("main")
     reader.page.fill("#price", "20")  # by which the noise hides no bound
-    assert "wage:" in reader.press("Pay and suggest")
+    reader.page.press("#price", "Enter")
+    reader.page.wait_for_selector("input[name=agreed]", state="attached")
+    assert served.send("GET", "/v1/tables/staff/budget").json["charges"] == 0
+    assert "wage:" in reader.press("Pay ε = 20 and suggest columns")
     assert served.send("GET", "/v1/tables/staff/budget").json["charges"] == 1
     assert serious(reader) == []
     for width in (1280, 360):

@@ -3,8 +3,9 @@
 import csv
 import json
 import re
+import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 from urllib.parse import quote
@@ -17,13 +18,14 @@ from discreet.service._desk import Desk
 from discreet.service._problems import BAD_BODY, Problem
 from discreet.service._routes import LONGEST_FACTS
 from discreet.service.pages._forms import FormFields
-from discreet.service.pages._visit import REUSED, Visit, in_words, redirected
+from discreet.service.pages._visit import REUSED, Visit, choice, in_words, redirected
 
 _RANGE = re.compile(r"\s*-?\d+\s*\.\.\s*-?\d+\s*", re.ASCII)
 _OLD = (
     "this form was paid before, at another price, and nothing more was paid; the one below is new"
 )
 _TRUE, _ROW = "yes", "row"
+_SUGGESTED = ("columns", "rows")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +67,20 @@ class ColumnFields:
     def sent(form: FormFields, place: int) -> "ColumnFields":
         """The fields in a form."""
 
-        def field(name: str) -> str:
+        def typed(name: str) -> str:
             return form.get(f"{name}-{place}", "").strip()
 
         return ColumnFields(
             form[f"column-{place}"],
-            field("type"),
-            field("use") == _TRUE,
-            field("lower"),
-            field("upper"),
-            field("keys"),
-            field("format"),
-            tuple(filter(None, field("formats").split("\n"))),
-            field("zone"),
-            field("decimals"),
+            typed("type"),
+            typed("use") == _TRUE,
+            typed("lower"),
+            typed("upper"),
+            typed("keys"),
+            typed("format"),
+            tuple(filter(None, typed("formats").split("\n"))),
+            typed("zone"),
+            typed("decimals"),
         )
 
     def facts(self) -> dict[str, object]:
@@ -215,8 +217,61 @@ def _json(facts: object) -> str:
 # columns of a declared table
 
 
-async def columns(visit: Visit, status: int = 200, problem: str = "") -> Response:
-    """The columns that are not declared yet, with suggestions that were paid for."""
+def _new_mark() -> str:
+    return secrets.token_urlsafe(16)
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestionDraft:
+    """The form that pays for suggestions. ``once`` makes its request id: it is paid once, whether
+    it is sent again or twice."""
+
+    of: str = "columns"
+    epsilon: str = "0.1"
+    delta: str = ""
+    once: str = field(default_factory=_new_mark)
+    price: str = ""  # as it is shown and agreed to
+
+    @staticmethod
+    def sent(form: FormFields) -> "SuggestionDraft":
+        """The fields in a form."""
+        return SuggestionDraft(
+            choice(form, "of", *_SUGGESTED),
+            form.get("epsilon", "").strip(),
+            form.get("delta", "").strip(),
+            form.get("once", "") or _new_mark(),
+        )
+
+    @property
+    def request(self) -> str:
+        """The request id."""
+        return f"suggest {self.once}"
+
+    def members(self) -> dict[str, str]:
+        """The members of the request that pays."""
+        given = {"epsilon": self.epsilon, "delta": self.delta}
+        stated = {name: text for name, text in given.items() if text}
+        return {**stated, "of": self.of, "request": self.request}
+
+    def priced(self) -> "SuggestionDraft":
+        """The draft with its price; raises `Problem` for a text that is none."""
+        epsilon, delta = (number_in(text) for text in (self.epsilon, self.delta or "0"))
+        if epsilon is None or not epsilon > 0:
+            raise Problem(BAD_BODY, f"{BAD_BODY.text}: look at epsilon")
+        if delta is None or not 0 <= delta < 1:
+            raise Problem(BAD_BODY, f"{BAD_BODY.text}: look at delta")
+        price = f"ε = {epsilon}" + (f", δ = {delta}" if delta else "")
+        return replace(self, price=price)
+
+
+async def columns(
+    visit: Visit,
+    status: int = 200,
+    problem: str = "",
+    draft: SuggestionDraft | None = None,
+) -> Response:
+    """The columns that are not declared yet, with suggestions that were paid for, or the price of
+    those that may be paid."""
     table, earlier = visit.place("table"), visit.request.query_params.get("from")
     declared_table = await visit.get(Desk.table, table)
     declared = {one["name"]: one for one in declared_table["columns"]}
@@ -240,6 +295,8 @@ async def columns(visit: Visit, status: int = 200, problem: str = "") -> Respons
         suggested_rows=answer.get("rows_of_unit"),
         may_suggest_rows=bool(declared_table["unit_columns"]),
         rows=declared_table["caps"]["rows"],
+        drafts={of: SuggestionDraft(of) for of in _SUGGESTED}
+        | ({draft.of: draft} if draft else {}),
         problem=problem,
     )
 
@@ -262,15 +319,19 @@ async def add_columns(visit: Visit) -> Response:
 
 
 async def suggest(visit: Visit) -> Response:
-    """Pay for suggestions, and show them in the form."""
+    """Pay for suggestions, and show them in the form. A form without the price that is to be paid
+    leads to a page that shows it."""
     visit.check_owner()
-    table = visit.place("table")
-    form = {name: text for name, text in visit.form.items() if name in ("epsilon", "delta", "of")}
-    request = f"suggest {visit.form.get('once', '')}"
+    table, draft = visit.place("table"), SuggestionDraft.sent(visit.form)
     try:
-        await visit.bytes_of(Desk.suggest, table, form={**form, "request": request})
+        priced = draft.priced()
+        if visit.form.get("agreed") != priced.price:
+            return await columns(visit, draft=priced)
+        await visit.bytes_of(Desk.suggest, table, form=draft.members())
     except Problem as problem:
-        is_old = problem.kind.status == REUSED
-        return await columns(visit, problem.kind.status, _OLD if is_old else in_words(problem))
+        status = problem.kind.status
+        if status == REUSED:
+            return await columns(visit, status, _OLD, replace(draft, once=_new_mark()))
+        return await columns(visit, status, in_words(problem), draft)
     place = f"/tables/{quote(table, safe='')}/columns"
-    return redirected(f"{place}?from={quote(request, safe='')}")
+    return redirected(f"{place}?from={quote(draft.request, safe='')}")
