@@ -181,6 +181,40 @@ def test_facts_of_another_form_are_refused(tmp_path: Path, facts: str) -> None:
         text_with(text, file, "panel", facts)
 
 
+@pytest.mark.parametrize(
+    ("column", "stated"),
+    [
+        ("year", {"keys": [1980, 1981]}),
+        ("year", {"type": "integer", "lower": 1980, "upper": 1982}),
+        ("in_union", {"type": "text"}),
+        ("wage", {"upper": 99}),
+        ("wage", {"type": "number", "lower": 0, "upper": 20.5, "null": 0}),
+        ("wage", {"type": "number", "lower": 0, "upper": 20.5, "decimals": 2}),
+        ("job", {"type": "integer"}),
+        ("job", {"type": "text", "null": "none"}),
+    ],
+)
+def test_no_declared_column_changes(tmp_path: Path, column: str, stated: dict[str, object]) -> None:
+    """Also where a form was opened before another one declared the column."""
+    columns = {
+        **FACTS["columns"],
+        "wage": {"type": "number", "lower": 0, "upper": 20.5},
+        "job": {"type": "text"},
+    }
+    file = kit.declare(tmp_path)
+    (tmp_path / "panel.parquet").touch()
+    text = text_with(file.read_text(), file, "panel", json.dumps({**FACTS, "columns": columns}))
+    facts = {"columns": {"more": {"type": "boolean"}, column: stated}}
+    with pytest.raises(InvalidArgument, match=f"{column} is declared with another"):
+        text_with(text, file, "panel", json.dumps(facts))
+    # the same facts are no change, and keys complete a column that has none
+    again = text_with(text, file, "panel", json.dumps({"columns": columns}))
+    assert read_text(again, file) == read_text(text, file)
+    completed = {"columns": {"job": {"type": "text", "keys": ["a", "b"]}}}
+    found = read_text(text_with(text, file, "panel", json.dumps(completed)), file)["panel"]
+    assert found.declaration.columns["job"].keys == ("a", "b")
+
+
 def test_a_new_ledger_lies_where_all_others_do(tmp_path: Path) -> None:
     address = "postgresql://owner@example.org/budgets?ledger={}"
     file = kit.declare(tmp_path, addresses=[address.format("a"), address.format("b")])

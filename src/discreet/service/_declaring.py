@@ -6,6 +6,7 @@ The rows of a file are looked at by a worker only, as those of each table.
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
@@ -17,12 +18,14 @@ from discreet.errors import DeclarationError, InvalidArgument
 from discreet.ledger._schema_beside import SchemaBeside
 from discreet.query import ColumnType
 from discreet.query._rows._file_format import FileFormat, format_of
+from discreet.query._statistics._suggestion_search import is_open
 from discreet.query._toml._declaration_edit import Setting, added
 from discreet.query._toml._declaration_file import read_text
 from discreet.query._toml._declared_files import TableFile
 from discreet.query._toml._located_toml import Keys
 
 LOOKED_AT = "looked_at"  # the name of a table that is not declared yet
+_SUGGESTED = ("lower", "upper", "keys")
 _NAME = re.compile(r"[A-Za-z_]\w{0,59}", re.ASCII)
 _OF_TABLE = {
     "source": str,
@@ -106,9 +109,26 @@ def text_with(text: str, file: Path, table: str, facts: str) -> str:
         for name, value in stated.items():
             settings["columns", column, name] = _value(name, value, kind)
     try:
-        return added(text, table, settings, Path(file.name))
+        new = added(text, table, settings, Path(file.name))
     except DeclarationError as error:
         raise InvalidArgument(str(error)) from None
+    _check_unchanged(declared, read_text(new, file))
+    return new
+
+
+def _check_unchanged(before: Mapping[str, TableFile], after: Mapping[str, TableFile]) -> None:
+    """Refuse other facts of declared columns; bounds and keys may be added to one without any."""
+    for table, one in before.items():
+        for name, column in one.declaration.columns.items():
+            old, new = asdict(column), asdict(after[table].declaration.columns[name])
+            completed = _SUGGESTED if is_open(column) else ()
+            changed = [fact for fact in old if old[fact] != new[fact] and fact not in completed]
+            if changed:
+                raise InvalidArgument(
+                    f"{name} is declared with another {' and '.join(changed)}, which stays: "
+                    "columns can only be added here; to change one, edit the declaration's file "
+                    "and start the service again"
+                )
 
 
 def _ledger_beside(table: str, declared: Mapping[str, TableFile]) -> str:
