@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import nan
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -125,6 +128,15 @@ def test_epochs_that_batches_do_not_fill(sampling: Sampling, steps: int) -> None
     )
     assert made.steps == steps
     assert made.loss_after(made.steps) == made.privacy_loss
+
+
+@pytest.mark.parametrize("length", [{"epochs": 2}, {"steps": 10}, {"stages": [Stage(10)]}], ids=str)
+@pytest.mark.parametrize("kind", [float, np.int64, Fraction], ids=lambda kind: kind.__name__)
+def test_whole_numbers_of_any_type_give_the_same_plan(
+    kind: Callable[[int], Any], length: dict[str, Any]
+) -> None:
+    expected = plan(records=100, batch=20, multiplier=2, delta=1e-5, **length)
+    assert plan(records=kind(100), batch=kind(20), multiplier=2, delta=1e-5, **length) == expected
 
 
 def test_an_epoch_that_is_begun_counts_whole() -> None:

@@ -342,7 +342,7 @@ def _stages(
 def _batch(batch: int | None) -> int:
     if batch is None:
         raise InvalidArgument("batch: give about how many records a batch is to have")
-    return batch
+    return _checks.positive_count(batch=batch)
 
 
 def _checked(
