@@ -14,7 +14,7 @@ import pytest
 
 import discreet as dp
 from discreet.audit import replay
-from discreet.errors import ComputationFailed, DeclarationError, DiscreetError
+from discreet.errors import ComputationFailed, DeclarationError, DiscreetError, QueryRefused
 from discreet.query import Column, Question, QuestionPrice, Table, release_question
 from discreet.query._rows._files import FileFolder, file_source
 from discreet.query._rows._json_reader import read_json_lines
@@ -280,6 +280,70 @@ def test_a_file_that_vanishes_after_the_charge_stays_paid(tmp_path: Path) -> Non
     assert str(path) not in str(error.value)
     assert isinstance(ledger, dp.Ledger)
     assert float(ledger.spent().epsilon) == 1
+
+
+WAYS = {  # to the rows of one file: two sources, of which each reads them
+    "hard link": ("a.parquet", "hard.parquet"),
+    "symbolic link": ("a.parquet", "soft.parquet"),
+    "folder and hard link": ("f", "hard-in-f.parquet"),
+    "folder and folder with a link": ("f", "g"),
+    "database and hard link": ("duckdb:a.duckdb?table=main.t", "duckdb:hard.duckdb?table=main.t"),
+    "database and symbolic link": ("duckdb:a.duckdb?table=main.t", "duckdb:s.duckdb?table=MAIN.T"),
+}
+
+
+@pytest.fixture
+def linked_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with files, a database, and links to them; it is the current one."""
+    pq.write_table(_frame(ROWS), tmp_path / "a.parquet")
+    (tmp_path / "hard.parquet").hardlink_to(tmp_path / "a.parquet")
+    (tmp_path / "soft.parquet").symlink_to(tmp_path / "a.parquet")
+    inner = _parquet_folder(tmp_path / "f", ROWS) / "1.parquet"
+    (tmp_path / "hard-in-f.parquet").hardlink_to(inner)
+    (tmp_path / "g").mkdir()
+    (tmp_path / "g" / "soft.parquet").symlink_to(inner)
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as made:
+        made.execute("CREATE TABLE t AS SELECT 0.5 AS x")
+    (tmp_path / "hard.duckdb").hardlink_to(tmp_path / "a.duckdb")
+    (tmp_path / "s.duckdb").symlink_to(tmp_path / "a.duckdb")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("sources", WAYS.values(), ids=[*WAYS])
+def test_one_file_has_one_budget_by_whatever_way(
+    sources: tuple[str, str], linked_files: Path
+) -> None:
+    text = "".join(
+        f'[tables.{name}]\nsource = "{one}"\nrow = true\n'
+        + ('format = "parquet"\n' if "duckdb" not in one else "")
+        + f'ledger = {{ path = "{name}.ledger", epsilon = 1 }}\n[tables.{name}.columns]\n'
+        'x = { type = "number", lower = 0, upper = 1 }\n'
+        for name, one in zip("ab", sources, strict=True)
+    )
+    (linked_files / "discreet.toml").write_text(text)
+    with pytest.raises(DeclarationError, match="two ledgers"):
+        dp.open(linked_files / "discreet.toml")
+    (linked_files / "discreet.toml").write_text(text.replace("b.ledger", "a.ledger"))
+    first, second = dp.open(linked_files / "discreet.toml").values()
+    with pytest.raises(QueryRefused, match="have the same rows"):
+        first.union_all(second).agg(n=dp.count()).release(epsilon=1)
+
+
+def test_a_folder_reads_a_file_once_by_however_many_links(tmp_path: Path) -> None:
+    folder = _parquet_folder(tmp_path / "f", ROWS)
+    before = [*file_source(folder).types()], _count(folder)
+    (folder / "latest.parquet").symlink_to(folder / "1.parquet")
+    (folder / "z").mkdir()
+    (folder / "z" / "again.parquet").hardlink_to(folder / "1.parquet")
+    assert ([*file_source(folder).types()], _count(folder)) == before
+
+
+def _count(folder: Path) -> object:
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=9))
+    columns = {"x": dp.Column.number(0, 1)}
+    table = dp.Table(folder, name="t", unit=dp.Unit.ROW, columns=columns, ledger=ledger)
+    return without_noise(table.agg(n=dp.count())).rows()[0]["n"]
 
 
 def test_a_folder_shares_rows_with_its_files(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """COUNT(DISTINCT x) and its interval stay within the number of values that x can have."""
 
 import datetime
+from itertools import product
 from typing import Any
 
 import pandas as pd
@@ -76,6 +77,28 @@ def test_the_maximum_cuts_no_number_without_noise(argument: str) -> None:
     """Rows may have values that are not among the declared keys, so keys are no maximum."""
     question = _table().question(f"SELECT COUNT(DISTINCT {argument}) AS n FROM t")
     assert without_noise(question).rows()[0]["n"] == FOUND[argument]
+
+
+@pytest.mark.parametrize(
+    "argument", ["m - p", "m + p", "0.1 * i + 0.1 * j", "m + 0.1 * i", "m * p", "i + j", "m"]
+)
+def test_all_floats_of_a_result_are_counted(argument: str) -> None:
+    """0.1 + 0.2 and 0.3 are two, though exact arithmetic has one number with one decimal."""
+    tenths = [n / 10 for n in range(11)]
+    rows = [
+        {"m": m, "p": p, "i": i, "j": j}
+        for m, p in product(tenths, tenths)
+        for i, j in product(range(6), range(6))
+    ]
+    columns = {
+        **{name: dp.Column.number(0, 1, decimals=1) for name in "mp"},
+        **{name: dp.Column.integer(0, 5) for name in "ij"},
+    }
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=1))
+    frame = pd.DataFrame(rows)
+    table = dp.Table(frame, name="t", unit=dp.Unit.ROW, columns=columns, ledger=ledger)
+    found = without_noise(table.question(f"SELECT COUNT(DISTINCT {argument}) AS n FROM t"))
+    assert found.rows()[0]["n"] == len({eval(argument, {}, row) for row in rows})
 
 
 def test_where_lowers_the_maximum_and_sums_are_computed_from_cut_numbers() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from discreet.query._estimates._estimates import Estimates
 from discreet.query._expressions._aggregates import ESTIMATORS, AggregateFunction
-from discreet.query._expressions._expressions import Aggregate
+from discreet.query._expressions._expressions import Aggregate, ColumnRef
 from discreet.query._expressions._inference import infer
 from discreet.query._facts._columns import ColumnType
 from discreet.query._facts._declaration import Declaration
@@ -61,7 +61,8 @@ def answer_range(aggregate: Aggregate, declaration: Declaration, rows: int) -> f
 
 def most_distinct(aggregate: Aggregate, declaration: Declaration) -> int | None:
     """The largest number of different values that the bounds and type of a COUNT(DISTINCT)'s
-    argument allow. Declared keys say nothing of it: rows may have other values."""
+    argument allow. Declared keys set no maximum, since rows may have other values. The decimals of
+    a result set none either: engines count floats, and 0.1 + 0.2 differs from 0.3."""
     if aggregate.function is not AggregateFunction.COUNT_DISTINCT:
         return None
     assert aggregate.argument is not None  # ensured by the plan
@@ -69,7 +70,8 @@ def most_distinct(aggregate: Aggregate, declaration: Declaration) -> int | None:
     if facts.type is ColumnType.BOOLEAN:
         return 2
     is_whole = facts.type in (ColumnType.INTEGER, ColumnType.DATE)
-    decimals = 0 if is_whole else facts.decimals
+    is_column = isinstance(aggregate.argument, ColumnRef)  # which engines round to its decimals
+    decimals = 0 if is_whole else facts.decimals if is_column else None
     if decimals is None or facts.lower is None or facts.upper is None:
         return None
     steps: int = 10**decimals  # in one

@@ -25,9 +25,21 @@ class DuckdbAddress:
         return f"{self.schema}.{self.name}"
 
     @property
-    def place(self) -> tuple[str, ...]:
-        """Equal for the addresses of one table; DuckDB compares names without case."""
-        return "duckdb", str(self.path.resolve()), self.schema.lower(), self.name.lower()
+    def place(self) -> tuple[object, ...]:
+        """Equal for the addresses of one table, by whatever link they name its file; DuckDB
+        compares names without case."""
+        try:
+            found = self.path.stat()
+        except OSError:
+            file: object = str(self.path.resolve())
+        else:
+            file = found.st_dev, found.st_ino
+        return "duckdb", file, *self.names
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The names of schema and table, as DuckDB compares them."""
+        return self.schema.lower(), self.name.lower()
 
     @property
     def shown(self) -> str:

@@ -145,14 +145,16 @@ class FileFolder:
         return nullcontext(_dataset(paths, wanted))
 
     def _paths(self) -> list[Path]:
-        found = []
+        found: dict[object, Path] = {}  # a file counts once, by however many links it is here
         for folder, inner, names in os.walk(self.path, onerror=self._refuse):
             inner[:] = sorted(filter(_is_shown, inner))
-            paths = [Path(folder, name) for name in sorted(filter(_is_shown, names))]
-            found += [path for path in paths if format_of(path) is self.form]
+            for name in sorted(filter(_is_shown, names)):
+                path = Path(folder, name)
+                if format_of(path) is self.form:
+                    found.setdefault(_file_behind(path), path)
         if not found:
             raise DeclarationError(f"{self.path}: the folder has no {self.form.value} file")
-        return found
+        return [*found.values()]
 
     def _refuse(self, cause: OSError) -> None:
         raise DeclarationError(
@@ -200,6 +202,15 @@ def format_in(folder: Path) -> FileFormat | None:
     inner = (path for path in folder.rglob("*") if _is_shown(path.name) and path.is_file())
     found = {form for path in inner if (form := format_of(path)) is not None}
     return found.pop() if len(found) == 1 else None
+
+
+def _file_behind(path: Path) -> object:
+    """The file's device and its number there, or the path of a link that leads nowhere."""
+    try:
+        found = path.stat()
+    except OSError:
+        return path
+    return found.st_dev, found.st_ino
 
 
 def places_of(source: FileSource) -> set[tuple[int, int]]:

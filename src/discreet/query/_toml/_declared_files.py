@@ -63,12 +63,16 @@ class TableFile:
         return engine_of(self.source)
 
     def shares_rows(self, other: "TableFile") -> bool:
-        """Whether both have the same source, or one is a folder around the other, as far as their
-        paths tell."""
+        """Whether both have the same source, or one is a folder around the other, or they lead to
+        one file, as far as that shows without reading."""
         here, there = self.place, other.place
-        if isinstance(here, Path) and isinstance(there, Path):
-            return here.is_relative_to(there) or there.is_relative_to(here)
-        return here == there
+        if not (isinstance(here, Path) and isinstance(there, Path)):
+            return here == there
+        if here.is_relative_to(there) or there.is_relative_to(here):
+            return True
+        from discreet.query._rows._shared_rows import share_rows
+
+        return share_rows(self.with_columns(()), other.with_columns(()))
 
     def open_ledger(self) -> Ledger:
         """The ledger, created if there is none; refused if it differs from the declaration."""
