@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from discreet.accounting import Pure
 from discreet.ledger import Ledger
 from tests.cli.kit import COUNT, DECLARE, Run, program
 
@@ -52,6 +53,18 @@ def read(terminal: int) -> bytes:
 
 def charges() -> int:
     return Ledger.open(LEDGER).spent().charges if LEDGER.exists() else 0
+
+
+def test_an_unlock_at_a_terminal_shows_the_failures_and_asks(declared: Run) -> None:
+    declared("ask", "wages", COUNT, "--epsilon", "0.1")
+    ledger = Ledger.open(LEDGER)
+    ledger.lock(ledger.charge(Pure(0.1), purpose="SELECT a failure", by="ed"))
+    unlock = ("unlock", "wages", "--reason", "looked")
+    code, _, shown = at_terminal(b"n\n", *unlock)
+    assert (code, ledger.is_locked) == (3, True)
+    assert shown.index("SELECT a failure") < shown.index("Unlock wages? [y/N]")
+    code, _, shown = at_terminal(b"y\n", *unlock)
+    assert (code, ledger.is_locked) == (0, False)
 
 
 def test_a_script_is_warned_and_goes_on(declared: Run) -> None:

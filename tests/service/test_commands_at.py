@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.core import TyperGroup
@@ -11,6 +12,7 @@ from typer.main import get_command
 from discreet.accounting import Pure
 from discreet.cli import app
 from discreet.ledger import Kind, Ledger
+from discreet.service._remote_ledger import RemoteLedger
 from tests.cli.kit import Ended, Run, runner
 from tests.service import kit
 from tests.service.kit import BY_YEAR, Served
@@ -246,6 +248,31 @@ def test_a_locked_table_of_a_service_is_unlocked(run: Run, served: Served) -> No
     assert not ledger.is_locked
     again = run("unlock", "fewer", "--reason", "once more", by="owner")
     assert (again.code, "isn't locked" in again.message) == (2, True)
+
+
+def test_the_command_opens_no_lock_that_it_did_not_show(
+    run: Run, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second question fails between the look at the locks and the unlock."""
+    ledger = Ledger.open(served.folder / "fewer.ledger")
+    charges = [ledger.charge(Pure(0.125), purpose=f"failure {n}", by="ed") for n in range(2)]
+    ledger.lock(charges[0])
+    unlock = RemoteLedger.unlock
+
+    def late(*arguments: Any, **named: Any) -> object:
+        monkeypatch.setattr(RemoteLedger, "unlock", unlock)
+        ledger.lock(charges[1])
+        return unlock(*arguments, **named)
+
+    monkeypatch.setattr(RemoteLedger, "unlock", late)
+    command = ("unlock", "fewer", "--reason", "looked")
+    refused = run(*command, by="owner")
+    assert (refused.code, "other failures lock it now" in refused.message) == (2, True)
+    assert ("failure 0" in refused.err, "failure 1" in refused.err) == (True, False)
+    assert ledger.is_locked
+    unlocked = run(*command, by="owner")
+    assert (unlocked.code, "failure 1" in unlocked.err) == (0, True)
+    assert not ledger.is_locked
 
 
 @pytest.mark.parametrize(

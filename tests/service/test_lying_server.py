@@ -83,6 +83,7 @@ def calls(tables: RemoteTables) -> Iterator[Callable[[], object]]:
     yield table.budget
     yield ledger.verify
     yield lambda: ledger.unlock("looked")
+    yield ledger.locks
     yield lambda: ledger.charge(LOSS, purpose="x", by="x")
 
 

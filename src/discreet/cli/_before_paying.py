@@ -1,4 +1,5 @@
-"""Before `discreet ask` pays: the price that was meant, and warnings about useless answers."""
+"""Before a command pays or unlocks: the price that was meant, warnings about useless answers, and
+the question whether to go on."""
 
 import sys
 from collections.abc import Mapping
@@ -51,12 +52,18 @@ def warn(predicted: "Forecast", *, is_asked: bool) -> None:
     """Show the warnings of a forecast; on a terminal, ask whether to go on if ``is_asked``."""
     for warning in predicted.warnings:
         say(f"warning: {warning}", "yellow")
-    if not (predicted.warnings and is_asked and sys.stdin.isatty() and sys.stderr.isatty()):
+    if predicted.warnings and is_asked:
+        confirm("Pay for this answer?", otherwise="nothing was paid or read")
+
+
+def confirm(question: str, *, otherwise: str) -> None:
+    """On a terminal, ask whether to go on; `Declined` unless the reply is yes."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    sys.stderr.write("Pay for this answer? [y/N] ")
+    sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Declined("nothing was paid or read")
+        raise Declined(otherwise)
 
 
 def is_repeated(declared: "TableFile", by: str, request: str | None) -> bool:

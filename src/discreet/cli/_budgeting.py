@@ -1,7 +1,9 @@
 """``discreet budget``, ``unlock`` and ``backup``: show, unlock and copy a table's ledger."""
 
 import json
+from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +14,7 @@ from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet._exact import float_down, float_up
 from discreet.cli import _format
 from discreet.cli._asking_at import budget_at, when
+from discreet.cli._before_paying import confirm
 from discreet.cli._options import (
     AtOption,
     ByOption,
@@ -100,18 +103,28 @@ def unlock(
     discreet unlock wages --reason "the disk was full; there is room now"
     """
     tables = tables_at(at, token_file, by=by)
+    # 1. look at what locks the table
+    unlocked: Callable[..., object]
     if tables is not None:
-        found = tables[name].ledger.unlock(reason, allow_repeat=allow_repeat)
+        remote = tables[name].ledger
+        locks, found = remote.locks()
         failed = [(one["number"], when(one), one["by"], one["purpose"]) for one in found]
+        unlocked = partial(remote.unlock, reason)
     else:
         ledger = _made_ledger(_declared(file, name))
+        locks = [entry.number for entry in ledger.locking()]
         failed = [
             (entry.number, f"{entry.at:%Y-%m-%d %H:%M}", entry.by, entry.purpose)
-            for entry in ledger.unlock(reason, by or login(), allow_repeat=allow_repeat)
+            for entry in ledger.failed()
         ]
+        unlocked = partial(ledger.unlock, reason, by or login())
+    # 2. show it, and open no other lock
     for number, at_time, who, purpose in failed:
         say(f"failed: charge {number}, {at_time} UTC, by {who}:")
         say(f"  {purpose}")
+    if locks or (failed and allow_repeat):
+        confirm(f"Unlock {name}?", otherwise=f"{name} stays as it was")
+    unlocked(allow_repeat=allow_repeat, locks=locks)
     say(f"{name} may be asked again; what was paid stays paid", "green")
     if failed and not allow_repeat:
         say("the failed questions stay refused; to allow them: discreet unlock --allow-repeat")

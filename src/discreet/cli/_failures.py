@@ -58,7 +58,7 @@ class CommandFailure:
 
 
 class Declined(Exception):
-    """The user was asked, and decided not to pay."""
+    """The user was asked, and decided not to go on."""
 
 
 # The first kind in this order that an error is an instance of; subclasses stand before their bases.
@@ -82,7 +82,7 @@ KINDS: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (ServiceError, FailureKind("service", FAILED, "repeat the command with its --request")),
     (ComputationFailed, FailureKind("computation_failed", FAILED, "ask the owner to look")),
     (DiscreetError, FailureKind("failed", FAILED, "follow the message")),
-    (Declined, FailureKind("declined", REFUSED, "ask for less, or spend more")),
+    (Declined, FailureKind("declined", REFUSED, "answer y to go on")),
     (KeyboardInterrupt, FailureKind("interrupted", INTERRUPTED, "look at the ledger")),
     (BaseException, FailureKind("unexpected", FAILED, "ask the owner to read the log")),
 )

@@ -6,6 +6,7 @@ the share of the token's name, and records it before the charge returns.
 
 import json
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -120,22 +121,39 @@ class RemoteLedger:
         """End a share; what it spent stays spent."""
         self.service.change("DELETE", *self._share(share))
 
-    def unlock(self, reason: str, *, allow_repeat: bool = False) -> list[dict[str, Any]]:
-        """Open a locked ledger again; the entries of the questions that failed, as JSON."""
+    def locks(self) -> tuple[list[int], list[dict[str, Any]]]:
+        """The numbers of the entries that lock the ledger, and the entries of the questions that
+        failed and may not be asked again, as JSON."""
+        found = self.service.get("tables", self.table, "locks")
+        with readable():
+            return [_whole(number) for number in list(found["locks"])], _failed(found)
+
+    def unlock(
+        self, reason: str, *, allow_repeat: bool = False, locks: Collection[int] | None = None
+    ) -> list[dict[str, Any]]:
+        """Open a locked ledger again, as `Ledger.unlock`; the entries of the questions that failed,
+        as JSON."""
         facts = {"reason": _checks.text(reason=reason), "allow_repeat": allow_repeat}
+        if locks is not None:
+            facts["locks"] = " ".join(map(str, (0, *locks)))  # entry 0 never locks
         found = self.service.change("POST", "tables", self.table, "unlock", body=facts)
         with readable():
-            failed = objects_of(found, "failed")
-            for one in failed:
-                _whole(one["number"]), text_of(one, "by"), text_of(one, "purpose")
-                datetime.fromisoformat(text_of(one, "at"))
-        return failed
+            return _failed(found)
 
     def _share(self, share: str) -> tuple[str, ...]:
         return "tables", self.table, "shares", _checks.text(share=share)
 
     def __repr__(self) -> str:
         return f"<ledger of {self.table!r} at {self.service.url}>"
+
+
+def _failed(found: dict[str, Any]) -> list[dict[str, Any]]:  # Any: JSON
+    """The checked entries of failed questions."""
+    failed = objects_of(found, "failed")
+    for one in failed:
+        _whole(one["number"]), text_of(one, "by"), text_of(one, "purpose")
+        datetime.fromisoformat(text_of(one, "at"))
+    return failed
 
 
 def _named(receipt: Receipt) -> dict[str, object]:
