@@ -31,6 +31,7 @@ FACTS: dict[str, Any] = {
         "in_union": {"type": "boolean"},
     },
 }
+FULL = json.dumps(FACTS)
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +169,21 @@ def test_sources_are_files_of_rows_in_the_folder_only(tmp_path: Path) -> None:
         *("x", "[]", "1", "{", '{"source": 1}', '{"source": "panel.parquet", "rows": true}'),
         '{"source": "panel.parquet", "columns": []}',
         '{"source": "panel.parquet", "columns": {"a": 1}}',
+        *(
+            FULL.replace('"in_union": {', f'"in_union": {{{wrong}, ')
+            for wrong in (
+                *('"null": null', '"null": [[{"a": null}]]', '"null": {"a": 1}', '"null": [1]'),
+                *('"keys": [null]', '"keys": [{"a": null}]', '"keys": [[1]]', '"keys": null'),
+                *(
+                    '"keys": [1.5]',
+                    '"keys": [{}]',
+                    '"zone": null',
+                    '"type": null',
+                    '"type": "text"',
+                ),
+            )
+        ),
+        *(FULL.replace('"rows": 3', f'"rows": {wrong}') for wrong in ("null", '3, "rows": 3')),
         '{"source": "panel.parquet", "unit": "a", "rows": 1, "epsilon": NaN, "columns": {}}',
         '{"columns": {}}',
         "[" * 100_000,
@@ -179,6 +195,7 @@ def test_facts_of_another_form_are_refused(tmp_path: Path, facts: str) -> None:
     text = file.read_text()
     with pytest.raises(InvalidArgument):
         text_with(text, file, "panel", facts)
+    text_with(text, file, "panel", FULL)
 
 
 @pytest.mark.parametrize(

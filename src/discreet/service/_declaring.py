@@ -27,24 +27,25 @@ from discreet.query._toml._located_toml import Keys
 LOOKED_AT = "looked_at"  # the name of a table that is not declared yet
 _SUGGESTED = ("lower", "upper", "keys")
 _NAME = re.compile(r"[A-Za-z_]\w{0,59}", re.ASCII)
-_OF_TABLE = {
-    "source": str,
+_OF_KEYS = {bool, int, str}
+_OF_TABLE: Mapping[str, tuple[type, ...]] = {
+    "source": (str,),
     "unit": (str, list),
-    "row": bool,
-    "rows": int,
+    "row": (bool,),
+    "rows": (int,),
     "epsilon": (int, Decimal),
     "delta": (int, Decimal),
-    "columns": dict,
+    "columns": (dict,),
 }
-_OF_COLUMN = {
-    "type": str,
+_OF_COLUMN: Mapping[str, tuple[type, ...]] = {
+    "type": (str,),
     "lower": (int, Decimal, str),
     "upper": (int, Decimal, str),
     "keys": (str, list),
-    "format": str,
-    "zone": str,
-    "decimals": int,
-    "null": object,
+    "format": (str,),
+    "zone": (str,),
+    "decimals": (int,),
+    "null": (bool, int, Decimal, str),
 }
 
 
@@ -142,7 +143,9 @@ def _ledger_beside(table: str, declared: Mapping[str, TableFile]) -> str:
 
 def _read(facts: str) -> dict[str, Any]:  # Any: JSON
     try:
-        found = json.loads(facts, parse_float=Decimal, parse_constant=_no_number)
+        found = json.loads(
+            facts, parse_float=Decimal, parse_constant=_no_number, object_pairs_hook=_members
+        )
         _check(found, _OF_TABLE, "facts")
         for name, stated in found.get("columns", {}).items():
             _check(stated, _OF_COLUMN, name)
@@ -158,12 +161,19 @@ def _no_number(text: str) -> None:
     raise ValueError(f"{text} is no number")
 
 
-def _check(found: object, allowed: Mapping[str, Any], name: str) -> None:
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise InvalidArgument("facts: give each member once")
+    return found
+
+
+def _check(found: object, allowed: Mapping[str, tuple[type, ...]], name: str) -> None:
     if not isinstance(found, dict) or found.keys() - allowed.keys():
         raise InvalidArgument(f"{name}: give an object with members of {', '.join(allowed)}")
     for member, value in found.items():
-        kinds = allowed[member]
-        if not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool):
+        parts = value if isinstance(value, list) else []
+        if type(value) not in allowed[member] or {*map(type, parts)} - _OF_KEYS:
             raise InvalidArgument(f"{name}: {member} has a value that is not allowed")
 
 
