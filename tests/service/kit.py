@@ -115,6 +115,8 @@ class NoWorkers:
     def close(self) -> None:
         """End nothing."""
 
+    retire = close
+
 
 @contextmanager
 def pool(

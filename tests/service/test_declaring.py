@@ -2,19 +2,26 @@
 
 import json
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from discreet.errors import InvalidArgument
+from discreet import Limit, Unit
+from discreet.errors import InvalidArgument, LedgerError
 from discreet.ledger import Ledger
+from discreet.query._toml._declaration_edit import save
 from discreet.query._toml._declaration_file import read, read_text
+from discreet.query._toml._declared_files import TableFile
+from discreet.service import _desk
 from discreet.service._declaring import files_beside, text_of_source, text_with
 from discreet.service._problems import Problem
+from discreet.service._tokens import Role, TokenFacts
 from discreet.service.pages._declarations import ColumnFields
 from tests.cli.kit import wages
 from tests.service import kit
@@ -240,6 +247,88 @@ def test_a_new_ledger_lies_where_all_others_do(tmp_path: Path) -> None:
     new = text_with(text, file, "panel", json.dumps(FACTS))
     assert str(read_text(new, file)["panel"].ledger.address) == address.format("panel")
     assert read_text(new, file)["wages"] == read_text(text, file)["wages"]
+
+
+# a service that ends, or fails, while it declares a table
+
+OWNER = TokenFacts("1", "owner", Role.OWNER, datetime.now(UTC), is_revoked=False)
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[_desk.Desk]:
+    """A desk that looks at no file, with a file to declare."""
+    monkeypatch.setattr(_desk, "WorkerPool", kit.NoWorkers)
+    monkeypatch.setattr(_desk.Desk, "_looked_at", lambda *_: None)
+    folder = tmp_path / "first"
+    folder.mkdir()
+    file = kit.declare(folder)
+    (folder / "panel.parquet").touch()
+    desk = _desk.Desk(_desk.DeskSettings(file))
+    yield desk
+    desk.close()
+
+
+def body(**facts: object) -> dict[str, str]:
+    return {"facts": json.dumps({**FACTS, **facts})}
+
+
+def test_a_service_that_ends_while_it_declares_binds_no_name(
+    alone: _desk.Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each step the table is declared with its limit, or may get another one."""
+    copies: list[Path] = []
+
+    def copied() -> None:
+        copies.append(tmp_path / f"copy {len(copies)}")
+        shutil.copytree(alone.folder, copies[-1])
+
+    def stopped(step: Callable[..., object]) -> Callable[..., object]:
+        def wrapped(*arguments: Any, **named: Any) -> object:
+            copied()
+            return step(*arguments, **named)
+
+        return wrapped
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_desk, "WorkerPool", stopped(kit.NoWorkers))
+        patch.setattr(_desk, "save", stopped(save))
+        patch.setattr(TableFile, "open_ledger", stopped(TableFile.open_ledger))
+        alone.declare(OWNER, "panel", body())
+    copied()
+    assert len(copies) == 4
+    limits = []
+    for copy in copies:
+        desk = _desk.Desk(_desk.DeskSettings(copy / "discreet.toml"))
+        if "panel" not in read(copy / "discreet.toml"):
+            desk.declare(OWNER, "panel", body(epsilon=2))
+        limits.append(desk._ledgers["panel"].spent().limit)
+        desk.close()
+    assert limits == [Limit(2), Limit(2), Limit(30), Limit(30)]
+
+
+def test_a_ledger_that_can_not_be_made_declares_nothing(
+    alone: _desk.Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: TableFile) -> Ledger:
+        raise LedgerError("there is no room")
+
+    before = (alone.folder / "discreet.toml").read_text()
+    with monkeypatch.context() as patch:
+        patch.setattr(TableFile, "open_ledger", fail)
+        with pytest.raises(LedgerError):
+            alone.declare(OWNER, "panel", body())
+    assert (alone.folder / "discreet.toml").read_text() == before
+    alone.declare(OWNER, "panel", body())
+    assert "panel" in read(alone.folder / "discreet.toml")
+
+
+def test_a_ledger_with_another_limit_is_named(alone: _desk.Desk) -> None:
+    """An earlier service could leave it behind."""
+    Ledger.create(alone.folder / "panel.ledger", unit=Unit("person"), limit=Limit(9))
+    with pytest.raises(
+        InvalidArgument, match=r"panel, panel\.ledger, is there.* remove it by hand"
+    ):
+        alone.declare(OWNER, "panel", body())
 
 
 # by the pages

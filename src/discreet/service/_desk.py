@@ -488,14 +488,16 @@ class Desk:
             text = text_with(self._text, self._file, table, body["facts"])
             self._looked_at(caller, text, table)  # refused unless the columns are there
             files = read_text(text, self._file)
-            try:
-                ledger = self._ledgers.get(table) or files[table].open_ledger()
-            except LedgerDiffers:
-                raise InvalidArgument(
-                    f"the ledger of {table} is there already, with another limit or unit"
-                ) from None
+            ledger = self._ledgers.get(table) or _existing_ledger(table, files[table])
             pool = WorkerPool(self._worker_settings(text), self._settings.workers)
-            save(self._file, text)
+            try:
+                # the file comes first: where it names a ledger that is missing, a start makes it
+                save(self._file, text)
+                ledger = ledger or files[table].open_ledger()
+            except BaseException:
+                pool.close()
+                save(self._file, self._text)
+                raise
             before, self._pool = self._pool, pool
             self._text, self._files = text, files
             self._ledgers = {**self._ledgers, table: ledger}
@@ -523,6 +525,22 @@ class Desk:
         if table not in self._ledgers:
             raise Problem(NOT_FOUND)
         return self._ledgers[table]
+
+
+def _existing_ledger(table: str, one: TableFile) -> Ledger | None:
+    """The ledger, if it is there already and agrees with the declaration."""
+    if not one.ledger.exists():
+        return None
+    try:
+        return one.open_ledger()
+    except LedgerDiffers:
+        address = one.ledger.address
+        name = address.name if isinstance(address, Path) else str(one.ledger)
+        raise InvalidArgument(
+            f"the ledger of {table}, {name}, is there already, with another limit or unit: declare "
+            "these, or take another name for the table; if the ledger has no charge, you may also "
+            "remove it by hand"
+        ) from None
 
 
 def _numbers(text: str) -> list[int]:
