@@ -135,6 +135,27 @@ def test_questions_go_on_while_a_table_is_declared(served: Served) -> None:
     assert not served.ledger.is_locked
 
 
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("bad.parquet", b"no Parquet"),
+        ("empty.csv", b""),
+        ("twice.csv", b"a,a\n1,2\n"),
+        ("latin.csv", b"\xe9,\xe9\n1,2\n"),
+    ],
+)
+def test_a_file_is_shown_by_the_name_that_is_declared(
+    served: Served, name: str, rows: bytes
+) -> None:
+    (served.folder / name).write_bytes(rows)
+    looked = served.send("POST", "/v1/sources", {"source": name})
+    made = declare(served, "bad", source=name)
+    for found in (looked, made):
+        assert (found.status, name in found.json["message"]) == (400, True)
+        assert str(served.folder) not in found.json["message"]
+    (served.folder / name).unlink()
+
+
 def test_only_an_owner_looks_and_declares(served: Served) -> None:
     token = served.token("ana")
     for method, path, body in (

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -473,7 +474,8 @@ class Desk:
         try:
             return worker.result(order, None)
         except DeclarationError as error:
-            raise InvalidArgument(str(error)) from None
+            folder = f"{self.folder}{os.sep}"  # a file is shown as it is declared
+            raise InvalidArgument(str(error).replace(folder, "")) from None
         finally:
             worker.end()
 

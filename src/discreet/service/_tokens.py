@@ -92,11 +92,12 @@ class TokenStore:
         """
         # 1. check
         given = _checks.text(name=name)
-        is_plain = given.isprintable() and given == given.strip() and "/" not in given
-        if len(given) > _LONGEST_NAME or not is_plain:
+        is_plain = given.isprintable() and given == given.strip()
+        is_place = "/" not in given and given not in (".", "..")  # in the address of a share
+        if len(given) > _LONGEST_NAME or not (is_plain and is_place):
             raise InvalidArgument(
                 f"name = {_checks.quoted(name)}: give at most {_LONGEST_NAME} printable "
-                "characters, without / and without blanks at the ends"
+                "characters, without / and without blanks at the ends, and not . or .."
             )
         if not 1 <= _checks.count(days=days) <= _LONGEST_DAYS:
             raise InvalidArgument(f"days = {days}: give 1 to {_LONGEST_DAYS}")
