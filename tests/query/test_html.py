@@ -147,6 +147,7 @@ PLAIN = {  # short values and parts of others, whose line of text says all
         "ColumnType",
         "CutShare",
         "Declaration",
+        "Dialect",
     ),
     *("Entry", "ExportCheck", "Kind", "Noise", "NoisyEstimate", "PlannedQuestion", "Query"),
     *("QuestionPrice", "ReceiptCheck", "Share", "ChiSquare", "Components", "Interval"),
@@ -163,7 +164,11 @@ def test_every_public_class_of_tables_ledgers_and_statistics_is_a_table_in_noteb
     }
     without = {one.__name__ for one in classes if not hasattr(one, "_repr_html_")}
     assert without <= PLAIN
-    assert {one.__name__ for one in classes} - without <= set(NAMES) | {"Interval", "NullShare"}
+    assert {one.__name__ for one in classes} - without <= set(NAMES) | {
+        "CompiledSql",
+        "Interval",
+        "NullShare",
+    }
 
 
 def test_a_long_answer_shows_its_ends() -> None:

@@ -1,6 +1,7 @@
 """Questions compile to the SQL of engines on which nothing is run."""
 
 import re
+from html import escape
 
 import pytest
 import sqlglot
@@ -42,7 +43,9 @@ def test_each_question_compiles_and_is_parsed(dialect: Dialect, questions: list[
 
 
 def test_the_text_says_that_nothing_was_run_and_what_is_missing() -> None:
-    text = str(_question("SELECT SUM(small) FROM t").compile(Dialect.TRINO))
+    made = _question("SELECT SUM(small) FROM t").compile(Dialect.TRINO)
+    text = str(made)
+    assert made._repr_html_() == f"<pre>{escape(text)}</pre>"
     first, second, *_ = text.splitlines()
     assert first == "-- compiled for trino, not run; its results are not private"
     assert second.startswith("-- functions that it lacks: discreet_")

@@ -7,6 +7,7 @@ the same integers, nobody has tried: rounding, casts, texts and times differ.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from html import escape
 from importlib import import_module
 from typing import Any
 
@@ -56,6 +57,9 @@ class CompiledSql:
             if names:
                 lines.append(f"-- {what} that it lacks: {', '.join(names)}")
         return "\n".join([*lines, *(f"{one};" for one in self.statements)])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
 
 
 def compiled_sql(expressions: Sequence[ir.Table], dialect: Dialect) -> CompiledSql:

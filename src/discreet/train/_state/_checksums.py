@@ -81,7 +81,7 @@ class TensorBits:
             for numbers in self._large.values()
         ]
         for numbers, totals in sums:
-            for number, total in zip(numbers, totals.tolist(), strict=True):
+            for number, total in zip(numbers, totals.cpu().tolist(), strict=True):
                 found[number] = total
         return [
             found[number] if isinstance(number, int) else tuple(found[each] for each in number)
