@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.admitted import RUNS, Run, admitted, parts
-from discreet._budget import AnyLimit, Limit
+from discreet._budget import AnyLimit, Limit, RhoLimit
 from discreet._exact import fraction
 from discreet.accounting import (
     Approximate,
@@ -332,3 +332,18 @@ def test_a_price_says_which_part_of_the_budget_it_takes() -> None:
     assert filter_.part(filter_.cost(1 * Pure(0.25))) == pytest.approx(0.25)
     assert filter_.part(filter_.cost(PrivacyLoss())) == 0
     assert made(Limit(1)).part(made(Limit(1)).cost(1 * Gaussian(1))) is None
+
+
+def test_filters_of_different_limits_have_different_hashes() -> None:
+    """Equal hashes would make each look-up compare all filters of a service."""
+    filters = [
+        one
+        for n in range(1, 100)
+        for one in (
+            Filter.for_limit(Limit(n)),
+            Filter.for_limit(Limit(n, 1e-6)),
+            Filter.for_limit(RhoLimit(n)),
+        )
+    ]
+    assert len({*map(hash, filters)}) == len(filters)
+    assert hash(Filter.for_limit(Limit(3))) == hash(filters[6])

@@ -12,7 +12,7 @@ from tests.cli.kit import BY_UNION, DECLARE, Run, process
 from tests.cli.test_output import on_terminal
 
 WIDTHS = ["40", "80"]
-NUMBER = re.compile(r"-?\d[\d,.]*\d|\d")
+NUMBER = re.compile(r"-?\d(?:[\d,.]*\d)?")
 LINES = 24  # of a terminal
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import ibis
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -16,6 +17,7 @@ import discreet as dp
 from discreet.audit import replay
 from discreet.errors import ComputationFailed, DeclarationError, DiscreetError, QueryRefused
 from discreet.query import Column, Question, QuestionPrice, Table, release_question
+from discreet.query._engines._address import address_of, table_at
 from discreet.query._rows._files import FileFolder, file_source
 from discreet.query._rows._json_reader import read_json_lines
 from discreet.query._rows._shared_rows import share_rows
@@ -328,6 +330,18 @@ def test_one_file_has_one_budget_by_whatever_way(
     first, second = dp.open(linked_files / "discreet.toml").values()
     with pytest.raises(QueryRefused, match="have the same rows"):
         first.union_all(second).agg(n=dp.count()).release(epsilon=1)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # between Ibis and DuckDB
+def test_a_connection_may_read_the_file_of_another_source(linked_files: Path) -> None:
+    """Which file it reads is not asked: tables of one name are taken for one."""
+    connected = ibis.duckdb.connect(str(linked_files / "a.duckdb"))
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=9))
+    declare = partial(Table, unit=dp.Unit.ROW, columns={"x": Column.number(0, 1)}, ledger=ledger)
+    one = declare(connected.table("t"), name="a")
+    source = table_at(address_of("duckdb:hard.duckdb?table=main.t"))
+    assert share_rows(one.source, source)
+    assert share_rows(source, one.source)
 
 
 def test_a_folder_reads_a_file_once_by_however_many_links(tmp_path: Path) -> None:

@@ -112,9 +112,9 @@ class Filter:
             )
 
     def __hash__(self) -> int:
-        """The hash of one share: a ledger looks up its filter's sums and costs many times for each
+        """The hash of the limit: a ledger looks up its filter's sums and costs many times for each
         charge, and to hash all shares would take longer than the rest."""
-        return hash(self.failures)
+        return hash(self.limit)
 
     @property
     def sums(self) -> tuple[FilterSum, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from discreet.query._engines import _duckdb_address, _postgres_address, _spark_address
 from discreet.query._engines._duckdb_address import DuckdbAddress
 from discreet.query._engines._duckdb_file import DuckdbFile
+from discreet.query._engines._duckdb_table import DuckdbTable
 from discreet.query._engines._postgres_address import PostgresAddress
 from discreet.query._engines._postgres_table import PostgresTable
 from discreet.query._engines._spark_address import SparkAddress
@@ -45,6 +46,15 @@ def table_at(address: TableAddress) -> AddressedTable | TableOfFile:
             return DuckdbFile(address)
         case PostgresAddress():
             return PostgresTable(address)
+
+
+def may_be_one_table(one: object, other: object) -> bool:
+    """Whether one is a table of a file, and the other one of the same name that a connection reads,
+    perhaps from that file."""
+    file, table = (one, other) if isinstance(one, DuckdbFile) else (other, one)
+    if not (isinstance(file, DuckdbFile) and isinstance(table, DuckdbTable)):
+        return False
+    return file.label.lower() == table.label.lower()
 
 
 def engine_of(source: Path | TableAddress) -> str:

@@ -34,12 +34,7 @@ class DuckdbAddress:
             file: object = str(self.path.resolve())
         else:
             file = found.st_dev, found.st_ino
-        return "duckdb", file, *self.names
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """The names of schema and table, as DuckDB compares them."""
-        return self.schema.lower(), self.name.lower()
+        return "duckdb", file, self.schema.lower(), self.name.lower()
 
     @property
     def shown(self) -> str:

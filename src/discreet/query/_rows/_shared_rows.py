@@ -7,8 +7,7 @@ rows, which is private.
 
 from collections.abc import Iterator
 
-from discreet.query._engines._address import TableOfFile
-from discreet.query._engines._duckdb_table import DuckdbTable
+from discreet.query._engines._address import may_be_one_table
 from discreet.query._rows._files import FileSource, places_of
 from discreet.query._rows._source import ArrowSource, TableSource, place_of
 
@@ -19,10 +18,8 @@ def share_rows(one: TableSource, other: TableSource) -> bool:
         return True
     if isinstance(one, FileSource) and isinstance(other, FileSource):
         return not places_of(one).isdisjoint(places_of(other))  # a folder, and a file in it
-    if isinstance(one, DuckdbTable) and isinstance(other, TableOfFile):
-        one, other = other, one
-    if isinstance(one, TableOfFile) and isinstance(other, DuckdbTable):
-        return one.at.names == tuple(name.lower() for name in other.place[1:])
+    if may_be_one_table(one, other):
+        return True
     if not (isinstance(one, ArrowSource) and isinstance(other, ArrowSource)):
         return False
     return not set(_memory(one)).isdisjoint(_memory(other))
