@@ -14,7 +14,7 @@ import psycopg
 import pyarrow as pa
 from pyarrow import csv
 
-import discreet as dp
+from benchmarks.server_question import asked
 from benchmarks.tables import duration, show, table
 from benchmarks.wages import LARGEST, MOST_PLACES, MOST_ROWS, PLACES, columns
 from discreet.query._bounding._compiled_plan import prepare
@@ -88,19 +88,7 @@ def _by_hand(name: str) -> float:
 
 
 def _private(name: str) -> float:
-    own = dp.Table(
-        postgres_tables.url(name),
-        name="t",
-        unit=dp.Unit("person"),
-        columns={
-            "place": dp.Column.integer(keys=range(PLACES)),
-            "wage": dp.Column.number(0, LARGEST),
-        },
-        rows=MOST_PLACES * MOST_ROWS,
-        groups=MOST_PLACES,
-        rows_per_group=MOST_ROWS,
-    )
-    question = own.question("SELECT place, COUNT(*), SUM(wage), AVG(wage) FROM t GROUP BY place")
+    own, question = asked(postgres_tables.url(name))
     with _engine.opened(served_by(own.source)) as engine:
         connection: Any = engine.connection  # type: ignore[attr-defined]  # that of PostgreSQL
         connection.execute("SET LOCAL max_parallel_workers_per_gather = 0")

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import discreet as dp
+from benchmarks.server_question import asked
 from benchmarks.tables import duration, show, table
 from benchmarks.wages import LARGEST, MOST_PLACES, MOST_ROWS, PLACES, columns
 from discreet.query._bounding._compiled_plan import CompiledPlan, prepare
@@ -53,19 +53,7 @@ def main() -> None:
 
 
 def _both(path: Path) -> dict[str, list[float]]:
-    own = dp.Table(
-        f"spark:{path}",
-        name="t",
-        unit=dp.Unit("person"),
-        columns={
-            "place": dp.Column.integer(keys=range(PLACES)),
-            "wage": dp.Column.number(0, LARGEST),
-        },
-        rows=MOST_PLACES * MOST_ROWS,
-        groups=MOST_PLACES,
-        rows_per_group=MOST_ROWS,
-    )
-    question = own.question("SELECT place, COUNT(*), SUM(wage), AVG(wage) FROM t GROUP BY place")
+    own, question = asked(f"spark:{path}")
     found: dict[str, list[float]] = {"by hand": [], "discreet": []}
     with _engine.opened(served_by(own.source)) as engine:
         session: Any = engine.session  # type: ignore[attr-defined]  # that of Spark

@@ -365,7 +365,7 @@ def test_the_larger_end_of_a_sum_decides_how_many_are_added_at_once(sign: int) -
 def test_a_total_beyond_its_ends_counts_as_the_end(
     total: int, least: int | None, rows: int
 ) -> None:
-    """Of two rows, which all count, and of four, of which three do."""
+    """Three rows of a unit count: both of two, and three of four."""
     table = table_of(rows_of(IDS["dense"], 1), (3, 1, 3))
     found = cells_of_question(table.question("SELECT SUM(age) AS s FROM t"))
     one = np.zeros(1, np.int64)

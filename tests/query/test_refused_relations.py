@@ -292,7 +292,7 @@ def test_two_units_are_refused(unit: dp.Unit) -> None:
 @pytest.mark.parametrize("one", [datetime.date(2020, 1, 1), Decimal("1.5"), True])
 @pytest.mark.parametrize("other", [7, "7"])
 def test_ids_whose_types_do_not_compare_are_refused_and_free(one: object, other: object) -> None:
-    """They would be two ids of one unit, which then counts twice."""
+    """Otherwise one unit would have two ids, and count twice."""
     ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=9))
     made = [
         Table(

@@ -887,7 +887,7 @@ def test_a_lock_is_shown_however_old_it_is(tmp_path: Path, monkeypatch: pytest.M
 def test_each_page_is_one_request_of_its_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the number of tables, and whatever a form leads to."""
+    """However many tables it shows, and wherever a form leads."""
     with _alone(tmp_path, monkeypatch, RateLimit(1e-9, 6)) as (desk, client):
         own = _signed_in(desk, client, Role.OWNER)  # and the first page
         views = [client.get(path).status_code for path in ("/desk", "/tables/wages", "/receipts")]

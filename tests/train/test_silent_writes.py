@@ -75,7 +75,7 @@ def test_entries_that_change_places_or_signs_have_other_checksums(
 
 
 def nested() -> list[Tensor]:
-    """Of both layouts."""
+    """A nested tensor in each layout."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch calls them a prototype
         parts = [torch.ones(2), torch.ones(3)]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from discreet.errors import InvalidArgument
+from discreet.query._engines._file_behind import file_behind
 
 _SCHEME = "duckdb:"
 _FORM = (
@@ -28,13 +29,7 @@ class DuckdbAddress:
     def place(self) -> tuple[object, ...]:
         """Equal for the addresses of one table, by whatever link they name its file; DuckDB
         compares names without case."""
-        try:
-            found = self.path.stat()
-        except OSError:
-            file: object = str(self.path.resolve())
-        else:
-            file = found.st_dev, found.st_ino
-        return "duckdb", file, self.schema.lower(), self.name.lower()
+        return "duckdb", file_behind(self.path), self.schema.lower(), self.name.lower()
 
     @property
     def shown(self) -> str:

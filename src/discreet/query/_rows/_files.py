@@ -5,7 +5,7 @@ do. Nothing else of a file may decide whether a question is answered.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from discreet.errors import DeclarationError
 from discreet.query._engines._conversion import read_as, without_zone
+from discreet.query._engines._file_behind import file_behind
 from discreet.query._rows import _frames
 from discreet.query._rows._csv_reader import header, read_lines
 from discreet.query._rows._file_format import FileFormat, format_of, usual_delimiter
@@ -151,7 +152,7 @@ class FileFolder:
             for name in sorted(filter(_is_shown, names)):
                 path = Path(folder, name)
                 if format_of(path) is self.form:
-                    found.setdefault(_file_behind(path), path)
+                    found.setdefault(file_behind(path), path)
         if not found:
             raise DeclarationError(f"{self.path}: the folder has no {self.form.value} file")
         return [*found.values()]
@@ -204,23 +205,13 @@ def format_in(folder: Path) -> FileFormat | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _file_behind(path: Path) -> object:
-    """The file's device and its number there, or the path of a link that leads nowhere."""
-    try:
-        found = path.stat()
-    except OSError:
-        return path
-    return found.st_dev, found.st_ino
-
-
-def places_of(source: FileSource) -> set[tuple[int, int]]:
-    """The files behind a source, each by its device and its number there."""
+def places_of(source: FileSource) -> set[Hashable]:
+    """The files behind a source."""
     try:
         files = source.files if isinstance(source, FileFolder) else [source]
-        found = [file.path.stat() for file in files]
-    except (OSError, DeclarationError):
+    except DeclarationError:
         return set()
-    return {(one.st_dev, one.st_ino) for one in found}
+    return {file_behind(file.path) for file in files}
 
 
 def _is_shown(name: str) -> bool:

@@ -32,6 +32,7 @@ from discreet.query._engines._conversion import (
 )
 from discreet.query._engines._duckdb_table import DuckdbTable, plain_table
 from discreet.query._engines._engine import are_in_one_place
+from discreet.query._engines._file_behind import file_behind
 from discreet.query._facts._columns import Column, ColumnType
 from discreet.query._rows import _frames
 from discreet.query._rows._files import (
@@ -179,11 +180,7 @@ def place_of(source: TableSource) -> Hashable:
         case FileFolder(path):
             return path.resolve()
         case ParquetFile(path) | CsvFile(path) | JsonLinesFile(path, _):
-            try:
-                found = path.stat()
-            except OSError:
-                return path.resolve()
-            return found.st_dev, found.st_ino
+            return file_behind(path)
         case DuckdbTable():
             return source.place
         case ArrowSource(table, _, origin):

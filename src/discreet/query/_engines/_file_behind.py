@@ -1,0 +1,13 @@
+"""The file to which a path leads, so that links to one file are known as one."""
+
+from collections.abc import Hashable
+from pathlib import Path
+
+
+def file_behind(path: Path) -> Hashable:
+    """The file's device and its number there, or the resolved path of a file that is not there."""
+    try:
+        found = path.stat()
+    except OSError:
+        return path.resolve()
+    return found.st_dev, found.st_ino
