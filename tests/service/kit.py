@@ -47,14 +47,19 @@ MEMORY = 1 << 34  # bytes, more than any worker of a test needs
 DEADLINE = 0.25  # seconds: the first one, in place of 2
 
 
-def declare(folder: Path, more: str = "", addresses: Sequence[str] = ()) -> Path:
-    """A declaration's file, with rows beside it; ``addresses`` are those of the two ledgers."""
+def declare(
+    folder: Path, more: str = "", addresses: Sequence[str] = (), anchor: str | None = None
+) -> Path:
+    """A declaration's file, with rows beside it; ``addresses`` are those of the two ledgers, and
+    ``anchor`` is that of the ledger of wages."""
     wages(folder / "wages.parquet")
     wages(folder / "fewer.parquet", people=59)
     file = folder / "discreet.toml"
     text = TEXT + NEIGHBOUR + more
     for name, address in zip(("wages", "fewer"), addresses, strict=False):
         text = text.replace(f'"{name}.ledger"', f'"{address}"')
+    if anchor is not None:
+        text = text.replace("epsilon = 20", f'epsilon = 20, anchor = "{anchor}"', 1)
     file.write_text(text, encoding="utf-8")
     return file
 
@@ -215,11 +220,16 @@ class Reply:
 
 @contextmanager
 def service(
-    folder: Path, *options: str, more: str = "", addresses: Sequence[str] = ()
+    folder: Path,
+    *options: str,
+    more: str = "",
+    addresses: Sequence[str] = (),
+    anchor: str | None = None,
 ) -> Iterator[Served]:
     """``discreet serve`` in a process of its own, on a free port of this machine; ``more`` ends its
-    declaration, and ``addresses`` are those of its ledgers, unless they are files."""
-    file = declare(folder, more, addresses)
+    declaration, ``addresses`` are those of its ledgers, unless they are files, and ``anchor`` is
+    that of the first ledger."""
+    file = declare(folder, more, addresses, anchor)
     quick = ("--deadline", str(DEADLINE))
     command = [
         sys.executable,
