@@ -181,7 +181,7 @@ def test_the_others_find_out_what_was_recorded(
 def test_a_leader_that_is_gone_is_replaced(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It was interrupted a second time, before it could resign."""
     ledger = made(path)
-    monkeypatch.setattr(_writer, "_PATIENCE", 0.05)
+    monkeypatch.setattr(_writer, "_LEADER_SECONDS", 0.05)
     gone: list[object] = []
 
     def leave() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as some
 
 from discreet.service._pace import SIZE, RateLimit, deadline, padded
 from discreet.service._problems import Problem
-from discreet.service._waiting import WaitingRoom
+from discreet.service._waiting_room import WaitingRoom
 
 
 @given(some.floats(0, 1000), some.sampled_from([0.25, 2.0, 7.5]))

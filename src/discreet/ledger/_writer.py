@@ -27,8 +27,8 @@ from discreet.ledger._store import Store, Transaction, log
 from discreet.ledger._subtotals import TotalsReader
 
 _PAUSES = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds before a failure that may pass is tried again
-_MOST = 64  # decisions in one transaction
-_PATIENCE = 1.0  # seconds without a group until a thread checks that its leader is at work
+_MOST_JOBS = 64  # decisions in one transaction
+_LEADER_SECONDS = 1.0  # seconds without a group until a thread checks that its leader is at work
 _LEADER = "leader"
 _SHARE_OF_COMMIT = 0.25  # part of the last commit's time that a group waits at most
 _POLL = 0.0005  # seconds between two looks at the queue
@@ -45,7 +45,7 @@ class Writer:
         """Write to this store, and move this anchor after each commit."""
         self._store, self._anchor = store, anchor
         self.totals = TotalsReader()  # used during a transaction only
-        self._begin()
+        self._start_empty()
 
     def write(self, decide: Decision[R]) -> R:
         """The outcome of the decision, made on the head of the chain, once it is durable.
@@ -71,7 +71,7 @@ class Writer:
     def _finish_all(self, jobs: "Sequence[_Job[Any]]") -> None:
         """Return once these jobs are done."""
         if self._process != process():
-            self._begin()  # the threads of its parent do not exist after a fork
+            self._start_empty()  # the threads of its parent do not exist after a fork
         self._store.use.check(self._store.name)
         try:
             self._waiting.extend(jobs)
@@ -90,7 +90,7 @@ class Writer:
             if not self._leader:
                 self._wake_next()
 
-    def _begin(self) -> None:
+    def _start_empty(self) -> None:
         self._waiting: deque[_Job[Any]] = deque()
         self._leader: dict[str, _Job[Any]] = {}  # at most one: `setdefault` is atomic
         self._groups, self._process = 0, process()
@@ -103,7 +103,7 @@ class Writer:
         if leader is not None and leader.thread == job.thread:  # in a signal's handler
             self._leader[_LEADER] = job
             return
-        if job.woken.wait(_PATIENCE) or groups != self._groups:
+        if job.woken.wait(_LEADER_SECONDS) or groups != self._groups:
             job.woken.clear()
             return
         with self._store.turns:  # held by a leader that is still at work
@@ -132,7 +132,7 @@ class Writer:
 
     def _next_jobs(self) -> "list[_Job[Any]]":
         """The first jobs in the queue, without those that have an outcome already."""
-        count = min(_MOST, len(self._waiting))
+        count = min(_MOST_JOBS, len(self._waiting))
         return [job for _ in range(count) if not (job := self._waiting.popleft()).is_done]
 
     def _gather(self) -> None:
@@ -140,7 +140,7 @@ class Writer:
         them takes less time than two."""
         most = min(_SHARE_OF_COMMIT * self._seconds, _LONGEST_WAIT)
         end = time.monotonic() + most if self._size > 1 else 0.0
-        while len(self._waiting) < min(self._size, _MOST) and time.monotonic() < end:
+        while len(self._waiting) < min(self._size, _MOST_JOBS) and time.monotonic() < end:
             time.sleep(_POLL)
 
     def _resign(self, job: "_Job[Any]") -> None:
@@ -163,10 +163,10 @@ class Writer:
                     rows.look_up(keys)
                 for job in jobs:
                     job.decide(rows, head)
-                    head = self._followed(rows, head)
+                    head = self._head_after(rows, head)
                 if rows.written and (subtotal := self.totals.due(rows, head)) is not None:
                     rows.append(head, subtotal, next_state(head, rows.opening(head), subtotal))
-                    head = self._followed(rows, head)
+                    head = self._head_after(rows, head)
                 start = time.monotonic()
             self._seconds = time.monotonic() - start
         except Exception as failure:  # noqa: BLE001  # raised in the threads that wait for it
@@ -186,7 +186,7 @@ class Writer:
             log.info("%s: %s %d", self._store.name, link.kind.value, link.number)
         self._finish(jobs, mark, head)
 
-    def _followed(self, rows: Transaction, head: Link) -> Link:
+    def _head_after(self, rows: Transaction, head: Link) -> Link:
         """The head after one decision. The totals are updated now, since the next charge to a
         share needs them."""
         if not rows.written or rows.written[-1] is head:
@@ -277,10 +277,10 @@ def _is_recorded(link: Link, rows: Transaction, head: Link) -> bool:
 def _fail(jobs: Iterable[_Job[Any]], failure: Exception) -> None:
     """Store this error for the first job, and copies of it for the others."""
     for number, job in enumerate(jobs):
-        job.fail(_like(failure) if number else failure)
+        job.fail(_for_another_thread(failure) if number else failure)
 
 
-def _like(failure: Exception) -> DiscreetError:
+def _for_another_thread(failure: Exception) -> DiscreetError:
     """An error of the same meaning for another thread, with a traceback of its own."""
     if isinstance(failure, DiscreetError):
         return type(failure)(*failure.args)

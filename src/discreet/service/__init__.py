@@ -8,14 +8,14 @@ To read the files in order:
 2. `_confinement`: barriers around a process that reads rows; `_linux`: their system calls
 3. `_work_order`: a question for a worker; `_worker`: the confined process that answers it;
    `_results`: its answers as JSON; `_memory`: how much memory it takes; `_workers`: the
-   processes, seen from their parent; `_payment`: their charges; `_declaring`: new
+   processes, seen from their parent; `_payment`: their charges; `_new_declarations`: new
    declarations, and the settings of a table
 4. `_outside_charges`: charges for computations elsewhere; `_desk`: every request as a method,
    without HTTP
 5. `_problems`: the closed list of problems; `_body`: strict JSON; `_pace`: deadlines and rates;
-   `_waiting`: places; `_queue`: requests that are answered together
+   `_waiting_room`: places; `_queue`: requests that are answered together
 6. `_routes`: all requests; `_protocol`: limits of HTTP itself; `_safe_headers`: what browsers may
-   do with responses; `_app`: the application; `_observing`: logs; `_serving`: listens; `_reading`:
+   do with responses; `_app`: the application; `_logs`: logs; `_server`: listens; `_body_bytes`:
    bytes of bodies
 7. `pages`: the same requests for people, by a browser
 8. `_transport`: one request of a client; `_remote_ledger`: a payer behind a service; `_client`:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         connect,
     )
     from discreet.service._remote_ledger import RemoteLedger
-    from discreet.service._serving import Place, serve
+    from discreet.service._server import Place, serve
 
 __all__ = [
     "Place",
@@ -56,5 +56,5 @@ def __getattr__(name: str) -> object:
     """A name whose file needs more libraries than the others, imported when it is first used."""
     if name not in __all__:
         raise AttributeError(f"module 'discreet.service' has no attribute {name!r}")
-    file = "_serving" if name in _LISTENING else "_client"
+    file = "_server" if name in _LISTENING else "_client"
     return getattr(import_module(f"discreet.service.{file}"), name)

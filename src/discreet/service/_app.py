@@ -21,8 +21,9 @@ from starlette.routing import Route as PlainRoute
 
 from discreet._version import __version__
 from discreet.service._body import Member, check_headers, largest_body, read_body
+from discreet.service._body_bytes import read_bytes
 from discreet.service._desk import Desk
-from discreet.service._observing import owners_log, written
+from discreet.service._logs import owners_log, written
 from discreet.service._pace import FIRST_DEADLINE, RateLimit, deadline, padded
 from discreet.service._problems import (
     FORBIDDEN,
@@ -39,11 +40,10 @@ from discreet.service._problems import (
 )
 from discreet.service._protocol import OneLength
 from discreet.service._queue import RequestQueue
-from discreet.service._reading import read_bytes
 from discreet.service._routes import ALL, OWNERS, ROUTES, Route
 from discreet.service._safe_headers import SAFE, SafeHeaders
 from discreet.service._tokens import TokenFacts
-from discreet.service._waiting import WaitingRoom
+from discreet.service._waiting_room import WaitingRoom
 
 _HEADERS = {**SAFE, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
 _MOST_WAITING, _MOST_OF_ONE = 64, 24  # requests that wait for a worker: in all, and of one token

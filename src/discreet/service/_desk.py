@@ -30,8 +30,8 @@ from discreet.query._toml._declaration_file import read, read_text, service_fact
 from discreet.query._toml._declared_files import TableFile
 from discreet.service._answers import AnswerStore
 from discreet.service._confinement import Barrier
-from discreet.service._declaring import LOOKED_AT, files_beside, text_of_source, text_with
 from discreet.service._memory import usual_limit
+from discreet.service._new_declarations import LOOKED_AT, files_beside, text_of_source, text_with
 from discreet.service._outside_charges import (
     Body,
     OutsideCharge,

@@ -33,7 +33,7 @@ from discreet.query._toml._declaration_file import read_text
 from discreet.query._toml._declared_files import PublicFile, TableFile
 from discreet.query._toml._proposed import propose_types
 from discreet.service._confinement import confine
-from discreet.service._declaring import LOOKED_AT
+from discreet.service._new_declarations import LOOKED_AT
 from discreet.service._results import (
     answer_json,
     diagnosis_json,

@@ -7,8 +7,8 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 
 from discreet.service._body import LARGEST, Member, MemberType, number_in, read_body
+from discreet.service._body_bytes import read_bytes
 from discreet.service._problems import BAD_BODY, FOREIGN, UNSUPPORTED, Problem
-from discreet.service._reading import read_bytes
 from discreet.service._safe_headers import is_by_tls
 
 FormFields = Mapping[str, str]

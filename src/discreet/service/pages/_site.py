@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from discreet import _look
 from discreet.service._app import Application
 from discreet.service._body import LARGEST, largest_body
-from discreet.service._observing import owners_log
+from discreet.service._logs import owners_log
 from discreet.service._problems import FOREIGN, UNAUTHORIZED, UNEXPECTED, Problem, problem_of
 from discreet.service._routes import RECEIPT
 from discreet.service._safe_headers import is_by_tls

@@ -19,7 +19,7 @@ from discreet.query._toml._declaration_edit import save
 from discreet.query._toml._declaration_file import read, read_text
 from discreet.query._toml._declared_files import TableFile
 from discreet.service import _desk
-from discreet.service._declaring import files_beside, text_of_source, text_with
+from discreet.service._new_declarations import files_beside, text_of_source, text_with
 from discreet.service._problems import Problem
 from discreet.service._tokens import Role, TokenFacts
 from discreet.service.pages._declarations import ColumnFields

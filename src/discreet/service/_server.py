@@ -83,7 +83,7 @@ def serve(
         import uvicorn
 
         from discreet.service._app import Application
-        from discreet.service._observing import logged_to, written
+        from discreet.service._logs import logged_to, written
         from discreet.service._protocol import TimedProtocol
         from discreet.service.pages._site import Site
     except ModuleNotFoundError as missing:
