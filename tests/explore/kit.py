@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, sync_playwright
 
 from discreet.explore._server import application
 
@@ -47,7 +47,7 @@ def served() -> Iterator[str]:
 
 
 class Visitor:
-    """A page in a context of its own, which notes errors and requests."""
+    """A page, which notes errors and requests."""
 
     def __init__(self, context: BrowserContext) -> None:
         context.set_default_timeout(TIMEOUT)
@@ -61,6 +61,17 @@ class Visitor:
     def _note(self, kind: str, text: str) -> None:
         if kind in ("error", "warning"):
             self.problems.append(text)
+
+    def begin_anew(self) -> None:
+        """Leave the page, and forget what it stored, its notes, routes, size and colours."""
+        self.page.context.set_offline(False)
+        self.page.evaluate("() => { try { localStorage.clear(); } catch { /* a blank page */ } }")
+        self.page.goto("about:blank")
+        self.page.unroute_all()
+        self.page.set_viewport_size(ViewportSize(width=1280, height=720))
+        self.page.emulate_media(media="null", color_scheme="null", reduced_motion="null")
+        self.problems.clear()
+        self.requests.clear()
 
     def requests_elsewhere(self) -> list[str]:
         """The requests that are neither for this machine nor for a file."""

@@ -31,15 +31,28 @@ def address(browser: Browser) -> Iterator[str]:
         yield found
 
 
-@pytest.fixture
-def visitor(browser: Browser) -> Iterator[Visitor]:
-    """Afterwards the test fails if the console showed an error or a request left the machine."""
+@pytest.fixture(scope="module")
+def one_page(browser: Browser) -> Iterator[Visitor]:
+    """A page for many tests: the first one of a context takes four times as long to open."""
     with browser.new_context() as context:
-        found = Visitor(context)
-        yield found
-        assert found.problems == []
-        assert found.requests
-        assert found.requests_elsewhere() == []
+        yield Visitor(context)
+
+
+@pytest.fixture
+def visitor(one_page: Visitor) -> Iterator[Visitor]:
+    """Afterwards the test fails if the console showed an error or a request left the machine."""
+    one_page.begin_anew()
+    yield one_page
+    assert one_page.problems == []
+    assert one_page.requests
+    assert one_page.requests_elsewhere() == []
+
+
+@pytest.fixture
+def failing(one_page: Visitor) -> Visitor:
+    """For requests that fail, which the console shows."""
+    one_page.begin_anew()
+    return one_page
 
 
 def check_shown(visitor: Visitor, view: View) -> None:
@@ -296,60 +309,56 @@ def ground(visitor: Visitor) -> str:
     return found
 
 
-def test_colours_follow_the_system_and_the_switch(browser: Browser, address: str) -> None:
-    with browser.new_context(color_scheme="dark") as context:
-        visitor = Visitor(context)
-        visitor.go(f"{address}index.html")
-        dark = ground(visitor)
+def test_colours_follow_the_system_and_the_switch(visitor: Visitor, address: str) -> None:
+    visitor.page.emulate_media(color_scheme="dark")
+    visitor.go(f"{address}index.html")
+    dark = ground(visitor)
+    visitor.page.click("#theme")
+    assert visitor.page.inner_text("#theme") == "Colours: light"
+    light = ground(visitor)
+    assert light != dark
+    visitor.go(f"{address}survey.html")  # the choice stays
+    assert ground(visitor) == light
+    visitor.page.click("#theme")
+    assert ground(visitor) == dark
+
+
+def test_paper_is_light_and_names_the_values(visitor: Visitor, address: str) -> None:
+    visitor.page.emulate_media(color_scheme="dark")
+    visitor.go(f"{address}survey.html")
+    dark = ground(visitor)
+    for _ in range(2):
         visitor.page.click("#theme")
-        assert visitor.page.inner_text("#theme") == "Colours: light"
-        light = ground(visitor)
-        assert light != dark
-        visitor.go(f"{address}survey.html")  # the choice stays
-        assert ground(visitor) == light
-        visitor.page.click("#theme")
-        assert ground(visitor) == dark
+    assert visitor.page.inner_text("#theme") == "Colours: dark"
+    assert ground(visitor) == dark
+    visitor.page.emulate_media(media="print")
+    assert ground(visitor) == "rgb(252, 252, 251)"
+    assert visitor.page.is_visible("#o-people")
+    assert not visitor.page.is_visible("#c-people")
+    assert not visitor.page.is_visible(".experiment")
 
 
-def test_paper_is_light_and_names_the_values(browser: Browser, address: str) -> None:
-    with browser.new_context(color_scheme="dark") as context:
-        visitor = Visitor(context)
-        visitor.go(f"{address}survey.html")
-        dark = ground(visitor)
-        for _ in range(2):
-            visitor.page.click("#theme")
-        assert visitor.page.inner_text("#theme") == "Colours: dark"
-        assert ground(visitor) == dark
-        visitor.page.emulate_media(media="print")
-        assert ground(visitor) == "rgb(252, 252, 251)"
-        assert visitor.page.is_visible("#o-people")
-        assert not visitor.page.is_visible("#c-people")
-        assert not visitor.page.is_visible(".experiment")
+def test_a_server_that_stopped_is_named(failing: Visitor, address: str) -> None:
+    failing.go(f"{address}survey.html")
+    failing.page.context.set_offline(True)
+    failing.page.locator("#c-odds").press("ArrowRight")
+    failing.page.wait_for_selector("#box.refused")
+    assert "Is discreet explore still running?" in failing.page.inner_text("#says")
 
 
-def test_a_server_that_stopped_is_named(browser: Browser) -> None:
-    with kit.served() as address, browser.new_context() as context:
-        visitor = Visitor(context)
-        visitor.go(f"{address}survey.html")
-        context.set_offline(True)
-        visitor.page.locator("#c-odds").press("ArrowRight")
-        visitor.page.wait_for_selector("#box.refused")
-        assert "Is discreet explore still running?" in visitor.page.inner_text("#says")
-
-
-def test_a_question_that_the_server_did_not_answer_does_not_count(browser: Browser) -> None:
-    with kit.served() as address, browser.new_context() as context:
-        visitor = Visitor(context)
-        visitor.go(f"{address}budget.html")
-        visitor.page.route("**/outcomes/**", lambda route: route.abort())
-        visitor.page.click("button.experiment")
-        visitor.page.wait_for_selector("#box.refused")
-        visitor.page.wait_for_selector("button.experiment:enabled")
-        assert visitor.page.locator("#table tbody tr").count() == 1
-        assert "No answer came" in visitor.page.inner_text("#says")
-        context.set_offline(True)
-        visitor.ask()
-        assert visitor.page.locator("#table tbody tr").count() == 1
+def test_a_question_that_the_server_did_not_answer_does_not_count(
+    failing: Visitor, address: str
+) -> None:
+    failing.go(f"{address}budget.html")
+    failing.page.route("**/outcomes/**", lambda route: route.abort())
+    failing.page.click("button.experiment")
+    failing.page.wait_for_selector("#box.refused")
+    failing.page.wait_for_selector("button.experiment:enabled")
+    assert failing.page.locator("#table tbody tr").count() == 1
+    assert "No answer came" in failing.page.inner_text("#says")
+    failing.page.context.set_offline(True)
+    failing.ask()
+    assert failing.page.locator("#table tbody tr").count() == 1
 
 
 def test_an_address_changed_by_hand_shows_its_view(visitor: Visitor, address: str) -> None:
