@@ -17,7 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dp
-from discreet.errors import ComputationFailed, InvalidArgument, LedgerLocked, RequestReused
+from discreet.errors import (
+    ComputationFailed,
+    InvalidArgument,
+    LedgerLocked,
+    QueryRefused,
+    RequestReused,
+)
 from discreet.query import Question, Table
 from discreet.query._answers import _answer_rows
 from discreet.query._engines._duckdb import DuckdbEngine
@@ -155,6 +161,36 @@ def test_files_and_ibis_give_the_same(tmp_path: Path) -> None:
         )
         assert expected is None or got == expected
         expected = got
+
+
+@pytest.mark.parametrize("unit", [dp.Unit("patient"), dp.Unit.ROW])
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl", None])
+def test_without_declared_columns_rows_are_counted_or_refused_free(
+    tmp_path: Path, ending: str | None, unit: dp.Unit
+) -> None:
+    """Each row by itself needs some column to count. Rows in memory, and JSON, have those that are
+    declared only."""
+    frame = pd.DataFrame({"patient": [n // 2 for n in range(600)], "days": [1.5] * 600})
+    path = tmp_path / f"stays.{ending}"
+    if ending == "parquet":
+        frame.to_parquet(path)
+    elif ending == "csv":
+        frame.to_csv(path, index=False)
+    elif ending == "jsonl":
+        frame.to_json(path, orient="records", lines=True)
+    ledger = dp.Ledger.in_memory(unit=unit, limit=dp.Limit(20))
+    rows = None if unit is dp.Unit.ROW else 2
+    source = frame if ending is None else path
+    table = Table(source, name="stays", unit=unit, columns={}, rows=rows, ledger=ledger)
+    with pytest.raises(QueryRefused, match="'days' is not declared; declared are none until now"):
+        table.sql("SELECT SUM(days) FROM stays", epsilon=10)
+    if unit is dp.Unit.ROW and ending in ("jsonl", None):
+        with pytest.raises(QueryRefused, match="declare one first"):
+            table.sql("SELECT COUNT(*) AS n FROM stays", epsilon=10)
+        assert ledger.spent().charges == 0
+        return
+    counted = table.sql("SELECT COUNT(*) AS n FROM stays", epsilon=10).to_pandas()
+    assert abs(counted["n"].item() - 600) < 40
 
 
 def test_missing_values_are_as_declared() -> None:

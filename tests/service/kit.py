@@ -230,6 +230,15 @@ def service(
     declaration, ``addresses`` are those of its ledgers, unless they are files, and ``anchor`` is
     that of the first ledger."""
     file = declare(folder, more, addresses, anchor)
+    with serving(file, *options) as (port, owner, process):
+        address = addresses[0] if addresses else None
+        yield Served(port, owner, folder, process, address)
+
+
+@contextmanager
+def serving(file: Path, *options: str) -> Iterator[tuple[int, str, "subprocess.Popen[str]"]]:
+    """The port, the owner's token and the process of a service of this declaration."""
+    folder = file.parent
     quick = ("--deadline", str(DEADLINE))
     command = [
         sys.executable,
@@ -256,8 +265,7 @@ def service(
         first, second = process.stdout.readline(), process.stdout.readline()
         assert second, (folder / "stderr").read_text()
         port = int(second.rstrip("/\n").rpartition(":")[2])
-        address = addresses[0] if addresses else None
-        yield Served(port, first.split()[-1], folder, process, address)
+        yield port, first.split()[-1], process
     finally:
         process.terminate()
         process.wait(60)

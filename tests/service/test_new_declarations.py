@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -394,7 +395,7 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     # 3. suggestions are paid once, and fill the form of further columns
     page = owner.get("/tables/mine/columns")
     assert "it costs a part of the budget, of which ε = 30 is left" in page.words
-    fields = {"epsilon": "20"}
+    fields = {"epsilon": "20", "number-0": "wage"}
     shown = owner.pay(page, "/tables/mine/suggest", **fields)
     assert (shown.status, "This costs ε = 20 . Now ε = 30 is left" in shown.words) == (200, True)
     found = {owner.pay(shown, "/tables/mine/suggest", **fields).to for _ in range(2)}
@@ -403,7 +404,8 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     shown = owner.get(found.pop())
     assert "suggested from the rows" in shown.words
     columns = dict(re.findall(r'name="column-(\d+)" value="(\w+)"', shown.text))
-    (wage,) = [n for n, name in columns.items() if name == "wage"]
+    assert set(columns.values()) == {"wage"}  # no other one shared the price
+    (wage,) = columns
     upper = re.search(rf'name="upper-{wage}" value="([\d.]+)"', shown.text)
     assert upper is not None
     add = {"key": shown.hidden("key"), f"column-{0}": "wage", "type-0": "number", "use-0": "yes"}
@@ -436,6 +438,51 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     assert f"at most {rows} rows" in owner.get("/tables/mine").words
 
 
+def test_an_empty_service_leads_to_its_first_table(tmp_path: Path) -> None:
+    """Its owner knows no bounds: they are left open, found in the rows for a price, and
+    declared."""
+    rows = "".join(f"{n % 40 / 4},{n % 9}\n" for n in range(3000))
+    (tmp_path / "stays.csv").write_text(f"cost,days\n{rows}", encoding="utf-8")
+    file = tmp_path / "discreet.toml"
+    with kit.serving(file, "--workers", "1") as (port, token, process):
+        served = Served(port, token, tmp_path, process)
+        owner = Browser(served).sign_in(token)
+        # 1. every page leads there
+        for page in ("/tables", "/desk", "/receipts"):
+            assert "No table is declared yet" in owner.get(page).words
+        assert "Declare the first table" in owner.get("/desk").words
+        ana = Browser(served).sign_in(served.token("ana"))
+        assert "The owner declares them" in ana.get("/tables").words
+        # 2. numbers without bounds are left for the next step
+        looked = owner.send("/desk/declare", "/desk/declare/look", source="stays.csv")
+        fields = {"column-0": "cost", "type-0": "number", "use-0": "yes", "source": "stays.csv"}
+        fields |= {"column-1": "days", "type-1": "number", "unit": "row", "name": "stays"}
+        made = owner.post("/desk/declare", {**fields, "epsilon": "9", "key": looked.hidden("key")})
+        assert (made.status, made.to) == (303, "/tables/stays/columns?find=0"), made.words
+        shown = owner.get(made.to)
+        assert re.findall(r'name="number-\d+" value="(\w+)"( checked)?', shown.text) == [
+            ("cost", " checked"),
+            ("days", ""),
+        ]
+        assert read(file)["stays"].declaration.columns == {}
+        asked = {"sql": "SELECT COUNT(*) AS n FROM stays", "epsilon": 1, "request": "n"}
+        (row,) = served.send("POST", "/v1/tables/stays/ask", asked).json["rows"]
+        assert abs(row["n"] - 3000) < 100
+        # 3. they are found for a price, and declared
+        fields = {"epsilon": "5", "number-0": "cost"}
+        priced = owner.pay(shown, "/tables/stays/suggest", **fields)
+        found = owner.get(owner.pay(priced, "/tables/stays/suggest", **fields).to)
+        sent = dict(
+            re.findall(r'name="((?:column|lower|upper|type)-0)" value="([^"]*)"', found.text)
+        )
+        assert sent["column-0"] == "cost"
+        sent |= {"key": found.hidden("key"), "use-0": "yes", "type-0": "number"}
+        assert owner.post("/tables/stays/columns", sent).to == "/tables/stays"
+        upper = read(file)["stays"].declaration.columns["cost"].upper
+        assert isinstance(upper, Fraction)
+        assert 9 <= upper < 100
+
+
 @pytest.mark.parametrize("of", ["columns", "rows"])
 def test_the_pages_pay_for_no_suggestion_before_its_price_was_shown(
     served: Served, of: str
@@ -445,14 +492,17 @@ def test_the_pages_pay_for_no_suggestion_before_its_price_was_shown(
     owner = Browser(served).sign_in(served.owner)
     shown = owner.get("/tables/wages/columns")
     before = served.send("GET", "/v1/tables/wages/budget").json
+    chosen = {"number-0": "hours"} if of == "columns" else {}
     for number in ("0.1", "0.31", "0.2"):
-        shown = owner.pay(shown, path, of=of, epsilon=number)
+        shown = owner.pay(shown, path, of=of, epsilon=number, **chosen)
         assert (shown.status, shown.hidden("agreed")) == (200, f"ε = {number}")
         assert f"Pay ε = {number} and suggest {of}" in shown.words
     for wrong in ({"epsilon": "1,5"}, {"epsilon": "0"}, {"epsilon": "-1"}, {"delta": "1"},
                   {"delta": "x"}, {"of": "all"}):  # fmt: skip
-        fields = {"of": of, "epsilon": "0.2", **wrong}
+        fields = {"of": of, "epsilon": "0.2", **chosen, **wrong}
         assert owner.pay(shown, path, **fields).status == 400, wrong
+    for choice in ({}, {"text-0": "job"}):  # keys of texts need a delta
+        assert owner.pay(shown, path, epsilon="0.2", **choice).status == 400, choice
     assert served.send("GET", "/v1/tables/wages/budget").json == before
 
 

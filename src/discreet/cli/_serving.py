@@ -59,4 +59,4 @@ def serve(
 
 def _announce(address: str) -> None:
     show(f"listening on {address}")
-    say("Press Ctrl-C to stop.")
+    say("Open it in a browser, and sign in with a token. Press Ctrl-C to stop.")

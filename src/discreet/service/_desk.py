@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from decimal import Decimal
@@ -25,13 +25,20 @@ from discreet.errors import (
 from discreet.ledger import Entry, Ledger, Share, check_receipt
 from discreet.mechanisms import stated_loss
 from discreet.query import Declaration, Noise
-from discreet.query._toml._declaration_edit import save
-from discreet.query._toml._declaration_file import read, read_text, service_facts
+from discreet.query._toml._declaration_edit import HEAD, save
+from discreet.query._toml._declaration_file import read_text, service_facts
 from discreet.query._toml._declared_files import TableFile
+from discreet.query._toml._located_toml import text_of
 from discreet.service._answers import AnswerStore
 from discreet.service._confinement import Barrier
 from discreet.service._memory import usual_limit
-from discreet.service._new_declarations import LOOKED_AT, files_beside, text_of_source, text_with
+from discreet.service._new_declarations import (
+    LOOKED_AT,
+    files_beside,
+    names_in,
+    text_of_source,
+    text_with,
+)
 from discreet.service._outside_charges import (
     Body,
     OutsideCharge,
@@ -81,9 +88,10 @@ class Desk:
     def __init__(self, settings: DeskSettings) -> None:
         """Open the ledgers and start the workers; `DiscreetError` if one of them can't."""
         file = settings.file.absolute()
-        read(file)  # refuses a file without tables
+        if not file.exists() and file.parent.is_dir():  # tables may be declared later
+            save(file, HEAD)
         self._settings, self._file = settings, file
-        self._text = text = file.read_text(encoding="utf-8")
+        self._text = text = text_of(file)
         self._redeclaring = threading.Lock()
         self._retired: list[WorkerPool] = []
         declared = read_text(text, file)
@@ -221,6 +229,7 @@ class Desk:
             within=None if (within := body.get("within")) is None else Decimal(within),
             group_size=body.get("group_size"),
             column=body.get("column"),
+            columns=names_in(body["columns"]) if "columns" in body else None,
         )
 
     def _payer(self, caller: TokenFacts, table: str) -> Ledger | Share:
@@ -464,41 +473,46 @@ class Desk:
         table = body.get("table")
         if table is not None:
             self._ledger(table)
-            return self._looked_at(caller, self._text, table)
-        return self._looked_at(caller, text_of_source(self._file, body.get("source", "")), None)
-
-    def _looked_at(self, caller: TokenFacts, text: str, table: str | None) -> object:
-        """The columns, read by a worker that may read nothing else."""
-        order = self._order_of(Task.LOOK, caller, table or LOOKED_AT, {"sql": ""})
-        worker = Worker(self._worker_settings(text))
+            return self._looked_at(caller, table, lambda order: self._result(order, None))
+        text = text_of_source(self._file, body.get("source", ""))
+        worker = Worker(self._worker_settings(text))  # it may read nothing else
         try:
-            return worker.result(order, None)
+            return self._looked_at(caller, LOOKED_AT, lambda order: worker.result(order, None))
+        finally:
+            worker.end()
+
+    def _looked_at(
+        self, caller: TokenFacts, table: str, result: Callable[[WorkOrder], object]
+    ) -> object:
+        """The columns of a table, as a worker reads them."""
+        try:
+            return result(self._order_of(Task.LOOK, caller, table, {"sql": ""}))
         except DeclarationError as error:
             folder = f"{self.folder}{os.sep}"  # a file is shown as it is declared
             raise InvalidArgument(str(error).replace(folder, "")) from None
-        finally:
-            worker.end()
 
     def declare(self, caller: TokenFacts, table: str, body: Body) -> object:
         """Declare a table, or further columns or another cap of it, in its file. Questions in
         progress are answered by the declaration before."""
         with self._redeclaring:
-            if self._file.read_text(encoding="utf-8") != self._text:
+            if text_of(self._file) != self._text:
                 raise InvalidArgument(
                     "the declaration's file was changed by hand: start the service again first"
                 )
             text = text_with(self._text, self._file, table, body["facts"])
-            self._looked_at(caller, text, table)  # refused unless the columns are there
             files = read_text(text, self._file)
             ledger = self._ledgers.get(table) or _existing_ledger(table, files[table])
             pool = WorkerPool(self._worker_settings(text), self._settings.workers)
             try:
+                # refused unless the columns are there
+                self._looked_at(caller, table, lambda order: pool.result(order, None, wait=_WAIT))
                 # the file comes first: where it names a ledger that is missing, a start makes it
                 save(self._file, text)
                 ledger = ledger or files[table].open_ledger()
             except BaseException:
                 pool.close()
-                save(self._file, self._text)
+                if text_of(self._file) != self._text:
+                    save(self._file, self._text)
                 raise
             before, self._pool = self._pool, pool
             self._text, self._files = text, files
@@ -508,8 +522,8 @@ class Desk:
         return {}
 
     def suggest(self, caller: TokenFacts, table: str, body: Body) -> bytes:
-        """Suggested bounds and keys of columns that are not declared yet, or how many rows of a
-        unit should count, from the rows, for a price."""
+        """Suggested bounds and keys of columns that are not declared yet, or of some of these, or
+        how many rows of a unit should count, from the rows, for a price."""
         asked = {"columns": SUGGEST_COLUMNS, "rows": SUGGEST_ROWS}[body.get("of", "columns")]
         return self.ask(caller, table, {**body, "sql": asked}, Task.SUGGEST)
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from sqlalchemy import make_url
 
+from discreet import _checks
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.ledger._schema_beside import SchemaBeside
 from discreet.query import ColumnType
@@ -74,12 +75,7 @@ def text_of_source(file: Path, name: str) -> str:
         ("ledger", "path"): f"{LOOKED_AT}.ledger",
         ("ledger", "epsilon"): 1,
     }
-    return added("", LOOKED_AT, _with_columns(settings), Path(file.name))
-
-
-def _with_columns(settings: dict[Keys, Setting]) -> dict[Keys, Setting]:
-    """A declaration needs a table of columns; the one here is in no file."""
-    return {**settings, ("columns", LOOKED_AT, "type"): ColumnType.TEXT.value}
+    return added("", LOOKED_AT, settings, Path(file.name))
 
 
 def text_with(text: str, file: Path, table: str, facts: str) -> str:
@@ -155,6 +151,18 @@ def _read(facts: str) -> dict[str, Any]:  # Any: JSON
         raise InvalidArgument("facts: give a text of JSON") from None
     checked: dict[str, Any] = found
     return checked
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """The names in a text of JSON."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    is_list = isinstance(found, list) and found and {*map(type, found)} == {str}
+    if not is_list or not all(map(_checks.is_unicode, found)):
+        raise InvalidArgument("columns: give a text of JSON: a list of names")
+    return tuple(found)
 
 
 def _no_number(text: str) -> None:

@@ -40,6 +40,7 @@ _SUGGESTED = {
     "epsilon": Member(MemberType.NUMBER, is_required=True),
     "delta": _NUMBER,
     "of": Member(MemberType.TEXT, choices=("columns", "rows")),
+    "columns": Member(MemberType.TEXT, longest=LONGEST_FACTS),
     **_REQUEST,
 }
 _LONGEST_LOSS = 8_000  # characters: pricing takes time

@@ -9,6 +9,7 @@ from discreet import errors
 
 SUGGEST_COLUMNS, SUGGEST_ROWS = "SUGGEST", "SUGGEST ROWS"  # in place of questions
 _NUMBERS = ("epsilon", "delta", "confidence", "within")
+_LATER = ("within", "group_size", "column", "columns")
 
 
 class Task(Enum):
@@ -35,7 +36,7 @@ class WorkOrder:
 
     A forecast may ask for the least epsilon by which each error is ``within`` this number, in
     groups of ``group_size`` rows, in place of giving an epsilon. A check of a ``column`` has no
-    text of SQL.
+    text of SQL, nor have suggestions, which are for some ``columns`` only where these are given.
     """
 
     task: Task
@@ -50,6 +51,7 @@ class WorkOrder:
     within: Decimal | None = None
     group_size: int | None = None
     column: str | None = None
+    columns: tuple[str, ...] | None = None
 
     def to_json(self) -> bytes:
         """The job as JSON, numbers as their exact decimals."""
@@ -57,7 +59,7 @@ class WorkOrder:
         numbers = {name: str(getattr(self, name)) for name in _NUMBERS if facts[name] is not None}
         # members that came later stay out of the text of a question without them, whose digest
         # is stored
-        later = {name for name in ("within", "group_size", "column") if facts[name] is None}
+        later = {name for name in _LATER if facts[name] is None}
         return json.dumps({k: v for k, v in (facts | numbers).items() if k not in later}).encode()
 
     @staticmethod
@@ -65,7 +67,9 @@ class WorkOrder:
         """The job that `to_json` wrote."""
         facts = json.loads(text)
         numbers = {name: Decimal(facts[name]) for name in _NUMBERS if name in facts}
-        return WorkOrder(**{**facts, **numbers, "task": Task(facts["task"])})
+        names = facts.get("columns")
+        columns = None if names is None else tuple(names)
+        return WorkOrder(**{**facts, **numbers, "task": Task(facts["task"]), "columns": columns})
 
 
 def public_name(refusal: errors.DiscreetError) -> str:

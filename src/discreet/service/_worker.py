@@ -28,7 +28,11 @@ from discreet.query import Column, Noise, Question, QuestionPrice, Table, count
 from discreet.query._relations._beside import Beside
 from discreet.query._rows._source import ComputedSource, check_schema
 from discreet.query._statistics._suggestion import release_suggestion
-from discreet.query._statistics._suggestion_search import SuggestionOf, is_open
+from discreet.query._statistics._suggestion_search import (
+    SuggestionOf,
+    chosen_columns,
+    is_open,
+)
 from discreet.query._toml._declaration_file import read_text
 from discreet.query._toml._declared_files import PublicFile, TableFile
 from discreet.query._toml._proposed import propose_types
@@ -137,7 +141,8 @@ def suggested(job: WorkOrder, one: TableFile, channel: Connection) -> dict[str, 
             if proposed.type is not None and name not in (*columns, *declared.unit.columns)
         }
         known = {name: column for name, column in columns.items() if not is_open(column)}
-        asked = SuggestionOf(source, declared.unit, types, known, declared.caps.rows)
+        rows, chosen = declared.caps.rows, chosen_columns(job.columns)
+        asked = SuggestionOf(source, declared.unit, types, known, rows, chosen)
     found = release_suggestion(
         Door.secure(payer_of(one, channel)),
         asked,

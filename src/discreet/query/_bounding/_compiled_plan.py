@@ -43,7 +43,7 @@ from discreet.query._plan._private_keys import (
     values_by_key,
 )
 from discreet.query._plan._sums import ColumnOutcome
-from discreet.query._rows._source import TableSource, arrow_schema, id_columns
+from discreet.query._rows._source import TableSource, arrow_schema, id_columns, kinds
 
 _MOST_KNOWN = 256
 _LARGEST_FACTS = 1 << 16  # bytes
@@ -207,8 +207,18 @@ def _schema(plan: Plan, source: TableSource, columns: tuple[str, ...] = ()) -> p
     own = id_columns(source, plan.declaration.unit)
     names = tuple(dict.fromkeys([*own, *columns_used(plan.query), *columns]))
     if not names:  # a count of rows needs a column to count
-        names = tuple(plan.declaration.columns)[:1]
+        names = tuple(plan.declaration.columns)[:1] or _column_to_count(source)
     return arrow_schema(source, names)
+
+
+def _column_to_count(source: TableSource) -> tuple[str, ...]:
+    """A column of a source of which none is declared; its name and its type are public."""
+    there = [name for name, _ in source.types()]
+    known = [name for name, kind in kinds(source).items() if kind is not None]
+    found = next((name for name in known if there.count(name) == 1), None)
+    if found is None:
+        raise QueryRefused("the rows can't be counted without a column: declare one first")
+    return (found,)
 
 
 def _expressions(plan: Plan, cells: CellSums | None, table: ir.Table) -> Iterator[ir.Table]:

@@ -112,7 +112,7 @@ def column_of(name: str, declaration: Declaration) -> Column:
     joined = [one for one in declaration.columns if one.rpartition(".")[2] == name]
     if len(joined) > 1:
         raise QueryRefused(f"column {name!r} is in several tables: name {' or '.join(joined)}")
-    listed = ", ".join(declaration.columns)
+    listed = ", ".join(declaration.columns) or "none until now"
     raise QueryRefused(f"column {name!r} is not declared; {hint}declared are {listed}")
 
 

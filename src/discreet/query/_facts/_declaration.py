@@ -38,10 +38,8 @@ class Declaration:
     through: Through | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a nameless table, one without columns, and caps that rows can't have."""
+        """Refuse a nameless table, names that can't be shown, and caps that rows can't have."""
         _checks.text(name=self.name)
-        if not self.columns:
-            raise InvalidArgument("columns: declare at least one")
         if not all(isinstance(column, Column) for column in self.columns.values()):
             raise InvalidArgument("columns: give a mapping from names to Column values")
         for column in self.columns:

@@ -262,7 +262,6 @@ def _table(name: str, entry: TomlEntry, linked: Mapping[str, TomlEntry]) -> Tabl
     for key, what in (
         ("source", _SOURCE),
         ("ledger", "a table with path, epsilon and delta, the most that may ever be spent"),
-        ("columns", "a table with an entry for each column"),
     ):
         if key not in given:
             raise entry.missing(key, what)
@@ -308,8 +307,9 @@ def _delimiter(given: Mapping[str, TomlEntry], source: Path, form: FileFormat) -
 def _declaration(name: str, entry: TomlEntry, given: Mapping[str, TomlEntry]) -> Declaration:
     unit = _unit(entry, given)
     caps = _caps(entry, given, unit)
-    columns = {name: column_of(column) for name, column in given["columns"].inner().items()}
-    return made_at(given["columns"], lambda: Declaration(name, unit, caps, columns))
+    listed = given["columns"].inner() if "columns" in given else {}
+    columns = {name: column_of(column) for name, column in listed.items()}
+    return made_at(given.get("columns", entry), lambda: Declaration(name, unit, caps, columns))
 
 
 def _unit(entry: TomlEntry, given: Mapping[str, TomlEntry]) -> Unit:

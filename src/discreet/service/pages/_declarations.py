@@ -25,7 +25,9 @@ _OLD = (
     "this form was paid before, at another price, and nothing more was paid; the one below is new"
 )
 _TRUE, _ROW = "yes", "row"
-_SUGGESTED = ("columns", "rows")
+_COLUMNS = "columns"
+_SUGGESTED = (_COLUMNS, "rows")
+_FOUND = [ColumnType.INTEGER.value, ColumnType.NUMBER.value, ColumnType.TEXT.value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,17 @@ class ColumnFields:
             typed("decimals"),
         )
 
+    @property
+    def is_open(self) -> bool:
+        """Whether it is wanted, and what its values can be is left to be found in the rows."""
+        is_known = self.lower or self.upper or self.keys
+        return self.is_used and not is_known and self.type in _FOUND
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether it can be declared as it stands: numbers need bounds."""
+        return self.is_used and not (self.is_open and self.type == ColumnType.NUMBER.value)
+
     def facts(self) -> dict[str, object]:
         """The declared facts of the column; raises `Problem` for a text that is none."""
         found: dict[str, object] = {"type": self.type}
@@ -123,7 +136,8 @@ async def sources(visit: Visit, status: int = 200, problem: str = "") -> Respons
     """The first step: the file."""
     found = await visit.get(Desk.sources)
     free = [one["name"] for one in found["sources"] if one["table"] is None]
-    return visit.page("sources.html", status, sources=free, problem=problem)
+    chosen = visit.request.query_params.get("chosen")
+    return visit.page("sources.html", status, sources=free, chosen=chosen, problem=problem)
 
 
 async def look(visit: Visit) -> Response:
@@ -152,7 +166,7 @@ async def declare(visit: Visit) -> Response:
             "source": form.get("source", ""),
             "epsilon": _number(form, "epsilon"),
             "delta": _number(form, "delta") if "delta" in form else 0,
-            "columns": {one.name: one.facts() for one in columns if one.is_used},
+            "columns": {one.name: one.facts() for one in columns if one.is_declared},
         }
         if form.get("unit") == _ROW:
             facts["row"] = True
@@ -168,7 +182,11 @@ async def declare(visit: Visit) -> Response:
             form=form,
             problem=in_words(problem),
         )
-    return redirected(f"/tables/{quote(name, safe='')}/columns")
+    ids = facts.get("unit")
+    others = [one for one in columns if one.name != ids]
+    places = [str(place) for place, one in enumerate(others) if one.is_open]
+    found = f"?find={'.'.join(places)}" if places else ""
+    return redirected(f"/tables/{quote(name, safe='')}/columns{found}")
 
 
 def _unit(columns: Sequence[ColumnFields], form: FormFields) -> str:
@@ -224,13 +242,15 @@ def _new_mark() -> str:
 @dataclass(frozen=True, slots=True)
 class SuggestionDraft:
     """The form that pays for suggestions. ``once`` makes its request id: it is paid once, whether
-    it is sent again or twice."""
+    it is sent again or twice. ``numbers`` and ``texts`` are the columns that were chosen."""
 
     of: str = "columns"
     epsilon: str = "0.1"
     delta: str = ""
     once: str = field(default_factory=_new_mark)
     price: str = ""  # as it is shown and agreed to
+    numbers: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
 
     @staticmethod
     def sent(form: FormFields) -> "SuggestionDraft":
@@ -240,6 +260,8 @@ class SuggestionDraft:
             form.get("epsilon", "").strip(),
             form.get("delta", "").strip(),
             form.get("once", "") or _new_mark(),
+            numbers=_chosen(form, "number-"),
+            texts=_chosen(form, "text-"),
         )
 
     @property
@@ -251,6 +273,8 @@ class SuggestionDraft:
         """The members of the request that pays."""
         given = {"epsilon": self.epsilon, "delta": self.delta}
         stated = {name: text for name, text in given.items() if text}
+        if self.of == _COLUMNS:
+            stated["columns"] = json.dumps([*self.numbers, *self.texts])
         return {**stated, "of": self.of, "request": self.request}
 
     def priced(self) -> "SuggestionDraft":
@@ -260,8 +284,47 @@ class SuggestionDraft:
             raise Problem(BAD_BODY, f"{BAD_BODY.text}: look at epsilon")
         if delta is None or not 0 <= delta < 1:
             raise Problem(BAD_BODY, f"{BAD_BODY.text}: look at delta")
+        if self.of == _COLUMNS and not (self.numbers or self.texts):
+            raise Problem(BAD_BODY, f"{BAD_BODY.text}: choose a column")
+        if self.texts and not delta:
+            raise Problem(BAD_BODY, f"{BAD_BODY.text}: keys of texts need a δ, such as 1e-6")
         price = f"ε = {epsilon}" + (f", δ = {delta}" if delta else "")
         return replace(self, price=price)
+
+
+def _chosen(form: FormFields, kind: str) -> tuple[str, ...]:
+    return tuple(text for name, text in form.items() if name.startswith(kind))
+
+
+@dataclass(frozen=True, slots=True)
+class OpenColumn:
+    """A column whose bounds or keys can be found in the rows; ``is_chosen`` says whether they are
+    wanted."""
+
+    name: str
+    kind: str  # of the field that chooses it
+    is_chosen: bool
+
+
+def _open_columns(
+    looked: Sequence[Mapping[str, Any]],
+    declared: Mapping[str, Mapping[str, Any]],
+    draft: SuggestionDraft,
+    places: str,
+) -> list[OpenColumn]:
+    """The columns whose facts can be found, as those that a table has; ``places`` names those
+    that the step before left open, unless the form has a choice of its own."""
+    chosen = {*draft.numbers, *draft.texts}
+    wanted = set() if chosen else set(places.split("."))
+    found = []
+    for place, one in enumerate(looked):
+        facts = declared.get(one["name"], {"type": one["type"], "lower": None, "keys": None})
+        is_bare = facts["lower"] is None and facts["keys"] is None
+        if is_bare and facts["type"] in _FOUND:
+            kind = "text" if facts["type"] == ColumnType.TEXT.value else "number"
+            is_chosen = str(place) in wanted or one["name"] in chosen
+            found.append(OpenColumn(one["name"], kind, is_chosen))
+    return found
 
 
 async def columns(
@@ -277,26 +340,29 @@ async def columns(
     declared = {one["name"]: one for one in declared_table["columns"]}
     answer = await visit.get(Desk.answer, earlier) if earlier else {}
     suggested = {one["name"]: one for one in answer.get("suggested", ())}
-    sent = _columns(visit.form)
+    sent, found = _columns(visit.form), list[OpenColumn]()
+    drafts = {of: SuggestionDraft(of) for of in _SUGGESTED}
+    if draft is not None:
+        drafts[draft.of] = draft
     if not sent:
-        looked = (await visit.get(Desk.look, form={"table": table}))["columns"]
-        sent = [
-            ColumnFields.proposed(one, suggested)
-            for one in _named(looked)
-            if one["name"] not in declared or one["name"] in suggested
-        ]
+        looked = _named((await visit.get(Desk.look, form={"table": table}))["columns"])
+        new = {one["name"] for one in looked} - declared.keys()
+        shown = suggested.keys() or new
+        sent = [ColumnFields.proposed(one, suggested) for one in looked if one["name"] in shown]
+        places = visit.request.query_params.get("find", "")
+        found = _open_columns(looked, declared, drafts[_COLUMNS], places)
     return visit.page(
         "columns.html",
         status,
         table_name=table,
         columns=sent,
+        open_columns=found,
         budget=await visit.get(Desk.budget, table),
         suggested=answer.get("text", "").splitlines(),
         suggested_rows=answer.get("rows_of_unit"),
         may_suggest_rows=bool(declared_table["unit_columns"]),
         rows=declared_table["caps"]["rows"],
-        drafts={of: SuggestionDraft(of) for of in _SUGGESTED}
-        | ({draft.of: draft} if draft else {}),
+        drafts=drafts,
         problem=problem,
     )
 

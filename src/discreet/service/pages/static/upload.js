@@ -18,7 +18,7 @@
       headers: { "Content-Type": "application/octet-stream", "X-Form-Key": room.dataset.key }
     }).then(function (answer) {
       if (answer.ok) {
-        location.reload();
+        location.assign("/desk/declare?chosen=" + encodeURIComponent(file.name));
         return null;
       }
       return answer.text().then(function (text) {
