@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from discreet._budget import Limit
+from discreet._budget import Limit, Receipt
 from discreet._unit import Unit
 from discreet.accounting import Pure
 from discreet.cli import _asking
@@ -169,6 +169,12 @@ def test_a_stopped_request_tells_what_became_of_it(
     assert "stopped; what was paid stays paid" in ended.err
     charges = Ledger.open(LEDGER).spent().charges
     assert ("request r1" in ended.err) == (charges == 1) == (last != "before")
+    with monkeypatch.context() as planted:  # programs get the id, too
+        if last == "keep":
+            planted.setattr(Question, "release", stop)
+            failed = json.loads(ask(*asked, "--json").out)
+            assert (failed["error"], failed["request"]) == ("interrupted", "r1")
+            assert FREE in failed["advice"]
     again = ask(*asked)
     assert (FREE in ended.err) == ("paid before, and free now" in again.err)
     assert (
@@ -352,6 +358,25 @@ def test_a_column_is_checked_and_paid_as_one_count(run: Run) -> None:
     assert found["share_low"] <= 0.75 <= found["share_high"] <= found["share_low"] + 0.2
     assert run("check", "visits", "pay", "--epsilon", "1.5").code == 4
     assert run("check", "visits", "gone", "--epsilon", "0.1").code == 3
+
+
+def test_a_stopped_check_names_its_request(
+    ask: Run, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = Ledger.keep
+
+    def stopped(ledger: Ledger, receipt: Receipt, answer: str) -> None:
+        keep(ledger, receipt, answer)
+        raise KeyboardInterrupt
+
+    ask(COUNT, "--epsilon", "0.5")
+    checked = ("check", "wages", "wage", "--epsilon", "0.5", "--json")
+    with monkeypatch.context() as planted:
+        planted.setattr(Ledger, "keep", stopped)
+        failed = json.loads(run(*checked).out)
+    assert FREE in failed["advice"]
+    again = run(*checked, "--request", failed["request"])
+    assert "paid before, and free now" in again.message
 
 
 def test_asking_reads_no_chain(ask: Run, monkeypatch: pytest.MonkeyPatch) -> None:

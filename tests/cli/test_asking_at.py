@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli._exit_codes import _failure
+from discreet.cli._exit_codes import failure_of
 from discreet.service._transport import _error
 from tests.cli.kit import COUNT, Run
 
@@ -61,6 +61,28 @@ def test_tables_need_a_service_too(run: Run, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_cause_of_a_failure_there_is_in_the_log_there() -> None:
     url = "https://private.example.org/"
     failed = {"error": "computation_failed", "message": "it failed"}
-    hint = _failure(_error(url, 500, failed)).hint
+    hint = failure_of(_error(url, 500, failed)).hint
     assert url in hint
     assert "discreet unlock" not in hint  # which would look for a table here
+
+
+TOKEN = f"discreet_{'0' * 16}_{'x' * 43}"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--at", f"http://ana:{TOKEN}@127.0.0.1:1/", "--token-file", "token"),
+        ("--at", f"https://{TOKEN}@example.org/", "--token-file", "token"),
+        ("--at", f"http://127.0.0.1:1/?token={TOKEN}", "--token-file", "token"),
+        ("--at", f"http://127.0.0.1:1/#{TOKEN}", "--token-file", "token"),
+        ("--at", TOKEN, "--token-file", "token"),
+        (*AT, "--token-file", TOKEN),
+        (*AT, "--token-file", f"./{TOKEN}"),
+    ],
+)
+def test_no_error_shows_a_token_in_the_wrong_place(run: Run, options: tuple[str, ...]) -> None:
+    Path("token").write_text(TOKEN)
+    for ended in (run("budget", "wages", *options), run("budget", "wages", *options, "--json")):
+        assert ended.code == 2
+        assert TOKEN not in ended.message.replace(" ", "") + ended.out

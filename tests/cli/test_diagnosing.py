@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from discreet.cli._failures import kind_of
+from discreet.errors import BudgetExceeded, LedgerError
 from discreet.ledger import Kind, Ledger
+from discreet.query import Question
 from tests.cli.kit import COUNT, DECLARE, Run
 
 BY_YEAR = "SELECT year, AVG(wage) AS pay FROM wages GROUP BY year"
@@ -82,4 +85,23 @@ def test_a_diagnosis_that_computed_rows_refuse_is_refused_before_the_question_is
     ended = run("ask", "wages", text, "--epsilon", "0.1", "--diagnose", "0.1")
     assert "diagnose each table by itself" in ended.err
     assert ended.code != 0
+    assert _charges() == 1
+
+
+@pytest.mark.parametrize("kind", [BudgetExceeded, LedgerError, KeyboardInterrupt, MemoryError])
+def test_a_paid_answer_is_printed_though_its_diagnosis_fails(
+    run: Run, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    """Another process spends what is left between the two, or the disk fails."""
+
+    def failed(*_: object, **__: object) -> None:
+        raise kind("it failed")
+
+    run(*DECLARE)
+    monkeypatch.setattr(Question, "diagnose", failed)
+    ended = run("ask", "wages", BY_YEAR, "--epsilon", "0.5", "--diagnose", "0.25", "--json")
+    found = json.loads(ended.out)
+    assert [row["year"] for row in found["rows"]] == [1980, 1981, 1982]
+    assert found["diagnosis"]["error"] == kind_of(kind()).name
+    assert ended.code == kind_of(kind()).exit_code
     assert _charges() == 1

@@ -9,11 +9,17 @@ import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from discreet import Limit
 from discreet.accounting import Pure
 from discreet.cli import app
+from discreet.cli._failures import kind_of
+from discreet.errors import BudgetExceeded, ServiceError
 from discreet.ledger import Kind, Ledger
+from discreet.service import RemoteQuestion
 from discreet.service._remote_ledger import RemoteLedger
+from discreet.service._transport import ServiceAddress
 from tests.cli.kit import Ended, Run, runner
+from tests.ledger.kit import PERSON
 from tests.service import kit
 from tests.service.kit import BY_YEAR, Served
 
@@ -140,9 +146,65 @@ def test_a_question_has_forecast_answer_receipt_and_check(run: Run, served: Serv
     # its receipt, by the service and by the ledger
     checked = run("verify", "receipt.json")
     assert checked.code == 0, checked.err
-    assert "states the same receipt" in checked.out
+    assert "states that the ledger of wages has this charge" in checked.out
+    assert run("verify", "receipt.json", by="owner").code == 0  # who did not pay it
     Path("other.json").write_text(Path("receipt.json").read_text().replace('"ana"', '"ben"'))
     assert run("verify", "other.json").code == 3
+
+
+def test_a_receipt_of_another_ledger_is_refused(run: Run, tmp_path: Path) -> None:
+    other = Ledger.create(tmp_path / "x.ledger", unit=PERSON, limit=Limit(1))
+    receipt = other.charge(Pure(0.25), purpose=BY_YEAR, by="ana")
+    Path("receipt.json").write_text(receipt.to_json())
+    refused = run("verify", "receipt.json")
+    assert (refused.code, "no ledger at http://127.0.0.1" in refused.message) == (3, True)
+
+
+def test_a_new_request_id_is_warned_of_a_useless_answer(run: Run) -> None:
+    useless = ("ask", "wages", BY_YEAR, "--epsilon", "0.0001")
+    assert "warning: " in run(*useless).err
+    assert "warning: " in run(*useless, "--request", "useless").err
+    assert "warning: " not in run(*useless, "--request", "useless").err  # it is free
+
+
+def test_ctrl_c_names_the_request_that_may_be_paid(
+    run: Run, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer is paid and stored, and then fetched by the id in the message."""
+    post = ServiceAddress.post
+
+    def stopped(*arguments: Any, **named: Any) -> object:
+        found = post(*arguments, **named)
+        if arguments[-1] in ("ask", "nulls"):
+            raise KeyboardInterrupt
+        return found
+
+    for command in (ASK, ("check", "wages", "wage", "--epsilon", "0.25")):
+        with monkeypatch.context() as planted:
+            planted.setattr(ServiceAddress, "post", stopped)
+            ended = run(*command, "--json")
+        failed = json.loads(ended.out)
+        assert (ended.code, failed["error"]) == (130, "interrupted")
+        assert failed["request"] in failed["advice"]
+        assert failed["request"] in ended.err
+        charges = served.ledger.spent().charges
+        again = run(*command, "--json", "--request", failed["request"])
+        assert (again.code, served.ledger.spent().charges) == (0, charges)
+
+
+@pytest.mark.parametrize("kind", [BudgetExceeded, ServiceError, KeyboardInterrupt])
+def test_a_paid_answer_is_printed_though_its_diagnosis_fails(
+    run: Run, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
+) -> None:
+    def failed(*_: object, **__: object) -> None:
+        raise kind("it failed")
+
+    monkeypatch.setattr(RemoteQuestion, "diagnose", failed)
+    ended = run(*ASK, "--diagnose", "0.25", "--json")
+    found = json.loads(ended.out)
+    assert [row["year"] for row in found["rows"]] == [1980, 1981, 1982]
+    assert found["diagnosis"]["error"] == kind_of(kind()).name
+    assert ended.code == kind_of(kind()).exit_code
 
 
 def test_the_declared_tables_are_listed(run: Run) -> None:

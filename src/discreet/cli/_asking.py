@@ -3,6 +3,8 @@
 import json
 import secrets
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,8 +23,9 @@ from discreet.cli._answers import (
 )
 from discreet.cli._asking_at import AnswerOutput, RemotePrice, ask_at, check_at, explain_at
 from discreet.cli._before_paying import asked_price, is_repeated, warn
-from discreet.cli._diagnosing import check_both, diagnosed
+from discreet.cli._diagnosing import check_both, diagnosed, write_both
 from discreet.cli._exit_codes import log_to
+from discreet.cli._failures import Stopped
 from discreet.cli._options import (
     AtOption,
     ByOption,
@@ -156,14 +159,14 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         warn(predicted, is_asked=not (yes or as_json))
     is_repeat, request = request is not None, request or secrets.token_hex(8)
     is_new_ledger = not declared.ledger.exists()
-    try:
-        with busy(f"paying, then asking {declared.engine}"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", UselessAnswerWarning)  # it was shown above
-            answer = question.release(named, confidence=confidence, by=by, request=request)
-        say(_FREE.format(request))
-    except KeyboardInterrupt:
-        _say_payment(declared, by, request)
-        raise
+    with (
+        _stopped(declared, by, request),
+        busy(f"paying, then asking {declared.engine}"),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore", UselessAnswerWarning)  # it was shown above
+        answer = question.release(named, confidence=confidence, by=by, request=request)
+    say(_FREE.format(request))
     # 3. the answer on stdout, its cost on stderr
     if not as_json:
         show_answer(answer, as_csv=as_csv, parquet=parquet)
@@ -177,12 +180,17 @@ def ask(  # noqa: PLR0913  # each is an option of the command
         by=by,
     )
     say_cost("question", answer.receipt, answer.privacy_loss, delta)
+
     # 4. the diagnosis, for a charge of its own
-    cuts = diagnosed(
-        question, diagnose, confidence=confidence, by=by, request=request, is_shown=not as_json
-    )
+    def cuts() -> dict[str, object]:
+        return diagnosed(
+            question, diagnose, confidence=confidence, by=by, request=request, is_shown=not as_json
+        )
+
     if as_json:
-        write_json(answer_json(answer, delta) | cuts)
+        write_both(answer_json(answer, delta), cuts)
+    else:
+        cuts()
 
 
 def _say_news(*, created: object | None, missed: str | None, by: str) -> None:
@@ -272,9 +280,10 @@ def check(  # noqa: PLR0913  # each is an option of the command
         return
     declared = query.open(file).file(name)
     log_to(declared.ledger.log)
-    with busy("paying, then checking"):
+    by, request = by or login(), request or secrets.token_hex(8)
+    with _stopped(declared, by, request), busy("paying, then checking"):
         share = declared.table().share_of_null(
-            column, epsilon=epsilon, confidence=confidence, by=by or login(), request=request
+            column, epsilon=epsilon, confidence=confidence, by=by, request=request
         )
     if not as_json:
         show(str(share))
@@ -293,19 +302,24 @@ def check(  # noqa: PLR0913  # each is an option of the command
         write_json(shown)
 
 
-def _say_payment(declared: "TableFile", by: str, request: str) -> None:
-    """Say whether an interrupted request was paid, and whether its answer is stored."""
+@contextmanager
+def _stopped(declared: "TableFile", by: str, request: str) -> Iterator[None]:
+    """Within, a stop by Ctrl-C says whether the request was paid, and whether its answer is
+    stored."""
     from discreet.ledger import Kind
 
-    if not declared.ledger.exists():
-        return
-    history = declared.open_ledger().history()
-    paid = {
-        e.number for e in history if e.kind is Kind.CHARGE and (e.by, e.request) == (by, request)
-    }
-    if paid:
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not declared.ledger.exists():
+            raise
+        history = declared.open_ledger().history()
+        asked = (by, request)
+        paid = {e.number for e in history if e.kind is Kind.CHARGE and (e.by, e.request) == asked}
+        if not paid:
+            raise
         is_stored = any(e.kind is Kind.ANSWER and e.about in paid for e in history)
-        say((_FREE if is_stored else _LOST).format(request), "yellow")
+        raise Stopped((_FREE if is_stored else _LOST).format(request), request) from None
 
 
 def _check_output(*, as_json: bool, as_csv: bool, parquet: Path | None, forecast: bool) -> None:

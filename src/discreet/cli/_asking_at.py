@@ -2,7 +2,8 @@
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -16,10 +17,9 @@ from discreet._exact import fraction
 from discreet.cli import _format
 from discreet.cli._answers import answer_table, show_forecast, write_file
 from discreet.cli._before_paying import warn
-from discreet.cli._diagnosing import diagnosis_request
-from discreet.cli._failures import UsageError
+from discreet.cli._diagnosing import diagnosis_request, write_both
+from discreet.cli._failures import Stopped, UsageError
 from discreet.cli._output import busy, say, show, table, write, write_json
-from discreet.errors import ReceiptDiffers, Refused
 
 if TYPE_CHECKING:
     from discreet.accounting import PrivacyLoss
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 DELTA = Fraction(1, 10**6)  # at which a cost is shown, where there is none without
 _FREE = "request {0}: repeat it with --request {0} for the same answer, free of charge"
+_MAYBE = "request {0} may have been paid: repeat it with --request {0}, which is charged once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +82,13 @@ def ask_at(
     if output.is_forecast:
         show_forecast(question.forecast(**price.named), price.delta, as_json=output.as_json)
         return
-    # 1. the forecast may warn
-    if request is None:  # an earlier answer is free
-        predicted = question.forecast(**price.named)
+    # 1. the forecast may warn, but not of an earlier answer, which is free
+    predicted = question.forecast(**price.named)
+    if predicted.warnings and not (request and question.table.is_paid(request)):
         warn(predicted, is_asked=is_asked)
     # 2. the answer, and its cost
     id_ = secrets.token_hex(8) if request is None else request
-    with busy("paying, then asking"):
+    with _stopped(id_), busy("paying, then asking"):
         answer = question.release(**price.named, request=id_)
     say(_FREE.format(id_))
     if not output.as_json:
@@ -98,19 +99,33 @@ def ask_at(
         write_file(path, lambda: path.write_text(f"{answer.receipt}\n", "utf-8"))
     cost = _format.cost(answer.privacy_loss, fraction(price.delta))
     say(f"this question cost {cost}, once for this request", "green")
+
     # 3. what caps and bounds cut, if that is asked for
-    cuts = {}
-    if diagnose is not None:
-        id_ = diagnosis_request(id_)
-        cuts["diagnosis"] = found = question.diagnose(
-            epsilon=diagnose, confidence=price.confidence, request=id_
+    def cuts() -> dict[str, object]:
+        if diagnose is None:
+            return {}
+        found = question.diagnose(
+            epsilon=diagnose, confidence=price.confidence, request=diagnosis_request(id_)
         )
         if not output.as_json:
             show(f"\n{found['text']}")
         cost = _format.cost(loss_of(found), Fraction(0))
         say(f"this diagnosis cost {cost}, once for this request", "green")
+        return {"diagnosis": found}
+
     if output.as_json:
-        write_json({**answer.facts, **cuts})
+        write_both(answer.facts, cuts)
+    else:
+        cuts()
+
+
+@contextmanager
+def _stopped(request: str) -> Iterator[None]:
+    """Within, a stop by Ctrl-C names the request, which the service may have paid."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Stopped(_MAYBE.format(request), request) from None
 
 
 def _show_answer(answer: "RemoteAnswer", output: AnswerOutput) -> None:
@@ -145,7 +160,7 @@ def check_at(
 ) -> None:
     """Let the service check a column's declaration, for a charge."""
     id_ = secrets.token_hex(8) if request is None else request
-    with busy("paying, then checking"):
+    with _stopped(id_), busy("paying, then checking"):
         found = asked.share_of_null(column, epsilon=epsilon, confidence=confidence, request=id_)
     say(_FREE.format(id_))
     if not as_json:
@@ -215,13 +230,7 @@ def loss_of(facts: Mapping[str, Any]) -> "PrivacyLoss":  # Any: JSON
     return PrivacyLoss.from_json(json.dumps(facts["privacy_loss"]))
 
 
-def verify_at(facts: Mapping[str, Any], tables: "RemoteTables") -> str:  # Any: JSON
-    """Check that the service states the same receipt for its request; the check in words."""
-    request = facts["request"]
-    if request is None:
-        raise Refused("this receipt has no request id, by which a service finds it")
-    stated = json.loads(tables.receipt(request))
-    wrong = [name for name in {**facts, **stated} if facts.get(name) != stated.get(name)]
-    if wrong and wrong != ["checksum"]:
-        raise ReceiptDiffers(f"the service states another {', '.join(wrong)} for this request")
-    return f"{tables.service.url} states the same receipt for the request {request!r}"
+def verify_at(receipt: str, tables: "RemoteTables") -> str:
+    """Let the service check a receipt, whoever paid; the check in words."""
+    name = tables.check_receipt(receipt)
+    return f"{tables.service.url} states that the ledger of {name} has this charge"

@@ -1,13 +1,16 @@
 """The diagnosis beside an answer, `discreet ask --diagnose`: how much caps and bounds cut."""
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from discreet._exact import fraction
 from discreet.cli._answers import say_cost
-from discreet.cli._output import show
+from discreet.cli._exit_codes import failure_of, say_failure
+from discreet.cli._failures import FailureExit
+from discreet.cli._output import show, write_json
 from discreet.errors import BudgetExceeded
 
 if TYPE_CHECKING:
@@ -66,6 +69,19 @@ def diagnosed(
             show(line)
     say_cost("diagnosis", found.receipt, found.privacy_loss, Decimal(0))
     return {"diagnosis": _json(found)}
+
+
+def write_both(answer: Mapping[str, object], diagnose: Callable[[], Mapping[str, object]]) -> None:
+    """Write a paid answer as JSON, with the members that ``diagnose`` adds. If the diagnosis fails,
+    its failure takes their place, since the answer was paid."""
+    try:
+        cuts = diagnose()
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  # shown by its own rule
+        failure = failure_of(error)
+        say_failure(failure)
+        write_json({**answer, "diagnosis": failure.to_json()})
+        raise FailureExit(failure.kind.exit_code) from None
+    write_json({**answer, **cuts})
 
 
 def diagnosis_request(request: str) -> str:

@@ -19,6 +19,8 @@ from discreet.cli._failures import (
     INTERRUPTED,
     CommandFailure,
     Declined,
+    FailureExit,
+    Stopped,
     UsageError,
     kind_of,
     usage_text,
@@ -39,16 +41,19 @@ def run(command: Callable[[], object], *, as_json: bool = False) -> int:
         code = returned if isinstance(returned, int) else 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(bool(end.code))
+    except FailureExit as shown:
+        return shown.exit_code
     except KeyboardInterrupt:
         code = INTERRUPTED
     except Exception as error:  # noqa: BLE001  # each is shown by its own rule
-        failure = _failure(error)
+        failure = failure_of(error)
         code = failure.kind.exit_code
-    if code == INTERRUPTED:
-        kind = kind_of(KeyboardInterrupt())
-        failure = CommandFailure(kind, "stopped; what was paid stays paid")
+    if code == INTERRUPTED and failure is None:
+        failure = failure_of(KeyboardInterrupt())
     if failure is not None:
-        _show(failure, as_json=as_json)
+        say_failure(failure)
+        if as_json:
+            write_json(failure.to_json())
     return code
 
 
@@ -58,9 +63,15 @@ def is_for_programs(arguments: Sequence[str]) -> bool:
     return "--json" in options
 
 
-def _failure(error: Exception) -> CommandFailure:
+def failure_of(error: BaseException) -> CommandFailure:
     """The failure in words. The text of an unexpected error may contain a row, so only the owner's
     log shows it."""
+    if isinstance(error, KeyboardInterrupt | Stopped):
+        advice, request = "", None
+        if isinstance(error, Stopped):
+            advice, request = f"{error}", error.request
+        kind = kind_of(KeyboardInterrupt())
+        return CommandFailure(kind, "stopped; what was paid stays paid", advice, request)
     kind = kind_of(error)
     if isinstance(error, UsageError):  # only for programs; else the parser shows it
         return CommandFailure(kind, usage_text(error))
@@ -83,14 +94,13 @@ def _advice(error: ComputationFailed) -> str:
     return " ".join(notes) or f"The log is {owners_file()}. {after}"
 
 
-def _show(failure: CommandFailure, *, as_json: bool) -> None:
+def say_failure(failure: CommandFailure) -> None:
+    """Say on stderr why a command failed, and what to do."""
     is_decision = failure.kind.name in ("interrupted", "declined")
     said = failure.message if is_decision else f"error: {failure.message}"
     say(said, "yellow" if is_decision else "red")
     if failure.hint:
         say(failure.hint)
-    if as_json:
-        write_json(failure.to_json())
 
 
 def log_to(path: Path) -> None:

@@ -45,20 +45,41 @@ class FailureKind:
 
 @dataclass(frozen=True, slots=True)
 class CommandFailure:
-    """A failure of a command: its kind and its text. ``hint`` is further advice for the owner."""
+    """A failure of a command: its kind and its text. ``hint`` is further advice, and ``request``
+    the id of what may have been paid."""
 
     kind: FailureKind
     message: str
     hint: str = ""
+    request: str | None = None
 
     def to_json(self) -> dict[str, str]:
         """The failure as one object of JSON."""
         advice = " ".join(part for part in (self.kind.advice, self.hint) if part)
-        return {"error": self.kind.name, "message": self.message, "advice": advice}
+        request = {} if self.request is None else {"request": self.request}
+        return {"error": self.kind.name, "message": self.message, "advice": advice, **request}
 
 
 class Declined(Exception):
     """The user was asked, and decided not to go on."""
+
+
+class FailureExit(Exception):
+    """A failure that the command has shown already, beside what it printed."""
+
+    def __init__(self, exit_code: int) -> None:
+        """End with this exit code."""
+        super().__init__()
+        self.exit_code = exit_code
+
+
+class Stopped(Exception):
+    """Ctrl-C stopped a command that may have paid for this request."""
+
+    def __init__(self, text: str, request: str) -> None:
+        """Advise by this text, which names the request."""
+        super().__init__(text)
+        self.request = request
 
 
 # The first kind in this order that an error is an instance of; subclasses stand before their bases.

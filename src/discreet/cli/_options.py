@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 200
 _LONGEST_TOKEN = 1000  # bytes
+_MARK = "discreet_"  # each token begins so
 
 NoiseName = Literal["laplace", "gaussian"]
 
@@ -218,9 +219,13 @@ def tables_at(url: str | None, token_file: Path | None, **others: object) -> "Re
             token = file.read(_LONGEST_TOKEN).decode().strip()
     except (OSError, ValueError) as mistake:
         why = mistake.strerror if isinstance(mistake, OSError) else "it is no text"
-        raise typer.BadParameter(
-            f"{str(token_file)!r}: it can't be read ({why})", param_hint="'--token-file'"
-        ) from None
+        said = f"{str(token_file)!r}: it can't be read ({why})"
+        if _MARK in str(token_file):
+            said = (
+                "this is a token, not the path of its file: ask the owner to revoke it, since the "
+                "shell's history and the list of processes have it now"
+            )
+        raise typer.BadParameter(said, param_hint="'--token-file'") from None
     return connect(url, token)
 
 

@@ -43,7 +43,8 @@ def verify(
 
     tables = tables_at(at, token_file, ledger=ledger)
     opened = None if ledger is None else Ledger.open(ledger)
-    found = check_receipt(_text(receipt), opened)
+    text = _text(receipt)
+    found = check_receipt(text, opened)
     # the price follows from sensitivities and noise, which the ledger doesn't know
     stated = found.facts["statement"]
     loss = None if stated is None else stated_loss(stated)
@@ -51,7 +52,7 @@ def verify(
     if loss is not None and loss != found.privacy_loss:
         raise ReceiptDiffers("its privacy loss doesn't follow from its sensitivities and noise")
     if tables is not None:
-        checked.append(verify_at(found.facts, tables))
+        checked.append(verify_at(text, tables))
     if loss is not None:
         checked.append("the privacy loss follows from the stated sensitivities and noise")
     elif stated is not None:

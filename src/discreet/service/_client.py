@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Never
 from discreet import _checks, errors
 from discreet._exact import Number, fraction
 from discreet.accounting import PrivacyLoss
-from discreet.errors import ServiceError
+from discreet.errors import DiscreetError, ServiceError
 from discreet.service._remote_ledger import RemoteLedger
 from discreet.service._transport import (
     ServiceAddress,
@@ -367,6 +367,14 @@ class RemoteTable:
         """The table's ledger as a payer, for training runs and releases on this machine."""
         return RemoteLedger(self.service, self.name)
 
+    def is_paid(self, request: str) -> bool:
+        """Whether the service has a receipt of this request of the caller."""
+        try:
+            self.service.get("receipts", _checks.text(request=request))
+        except errors.Refused:
+            return False
+        return True
+
     def budget(self) -> dict[str, Any]:
         """The limit, the spent and the remaining part, and the caller's share."""
         found = self.service.get("tables", self.name, "budget")
@@ -435,6 +443,25 @@ class RemoteTables(Mapping[str, RemoteTable]):
     def receipt(self, request: str) -> str:
         """The receipt of the caller's own paid request as JSON, for `discreet verify`."""
         return json.dumps(self.service.get("receipts", _checks.text(request=request)), indent=2)
+
+    def check_receipt(self, text: str) -> str:
+        """The name of the table whose ledger has the charge of this receipt, whoever paid.
+
+        Raises `ReceiptDiffers` if no ledger has it, or if the receipt was altered.
+        """
+        unread: DiscreetError | None = None
+        for name in self._names():
+            try:
+                self.service.post("tables", name, "check", body={"receipt": text})
+            except errors.ReceiptDiffers:
+                continue
+            except errors.LedgerError as failure:
+                unread = failure
+                continue
+            return name
+        raise unread or errors.ReceiptDiffers(
+            f"the receipt was altered, or no ledger at {self.service.url} has its charge"
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names())

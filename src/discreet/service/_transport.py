@@ -163,8 +163,10 @@ def address_of(url: str, token: str) -> ServiceAddress:
         is_plain = is_bare = is_whole = False
     is_http = is_whole and parts.scheme in ("https", "http")
     if not (is_plain and is_bare and is_http) or "?" in given or "#" in given:
+        # the address may hold a token or a password, so it is not repeated
         raise InvalidArgument(
-            f"url = {_checks.quoted(url)}: give https://HOST/ or https://HOST:PORT/"
+            "url: this is no address of a service: give https://HOST/ or https://HOST:PORT/, "
+            "without a user, a query or a fragment"
         )
     if parts.scheme == "http" and not _is_here(parts.hostname or ""):
         raise InvalidArgument(
