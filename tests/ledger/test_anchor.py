@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import pytest
@@ -69,7 +69,7 @@ def test_a_rolled_back_copy_that_went_on_is_refused(path: Path, anchor: Path) ->
     unaware = Ledger.open(path)
     for _ in range(3):
         pay(unaware, Pure(0.3))
-    with pytest.raises(LedgerDamaged, match="older than its anchor"):
+    with pytest.raises(LedgerDamaged, match="entry 1 is another one than its anchor has"):
         pay(ledger, Pure(0.01))
 
 
@@ -82,20 +82,23 @@ def test_charges_without_the_anchor_are_caught_up(path: Path, anchor: Path) -> N
 
 
 def test_an_anchor_never_goes_back(anchor: Path) -> None:
-    mine = Anchor(anchor)
-    for number in (3, 1, 2):
-        mine.advance(AnchorMark(number, "x" * 64))
-        assert mine.read().number == 3
+    mine, marks = Anchor(anchor), [AnchorMark(number, "x" * 64) for number in range(4)]
+    mine.begin(marks[2])
+    for number, there in ((0, 2), (1, 2), (2, 2), (3, 3), (1, 3), (2, 3)):
+        assert mine.advance(marks[number], marks) == mine.read() == marks[there]
+    mine.begin(marks[1])  # a second opening that came too late
+    assert mine.read() == marks[3]
     assert files(anchor.parent) == [".anchor.lock", "anchor"]
 
 
 def test_writers_of_an_anchor_take_turns(anchor: Path) -> None:
-    mine = Anchor(anchor)
-    later = threading.Thread(target=mine.advance, args=(AnchorMark(2, "x" * 64),))
+    mine, marks = Anchor(anchor), [AnchorMark(number, "x" * 64) for number in range(3)]
+    mine.begin(marks[1])
+    later = threading.Thread(target=mine.advance, args=(marks[2], marks))
     with mine._locked():
         later.start()
         time.sleep(0.1)
-        assert not anchor.exists()
+        assert mine.read().number == 1
     later.join()
     assert mine.read().number == 2
 
@@ -110,7 +113,7 @@ def test_an_anchor_is_durable_before_it_is_moved(
         synced.append((anchor.exists(), is_written))
 
     monkeypatch.setattr("os.fsync", fsync)
-    Anchor(anchor).advance(AnchorMark(1, "x" * 64))
+    Anchor(anchor).begin(AnchorMark(1, "x" * 64))
     assert synced[0] == (False, True)  # the whole draft
     assert [moved for moved, _ in synced] == [False, True]  # then the folder
 
@@ -146,7 +149,7 @@ def test_other_files_are_no_anchors(path: Path, anchor: Path, content: str) -> N
 
 def test_an_anchor_of_another_ledger_is_refused(path: Path, anchor: Path) -> None:
     Ledger.open(made(path.with_name("other")).path or "", anchor=anchor)
-    with pytest.raises(LedgerDamaged, match="older than its anchor"):
+    with pytest.raises(LedgerDamaged, match="or this is the anchor of another ledger"):
         Ledger.open(path, anchor=anchor)
     huge = '{"digest":"x","number":1' + "0" * 40 + "}"
     anchor.write_text(huge)
@@ -224,11 +227,11 @@ def test_a_follower_of_an_interrupted_leader_moves_the_anchor(
     ledger, plain, calls = Ledger.open(path, anchor=anchor), Anchor.advance, list[int]()
     outcomes: dict[float, object] = {}
 
-    def advance(self: Anchor, mark: AnchorMark) -> None:
+    def advance(self: Anchor, mark: AnchorMark, known: Collection[AnchorMark]) -> AnchorMark:
         calls.append(mark.number)
         if len(calls) == 1:
             raise Interrupted
-        plain(self, mark)
+        return plain(self, mark, known)
 
     def act(loss: float) -> None:
         try:

@@ -2,11 +2,13 @@
 
 import os
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from sqlalchemy import make_url
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from discreet import Limit
 from discreet.accounting import Pure
@@ -14,7 +16,11 @@ from discreet.errors import InvalidArgument, LedgerDamaged, LedgerError
 from discreet.ledger import Ledger, check_export
 from discreet.ledger._addresses import anchor_at
 from discreet.ledger._anchor import AnchorMark
+from discreet.ledger._facts import Link
 from discreet.ledger._place import LedgerPlace
+from discreet.ledger._postgres import plain_errors
+from discreet.ledger._postgres_anchor import PostgresAnchor
+from discreet.ledger._writer import Writer
 from tests.cli.kit import process
 from tests.ledger import postgres
 from tests.ledger.kit import PERSON, charges, copied, made, pay, raced
@@ -70,7 +76,7 @@ def test_a_rolled_back_ledger_is_refused_by_an_anchor_of_another_role(path: Path
     unaware = Ledger.open(path)
     for _ in range(3):
         pay(unaware, Pure(0.1))
-    with pytest.raises(LedgerDamaged, match="older than its anchor"):
+    with pytest.raises(LedgerDamaged, match="entry 2 is another one than its anchor has"):
         Ledger.open(path, anchor=at)
 
 
@@ -113,13 +119,112 @@ def test_an_altered_guard_is_found(path: Path, at: str, change: str) -> None:
 
 
 def test_an_anchor_never_goes_back(path: Path, at: str) -> None:
-    Ledger.open(path, anchor=at)
-    mine = anchor_at(at)
-    for number in (3, 1, 3, 2):
-        mine.advance(AnchorMark(number, f"{number}" * 64))
-        assert mine.read() == AnchorMark(3, "3" * 64)
-    mine.begin(AnchorMark(2, "2" * 64))  # a second opening that came too late
-    assert mine.read() == AnchorMark(3, "3" * 64)
+    mine, marks = anchor_at(at), [AnchorMark(number, f"{number}" * 64) for number in range(4)]
+    mine.begin(marks[2])
+    for number, there in ((0, 2), (1, 2), (2, 2), (3, 3), (1, 3), (2, 3)):
+        assert mine.advance(marks[number], marks) == mine.read() == marks[there]
+    mine.begin(marks[1])  # a second opening that came too late
+    assert mine.read() == marks[3]
+
+
+@pytest.fixture(params=["file", "database"])
+def anchor(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An anchor that isn't there yet, at either place."""
+    if request.param == "file":
+        return str(tmp_path / "anchor")
+    return postgres.address().replace("ledger=", "anchor=")
+
+
+@pytest.mark.parametrize("charges_here", [1, 2])
+@pytest.mark.parametrize("charges_there", [1, 2])
+def test_only_one_of_two_copies_gives_receipts(
+    path: Path, anchor: str, charges_here: int, charges_there: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other copy pays between the commit of this one and its mark; its mark may have a smaller
+    number, the same or a larger one."""
+    ledger = Ledger.open(path, anchor=anchor)
+    other = Ledger.open(copied(path, path.with_name("copy")), anchor=anchor)
+    if charges_here == 2:
+        pay(Ledger.open(path), Pure(0.001))  # without the anchor
+    advanced = Writer._advanced
+
+    def overtaken(self: Writer, head: AnchorMark, known: set[AnchorMark]) -> AnchorMark:
+        monkeypatch.undo()
+        for _ in range(charges_there):
+            pay(other, Pure(0.4))
+        return advanced(self, head, known)
+
+    monkeypatch.setattr(Writer, "_advanced", overtaken)
+    with pytest.raises(LedgerDamaged, match=f"entry {charges_here} is recorded, but the ledger"):
+        pay(ledger, Pure(0.9))
+    assert anchor_at(anchor).read() == AnchorMark.of(_head(other))
+    with pytest.raises(LedgerDamaged):
+        pay(ledger, Pure(0.01))
+    pay(other, Pure(0.01))
+
+
+def test_one_of_many_copies_at_once_gives_a_receipt(path: Path, anchor: str) -> None:
+    copies = [path, *(copied(path, path.with_name(f"copy{number}")) for number in range(5))]
+    ledgers = [Ledger.open(one, anchor=anchor) for one in copies]
+    barrier = threading.Barrier(len(ledgers))
+
+    def paid(ledger: Ledger) -> bool:
+        barrier.wait()
+        try:
+            pay(ledger, Pure(0.9))
+        except LedgerDamaged:
+            return False
+        return True
+
+    with ThreadPoolExecutor(len(ledgers)) as threads:
+        assert sum(threads.map(paid, ledgers)) == 1
+
+
+def test_a_mark_that_another_process_moved_further_is_fine(
+    path: Path, anchor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, other = (Ledger.open(path, anchor=anchor) for _ in range(2))
+    advanced = Writer._advanced
+
+    def overtaken(self: Writer, head: AnchorMark, known: set[AnchorMark]) -> AnchorMark:
+        monkeypatch.undo()
+        pay(other, Pure(0.1))
+        return advanced(self, head, known)
+
+    monkeypatch.setattr(Writer, "_advanced", overtaken)
+    assert pay(ledger, Pure(0.1)).number == 1
+    assert anchor_at(anchor).read().number == 2
+
+
+class ServerStopped(Exception):
+    """As the driver says that an administrator stopped the server."""
+
+    sqlstate = "57P01"
+
+
+@pytest.mark.parametrize("step", ["read", "advance"])
+def test_a_database_that_comes_back_is_asked_again(
+    path: Path, at: str, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A charge whose anchor can't be reached would be paid in vain."""
+    ledger, plain, calls = Ledger.open(path, anchor=at), getattr(PostgresAnchor, step), list[int]()
+
+    def stopped(*given: object) -> object:
+        calls.append(1)
+        if len(calls) < 3:
+            with plain_errors("the anchor"):
+                raise OperationalError("", (), ServerStopped())
+        return plain(*given)
+
+    monkeypatch.setattr(PostgresAnchor, step, stopped)
+    assert pay(ledger, Pure(0.1)).number == 1
+    assert len(calls) == 3
+    assert charges(ledger) == 1 == anchor_at(at).read().number
+
+
+def _head(ledger: Ledger) -> Link:
+    with ledger._store.reading() as rows:
+        return rows.head()
 
 
 def test_an_anchor_that_went_away_is_not_made_again(path: Path, at: str) -> None:

@@ -536,7 +536,7 @@ def test_an_anchor_refuses_a_backup_that_misses_a_charge(
         pay(ledger, Pure(0.25))
     (tmp_path / "copy").replace(path)
     if is_charged_since:
-        with pytest.raises(LedgerDamaged, match="older than its anchor"):
+        with pytest.raises(LedgerDamaged, match="another one than its anchor has"):
             Ledger.open(path, anchor=anchor)
         return
     again = Ledger.open(path, anchor=anchor)

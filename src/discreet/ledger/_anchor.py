@@ -3,7 +3,7 @@
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,8 +53,17 @@ class AnchorPlace(Protocol):
         """The mark, which the chain must contain."""
         ...
 
-    def advance(self, mark: AnchorMark) -> None:
-        """Move forward to this mark, unless another writer has moved further; durable on return."""
+    def advance(self, mark: AnchorMark, known: Collection[AnchorMark]) -> AnchorMark:
+        """Move forward to this mark, durably, if the mark that is there is an earlier one of the
+        ``known`` marks; return the mark that is there then.
+
+        No other writer moves the anchor between the look and the move: another copy of the ledger
+        may go on at the same time, whose mark must not be overwritten.
+        """
+        ...
+
+    def is_passing(self, failure: Exception) -> bool:
+        """Whether what failed in this way may succeed if it is tried again."""
         ...
 
 
@@ -91,27 +100,31 @@ class Anchor:
         return mark
 
     def begin(self, mark: AnchorMark) -> None:
-        """Make the file, with this first mark."""
-        self.advance(mark)
+        """Make the file, with this first mark, unless another opening made it meanwhile."""
+        with self._locked():
+            if not self.path.exists():
+                self._replace(mark)
 
     def check(self) -> None:
         """Nothing about a file can be checked: whoever may write it may replace it."""
 
-    def advance(self, mark: AnchorMark) -> None:
-        """Move forward to this mark, unless another writer has moved further; durable on return."""
-        try:
-            with self._locked():
-                if not self.path.exists() or self.read().number < mark.number:
-                    self._replace(canonical({"number": mark.number, "digest": mark.digest}))
-        except OSError as mistake:
-            raise LedgerError(
-                f"the anchor {self.path} can't be written: {mistake.strerror}"
-            ) from mistake
+    def advance(self, mark: AnchorMark, known: Collection[AnchorMark]) -> AnchorMark:
+        """Move forward to this mark, as `AnchorPlace` says."""
+        with self._locked():
+            there = self.read()
+            if there not in known or there.number >= mark.number:
+                return there
+            self._replace(mark)
+        return mark
 
-    def _replace(self, text: str) -> None:
+    def is_passing(self, failure: Exception) -> bool:  # noqa: ARG002  # as `AnchorPlace` says
+        """Whether it may succeed if it is tried again: never, since the lock was waited for."""
+        return False
+
+    def _replace(self, mark: AnchorMark) -> None:
         draft = self.path.with_name(f".{self.path.name}.new")
         with draft.open("w", encoding="ascii") as file:
-            file.write(text)
+            file.write(canonical({"number": mark.number, "digest": mark.digest}))
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self.path)
@@ -119,6 +132,12 @@ class Anchor:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        with self.path.with_name(f".{self.path.name}.lock").open("w") as turn:
-            fcntl.flock(turn, fcntl.LOCK_EX)
-            yield
+        """The turn to write the file."""
+        try:
+            with self.path.with_name(f".{self.path.name}.lock").open("w") as turn:
+                fcntl.flock(turn, fcntl.LOCK_EX)
+                yield
+        except OSError as mistake:
+            raise LedgerError(
+                f"the anchor {self.path} can't be written: {mistake.strerror}"
+            ) from mistake

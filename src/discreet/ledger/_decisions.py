@@ -371,7 +371,11 @@ def verified_head(rows: Transaction, anchored: AnchorMark | None) -> Link:
     """The head, after a check that the chain contains the anchor's mark."""
     head = rows.head()
     if anchored is not None:
-        is_there = anchored.number <= head.number
-        if not is_there or rows.link(anchored.number).digest != anchored.digest:
+        if anchored.number > head.number:
             raise LedgerDamaged("it is older than its anchor: a rolled-back copy?")
+        if rows.link(anchored.number).digest != anchored.digest:
+            raise LedgerDamaged(
+                f"entry {anchored.number} is another one than its anchor has: another copy went "
+                "on, or this is the anchor of another ledger?"
+            )
     return head

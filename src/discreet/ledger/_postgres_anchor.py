@@ -6,7 +6,7 @@ anchor, unless he owns this database, too.
 """
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import URL, Connection, TextClause, text
@@ -14,7 +14,7 @@ from sqlalchemy import URL, Connection, TextClause, text
 from discreet._ownership import process
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger._anchor import AnchorMark
-from discreet.ledger._postgres import GUARDS, plain_errors, secrets_of
+from discreet.ledger._postgres import GUARDS, is_passing, plain_errors, secrets_of
 from discreet.ledger._postgres_store import check_durable, engine_of, leave_to_parent, put_away
 
 # Braces: the schema's name, which has letters, digits and _ only.
@@ -35,9 +35,9 @@ FOR EACH STATEMENT EXECUTE FUNCTION {schema}.stay()""",
 _GUARD = ("marks_stay", "A", 58, "stay")
 _TABLE = text("SELECT to_regclass(:name)::text")
 _LAST = "SELECT number, digest FROM {schema}.marks ORDER BY number DESC LIMIT 1"
-# a mark that another writer has passed is not needed
-_ADD = """INSERT INTO {schema}.marks SELECT :number, :digest
-WHERE NOT EXISTS (SELECT FROM {schema}.marks WHERE number >= :number) ON CONFLICT DO NOTHING"""
+_ADD = "INSERT INTO {schema}.marks VALUES (:number, :digest)"
+# until the transaction ends; a role that may only add can lock no table against others like it
+_TURN = text("SELECT pg_advisory_xact_lock(hashtextextended('discreet anchor ' || :schema, 0))")
 
 
 class PostgresAnchor:
@@ -76,8 +76,7 @@ class PostgresAnchor:
                 connection.commit()
         except LedgerError as failure:
             if getattr(failure.__cause__, "sqlstate", None) not in ("42P06", "23505"):
-                raise
-            self.advance(mark)  # another opening made it meanwhile
+                raise  # otherwise another opening made it meanwhile
 
     def check(self) -> None:
         """Raise unless marks stay: by the guard against changes, and by a durable server."""
@@ -93,16 +92,28 @@ class PostgresAnchor:
         with self._connected() as connection:
             if not self._has_table(connection):
                 raise LedgerError(f"{self.name} can't be read: it is not there")
-            row = connection.execute(self._sql(_LAST)).one_or_none()
+            return self._last(connection)
+
+    def advance(self, mark: AnchorMark, known: Collection[AnchorMark]) -> AnchorMark:
+        """Move forward to this mark, as `AnchorPlace` says."""
+        with self._connected() as connection:
+            connection.execute(_TURN, {"schema": self._schema})
+            there = self._last(connection)
+            if there not in known or there.number >= mark.number:
+                return there
+            connection.execute(self._sql(_ADD), _values(mark))
+            connection.commit()
+        return mark
+
+    def is_passing(self, failure: Exception) -> bool:
+        """Whether the same may succeed if it is tried again."""
+        return is_passing(failure)
+
+    def _last(self, connection: Connection) -> AnchorMark:
+        row = connection.execute(self._sql(_LAST)).one_or_none()
         if row is None:
             raise LedgerDamaged(f"{self.name} is no anchor: it has no mark")
         return AnchorMark(*row)
-
-    def advance(self, mark: AnchorMark) -> None:
-        """Move forward to this mark, unless another writer has moved further; durable on return."""
-        with self._connected() as connection:
-            connection.execute(self._sql(_ADD), _values(mark))
-            connection.commit()
 
     def _has_table(self, connection: Connection) -> bool:
         found = connection.execute(_TABLE, {"name": f"{self._schema}.marks"})
@@ -117,7 +128,8 @@ class PostgresAnchor:
             leave_to_parent(self._engine)
             self._begin_process()
         with plain_errors(self.name, secrets_of(self._url)), self._engine.connect() as connection:
-            yield connection
+            # whatever the server's default is: a look after the turn sees what others wrote
+            yield connection.execution_options(isolation_level="READ COMMITTED")
 
     def _begin_process(self) -> None:
         self._engine, self._process = engine_of(self._url, is_asked_first=True), process()

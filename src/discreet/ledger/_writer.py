@@ -159,6 +159,7 @@ class Writer:
             mark = None if self._anchor is None else self._anchor.read()
             with self._store.writing() as rows:
                 head = verified_head(rows, mark)
+                known = {AnchorMark.of(head)}
                 if len(keys := {job.key for job in jobs if job.key is not None}) > 1:
                     rows.look_up(keys)
                 for job in jobs:
@@ -171,7 +172,7 @@ class Writer:
             self._seconds = time.monotonic() - start
         except Exception as failure:  # noqa: BLE001  # raised in the threads that wait for it
             # 2. a failure that passes is tried again; any other one fails its own job only
-            if pauses and self._store.is_passing(failure):
+            if pauses and self._is_passing(failure):
                 time.sleep(pauses[0])
                 self._serve(jobs, pauses[1:])
                 return
@@ -184,7 +185,14 @@ class Writer:
         # 3. durable now: log, anchor, hand out the receipts
         for link in rows.written:
             log.info("%s: %s %d", self._store.name, link.kind.value, link.number)
-        self._finish(jobs, mark, head)
+        known |= {AnchorMark.of(link) for link in rows.written}
+        self._finish(jobs, mark, AnchorMark.of(head), known)
+
+    def _is_passing(self, failure: Exception) -> bool:
+        """Whether the same may succeed if it is tried again."""
+        return any(
+            place.is_passing(failure) for place in (self._store, self._anchor) if place is not None
+        )
 
     def _head_after(self, rows: Transaction, head: Link) -> Link:
         """The head after one decision. The totals are updated now, since the next charge to a
@@ -194,15 +202,22 @@ class Writer:
         self.totals.follow(head, rows.written[-1])
         return rows.written[-1]
 
-    def _finish(self, jobs: "list[_Job[Any]]", mark: AnchorMark | None, head: Link) -> None:
-        """Mark all jobs as done; their entries are durable by now.
+    def _finish(
+        self,
+        jobs: "list[_Job[Any]]",
+        mark: AnchorMark | None,
+        head: AnchorMark,
+        known: set[AnchorMark],
+    ) -> None:
+        """Mark all jobs as done; their entries are durable by now. ``known`` are marks of the
+        chain.
 
         The anchor moves to the head even if nothing was written: the outcome may be a receipt for
         an entry whose writer was stopped before it moved the anchor.
         """
-        if self._anchor is not None and mark is not None and mark.number < head.number:
+        if mark is not None and mark.number < head.number:
             try:
-                self._anchor.advance(AnchorMark.of(head))
+                self._move_anchor(head, {mark, *known})
             except LedgerError as failure:
                 for job in jobs:
                     if job.entry is not None:
@@ -210,6 +225,29 @@ class Writer:
                         job.fail(type(failure)(text))
         for job in jobs:
             job.is_done = True
+
+    def _move_anchor(self, head: AnchorMark, known: set[AnchorMark]) -> None:
+        """Move the anchor to the head. Raises if its mark is not in the chain: another copy of the
+        ledger went on, and only one of the two may give receipts."""
+        while (there := self._advanced(head, known)) != head:
+            with self._store.reading() as rows:
+                verified_head(rows, there)
+            if there.number >= head.number:  # another process of this ledger moved it further
+                return
+            known.add(there)
+
+    def _advanced(self, head: AnchorMark, known: set[AnchorMark]) -> AnchorMark:
+        """The mark of the anchor after its move, which is tried again where that may help: a charge
+        without its mark is paid in vain."""
+        assert self._anchor is not None
+        for pause in _PAUSES:
+            try:
+                return self._anchor.advance(head, known)
+            except LedgerError as failure:
+                if not self._anchor.is_passing(failure):
+                    raise
+                time.sleep(pause)
+        return self._anchor.advance(head, known)
 
 
 class _Job(Generic[R]):
