@@ -6,8 +6,9 @@ Three libraries load far more than a command needs, a fifth of the time of a sho
   PyTorch wants, and cannot be imported; Arrow then works without it.
 - Ibis' package of compilers imports the compilers of all databases. Here that package is empty,
   and finds each compiler in its folder when it is named.
+- SciPy imports all of NumPy, which has a compiler of Fortran. Here that package is empty.
 
-SciPy imports all of NumPy, which has a compiler of Fortran. Here that package is empty.
+Our own dataclasses compile their methods when these are called (`_late_methods`).
 """
 
 import atexit
@@ -19,6 +20,8 @@ from dataclasses import dataclass
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+
+from discreet._late_methods import compile_when_called
 
 _COMPILERS = "ibis.backends.sql.compilers"
 _FORTRAN = "numpy.f2py"
@@ -59,6 +62,7 @@ def main() -> None:
     atexit.register(status.leave)
     if sys.argv[1:2] != ["audit"]:  # it imports a user's modules, which may need anything
         sys.meta_path.insert(0, _LessToLoad)
+        compile_when_called("discreet")
     from discreet.cli import main as command
 
     try:

@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 
+import scipy
 from flint import arb
-from scipy.special import log_ndtr, ndtr
 
 from discreet._exact import ball, fraction, lower_fraction, precision, upper_fraction
 from discreet.accounting._bounds import Unknown, known
@@ -111,7 +111,9 @@ def gaussian_multiplier(epsilon: Fraction, delta: Fraction) -> Fraction:
 def _float_delta(mu: float, epsilon: float) -> float:
     """`gaussian_delta` in floats, whose error is not bounded."""
     far, half = epsilon / mu, mu / 2
-    return float(ndtr(half - far)) - math.exp(epsilon + float(log_ndtr(-half - far)))
+    normal = scipy.special  # loaded here, since most questions need no normal law
+    tail = math.exp(epsilon + float(normal.log_ndtr(-half - far)))
+    return float(normal.ndtr(half - far)) - tail
 
 
 def _guess(is_near: Callable[[float], bool]) -> float | None:

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,9 @@ from discreet.mechanisms._gaussian import Gaussian
 from discreet.mechanisms._release import Release
 from discreet.mechanisms._rows import Rows
 from discreet.mechanisms._sensitivity import Sensitivity
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
 
 _MOST_CELLS = 1 << 24
 _SEED = 2016
@@ -136,7 +139,7 @@ def _pearson(tables: FloatArray) -> FloatArray:
 
 def _noise(
     noise: DiscreteLaplace | Gaussian,
-    random: np.random.Generator,
+    random: "Generator",
     shape: tuple[int, ...],
 ) -> npt.NDArray[Any]:  # Any: floats or integers
     """Noise of this law for the simulation, which is public and so needs no exact draws."""

@@ -63,8 +63,14 @@ def word_table(keys: Mapping[str, Sequence[KeyValue]]) -> pa.Table:
     groups = map(b"".join, itertools.product(salted, *others)) if others else salted
     digests = b"".join([hashlib.md5(g, usedforsecurity=False).digest() for g in groups])
     words = words_of(digests).reshape(-1, 4)
-    columns = {f"word{index}": words[:, index] for index in range(4)}
-    return pa.table({"group": np.arange(len(words)), **columns})
+    columns = {f"word{index}": _arrow_integers(words[:, index]) for index in range(4)}
+    return pa.table({"group": _arrow_integers(np.arange(len(words))), **columns})
+
+
+def _arrow_integers(values: npt.NDArray[np.int64]) -> pa.Array:
+    """The same as an Arrow array. `pyarrow.array` would load NumPy's masked arrays for it."""
+    buffer = pa.py_buffer(np.ascontiguousarray(values, np.int64))
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, buffer])
 
 
 def first_groups(cells: ir.Table, words: ir.Table | None, most: int) -> ir.Table:

@@ -12,6 +12,9 @@ from typing import Any
 import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
+from ibis.expr.operations import InMemoryTable
+from ibis.expr.schema import Schema
+from ibis.formats.pyarrow import PyArrowTableProxy
 
 from discreet.query._engines._engine import as_bytes
 from discreet.query._facts._columns import KeyValue
@@ -76,7 +79,11 @@ def _are_in_a_row(keys: Sequence[KeyValue]) -> bool:
 def in_memory(name: str, rows: pa.Table) -> ir.Table:
     """A small public table in an expression, under a fixed name, so that the expression has the
     same text each time. `Engine.statement` registers the table."""
-    return ibis.memtable(rows).op().copy(name=f"discreet_{name}").to_expr()
+    return InMemoryTable(
+        name=f"discreet_{name}",
+        schema=Schema.from_pyarrow(rows.schema),
+        data=PyArrowTableProxy(rows),
+    ).to_expr()
 
 
 def _key_table(value: str, number: str, keys: Sequence[KeyValue]) -> pa.Table:
