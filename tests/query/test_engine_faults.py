@@ -251,6 +251,42 @@ def test_a_wrong_password_is_named_and_never_shown(
         ask()
 
 
+def test_a_right_that_is_given_after_the_charge_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = _postgres(tmp_path, monkeypatch)
+    grant = _in_server("GRANT UPDATE ON {0} TO {1}")
+    ledger, ask = _ask(place, lambda: grant(place))
+    ask()
+    assert not ledger.is_locked
+    with pytest.raises(DeclarationError, match="may change"):
+        ask()
+    assert _charges(ledger) == 1
+
+
+@pytest.mark.parametrize("end", ["pg_terminate_backend", "pg_cancel_backend"])
+def test_a_server_that_stops_while_it_compiles_is_not_the_fault_of_the_question(
+    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = _postgres(tmp_path, monkeypatch)
+    ledger, ask = _ask(place)
+    engine = import_module("discreet.query._engines._postgres").PostgresEngine
+    compute = engine.run
+
+    def stopped(self: Any, *given: Any) -> Any:  # Any: the arguments of `run`
+        if end == "pg_terminate_backend":
+            _end_connections(place)
+        else:
+            self.connection.execute("SELECT pg_cancel_backend(pg_backend_pid()), pg_sleep(5)")
+        return compute(self, *given)
+
+    monkeypatch.setattr(engine, "run", stopped)
+    with pytest.raises(DeclarationError, match=r"before the charge .*: try again"):
+        ask()
+    assert _charges(ledger) == 0
+    assert not ledger.is_locked
+
+
 def test_a_server_that_can_only_read_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -190,7 +190,8 @@ def _writable_column(name: str) -> str:
 
 
 def _ungranted(name: str) -> str:
-    run(f"REVOKE SELECT ON {name} FROM {postgres_tables.reader()}")
+    reader = postgres_tables.reader()
+    run(f"REVOKE SELECT ON {name} FROM {reader}", f"GRANT SELECT (person) ON {name} TO {reader}")
     return url(name)
 
 
@@ -208,6 +209,16 @@ def _foreign_child(name: str) -> str:
         f"CREATE FOREIGN TABLE {name}f () INHERITS ({name}c) SERVER {name}s",
     )
     return url(name)
+
+
+def _unreadable(name: str) -> str:
+    run(f"REVOKE SELECT ON {name} FROM {postgres_tables.reader()}")
+    return url(name)
+
+
+def _without_login(name: str) -> str:
+    run(f"CREATE ROLE {name}r NOLOGIN")
+    return url(name, f"{name}r")
 
 
 def _by_password(name: str) -> str:
@@ -230,7 +241,9 @@ def _by_password(name: str) -> str:
         (_with_policies, "row security"),
         (_writable, "may change"),
         (_writable_column, "may change"),
-        (_ungranted, "the source has a type without a rule"),
+        (_ungranted, "a type without a rule, or its role may not read it"),
+        (_unreadable, "may read no column"),
+        (_without_login, "lets this role not log in"),
         (_full, "no connection left"),
         (_by_password, "refuses the password"),
         (lambda name: url(name, "postgres"), "may change"),

@@ -175,6 +175,42 @@ def test_tables_in_several_places_are_refused_before_the_charge(
     assert not [entry for entry in ledger.history() if entry.kind is Kind.CHARGE]
 
 
+@pytest.mark.parametrize("is_joined", [True, False])
+def test_the_rows_of_a_question_are_those_that_were_checked_for_it(is_joined: bool) -> None:
+    """An earlier question read a column whose type has changed since; this one doesn't read it."""
+    stays, others = postgres_tables.new_name(), postgres_tables.new_name()
+    key, of_row = ("person", "n % 9") if is_joined else ("bill", "n")
+    postgres_tables.run(
+        f"CREATE TABLE {stays} (person int8, bill int8)",
+        f"CREATE TABLE {others} ({key} int8, price float8)",
+        f"INSERT INTO {stays} SELECT n % 9, n FROM generate_series(1, 60) AS n",
+        f"INSERT INTO {others} SELECT {of_row}, n FROM generate_series(1, 60) AS n",
+        f"GRANT SELECT ON {stays}, {others} TO {postgres_tables.reader()}",
+    )
+    ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=9))
+    price = {"price": dp.Column.number(0, 20)}
+    bill = {"bill": dp.Column.integer()}
+    first = dp.Table(
+        postgres_tables.url(stays), name="stays", unit=UNIT, columns=bill, rows=9, ledger=ledger
+    )
+    if is_joined:
+        second = dp.Table(
+            postgres_tables.url(others), name="o", unit=UNIT, columns=price, rows=9, ledger=ledger
+        )
+        table = first.join(second, "person")
+    else:
+        table = first.linked(
+            postgres_tables.url(others), on="bill", columns=price, rows=3, name="o"
+        )
+    few, more = table.agg(n=dp.count()), table.agg(n=dp.count(), s=dp.sum("price"))
+    for question in (few, more):
+        question.release(epsilon=1)
+    postgres_tables.run(f"ALTER TABLE {others} ALTER price TYPE text")
+    for question in (few, more, few):
+        question.release(epsilon=1)
+    assert not ledger.is_locked
+
+
 def test_no_connection_is_opened_after_the_charge() -> None:
     """A server that has no connection left can't fail a question that is paid."""
     asked = _world(_stored_in_postgres())["stays"].question(QUESTIONS[0])

@@ -30,7 +30,7 @@ from discreet.query._bounding._bounding import (
 )
 from discreet.query._bounding._cell_sums import CellSums, cell_sums_of
 from discreet.query._bounding._compiling import Compiler
-from discreet.query._engines._engine import SOURCE, Engine, is_embedded
+from discreet.query._engines._engine import SOURCE, Engine, is_embedded, not_compiled
 from discreet.query._engines._engine_statement import EngineStatement
 from discreet.query._engines._other_dialects import CompiledSql, Dialect, compiled_sql
 from discreet.query._expressions._query import columns_used
@@ -191,10 +191,7 @@ def _compiled(
         for statement in statements:
             engine.run(statement, schema.empty_table())
     except engine.failures as cause:
-        raise QueryRefused(
-            f"the engine can't compute this question ({type(cause).__name__}); make it shorter "
-            "or simpler"
-        ) from cause
+        raise not_compiled(engine, cause, "the engine can't compute this question") from cause
     if len(facts) <= _LARGEST_FACTS:
         if len(_known) >= _MOST_KNOWN:
             _known.clear()

@@ -80,6 +80,11 @@ class DuckdbEngine:
         """The errors of DuckDB, and of Ibis, which compiles for it."""
         return duckdb.Error, IbisError, RecursionError
 
+    def is_outage(self, cause: Exception) -> bool:
+        """Never: it computes in this process."""
+        del cause
+        return False
+
     def table(self, schema: pa.Schema, name: str = _SOURCE) -> ir.Table:
         """An empty table of this schema, to compile and to try expressions on."""
         self.connection.register(name, schema.empty_table())

@@ -29,6 +29,7 @@ import ibis
 import ibis.expr.types as ir
 import pyarrow as pa
 
+from discreet.errors import DeclarationError, DiscreetError, QueryRefused
 from discreet.query._engines import _duckdb
 from discreet.query._engines._engine_statement import EngineStatement
 from discreet.query._engines._postgres_table import PostgresTable
@@ -50,6 +51,10 @@ class Engine(Protocol):
     @property
     def failures(self) -> tuple[type[Exception], ...]:
         """The errors that it raises where it can't compile or run a statement."""
+        ...
+
+    def is_outage(self, cause: Exception) -> bool:
+        """Whether its server ended the statement or the connection, whatever the statement was."""
         ...
 
     def table(self, schema: pa.Schema, name: str = SOURCE) -> ir.Table:
@@ -91,6 +96,17 @@ def compiling(tables: Sequence[PostgresTable | SparkTable] = ()) -> AbstractCont
     """An engine that compiles for `opened`, and runs statements over tables without rows only. In
     this process it is ready at once."""
     return opened(tables) if tables else _duckdb.compiling()
+
+
+def not_compiled(engine: Engine, cause: Exception, refusal: str) -> DiscreetError:
+    """The error for a question that was not compiled before the charge: this refusal, unless its
+    server failed and not the question."""
+    kind = type(cause).__name__
+    if engine.is_outage(cause):
+        return DeclarationError(
+            f"the server of the table ended its work before the charge ({kind}): try again"
+        )
+    return QueryRefused(f"{refusal} ({kind}); make it shorter or simpler")
 
 
 def are_in_one_place(tables: Sequence[PostgresTable | SparkTable]) -> bool:

@@ -47,6 +47,8 @@ _MADE_UP = {
     "timestamp": "'2000-01-01'::timestamp",
 }
 
+_OUTAGES = ("", "08", "25", "40", "53", "55", "57", "58")
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PostgresEngine:
@@ -59,6 +61,11 @@ class PostgresEngine:
     def failures(self) -> tuple[type[Exception], ...]:
         """The errors of PostgreSQL, and of Ibis, which compiles for it."""
         return psycopg.Error, IbisError, RecursionError
+
+    def is_outage(self, cause: Exception) -> bool:
+        """Whether the connection, the server's resources, another session or its owner ended it,
+        by the classes of PostgreSQL's error codes; an error without a code is the client's own."""
+        return isinstance(cause, psycopg.Error) and (cause.sqlstate or "")[:2] in _OUTAGES
 
     def table(self, schema: pa.Schema, name: str = _SOURCE) -> ir.Table:
         """An empty table of this schema, to compile expressions on."""
@@ -81,7 +88,7 @@ class PostgresEngine:
         try:
             with self.connection.transaction():
                 self.connection.execute("SELECT '2000-01-01'::timestamp AT TIME ZONE %s", (zone,))
-        except psycopg.Error:
+        except psycopg.DataError:
             return False
         return True
 

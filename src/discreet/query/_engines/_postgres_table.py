@@ -104,7 +104,15 @@ class PostgresTable:
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The table's schema; None for a column of a type without a rule."""
         with connected(self.at) as connection, _named(self.at):
-            return [(name, found and found[0]) for name, found in _columns(connection, self.at)]
+            found = _table(connection, self.at)
+            _check_role(self.at, found)
+            columns = _columns(connection, found)
+        if not any(columns.values()):
+            raise DeclarationError(
+                f"the role {found.role} may read no column of {self.label}: "
+                f"GRANT SELECT ON {_place(self.at)} TO {_quoted(found.role)}"
+            )
+        return [(name, kind and kind[0]) for name, kind in columns.items()]
 
     def rows(self, names: Sequence[str]) -> AbstractContextManager["PostgresRows"]:
         """The columns, which stay where they are."""
@@ -119,8 +127,9 @@ class PostgresRows:
     names: tuple[str, ...]
 
     def selected(self, connection: Any) -> str:  # Any: psycopg's own
-        """The statement that reads them."""
-        found = dict(_columns(connection, self.table.at))
+        """The statement that reads them. The role's other rights were checked before the charge;
+        whoever gives it one meanwhile must not make a paid question fail."""
+        found = _columns(connection, _table(connection, self.table.at))
         made = []
         for name in self.names:
             kind = found.get(name)
@@ -198,6 +207,8 @@ def _reason(cause: Any) -> str:  # Any: psycopg's errors
         "password": "its server refuses the password; give it in PGPASSWORD or ~/.pgpass",
         "too many": "its server has no connection left; try again later",
         "does not exist": "there is no such database, role or table",
+        "not permitted to log in": "its server lets this role not log in: ALTER ROLE ... LOGIN",
+        "no pg_hba.conf entry": "its server has no rule in pg_hba.conf for this role and database",
         "permission": "its role may not read all columns of the table: GRANT SELECT ON the table",
         "lock timeout": "another session changes the table; try again later",
         "due to": "a time limit of its server or role is too short for a question",
@@ -206,41 +217,61 @@ def _reason(cause: Any) -> str:  # Any: psycopg's errors
     return next((why for sign, why in reasons.items() if sign in text), "no server answers there")
 
 
-def _columns(
-    connection: Any, at: PostgresAddress
-) -> list[tuple[str, tuple[pa.DataType, str] | None]]:  # Any: psycopg's own
-    """Each column with its type and the form that reads it."""
+@dataclass(frozen=True, slots=True)
+class _TableFacts:
+    """A row of `_TABLE`: facts of a table, and rights of the role."""
+
+    oid: int
+    kind: str
+    has_policies: bool
+    writes: bool
+    is_super: bool
+    is_foreign: bool
+    role: str
+
+
+def _table(connection: Any, at: PostgresAddress) -> _TableFacts:  # Any: psycopg's own
+    """The table of this address, which stores rows."""
     import psycopg
 
     with psycopg.RawCursor(connection) as cursor:
-        found = cursor.execute(_TABLE, (at.schema, at.name)).fetchone()
-        if found is None:
-            raise DeclarationError(
-                f"{at.shown} has no table {at.label}, or its role may not use the schema"
-            )
-        _check_table(at, found)
-        columns = cursor.execute(_COLUMNS, (found[0],)).fetchall()
-    return [
-        (name, _kind(kind, modifier) if is_read and is_known and generated != "v" else None)
-        for name, kind, modifier, is_read, is_known, generated in columns
-    ]
-
-
-def _check_table(at: PostgresAddress, found: tuple[Any, ...]) -> None:  # Any: columns of `_TABLE`
-    _, kind, has_policies, writes, is_super, is_foreign, role = found
-    name = at.label
-    if kind not in ("r", "p") or is_foreign:
+        row = cursor.execute(_TABLE, (at.schema, at.name)).fetchone()
+    if row is None:
+        raise DeclarationError(
+            f"{at.shown} has no table {at.label}, or its role may not use the schema"
+        )
+    found, name = _TableFacts(*row), at.label
+    if found.kind not in ("r", "p") or found.is_foreign:
         raise DeclarationError(
             f"{name} is no table that stores rows, such as a view, which could compute one row "
             "from others; name the table that it reads, or store it by CREATE TABLE ... AS"
         )
-    if has_policies:
+    if found.has_policies:
         raise DeclarationError(
             f"{name} has row security, by which one row can decide on others; name a table without"
         )
-    if writes or is_super:
+    return found
+
+
+def _columns(
+    connection: Any, table: _TableFacts
+) -> dict[str, tuple[pa.DataType, str] | None]:  # Any: psycopg's own
+    """Each column's type and the form that reads it; None if it has no rule, or the role may not
+    read it."""
+    import psycopg
+
+    with psycopg.RawCursor(connection) as cursor:
+        columns = cursor.execute(_COLUMNS, (table.oid,)).fetchall()
+    return {
+        name: _kind(kind, modifier) if is_read and is_known and generated != "v" else None
+        for name, kind, modifier, is_read, is_known, generated in columns
+    }
+
+
+def _check_role(at: PostgresAddress, found: _TableFacts) -> None:
+    if found.writes or found.is_super:
         raise DeclarationError(
-            f"the role {role} may change {name}; name one that may only read: "
+            f"the role {found.role} may change {at.label}; name one that may only read: "
             f"CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA {_quoted(at.schema)} TO reader; "
             f"GRANT SELECT ON {_place(at)} TO reader"
         )

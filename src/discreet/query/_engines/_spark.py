@@ -68,6 +68,10 @@ class SparkEngine:
         """The errors of Spark, of its bridge, and of Ibis, which compiles for it."""
         return PySparkException, Py4JError, Py4JNetworkError, IbisError, RecursionError
 
+    def is_outage(self, cause: Exception) -> bool:
+        """Whether the bridge to Java failed, as it does when the application ends."""
+        return isinstance(cause, Py4JNetworkError)
+
     def table(self, schema: pa.Schema, name: str = _SOURCE) -> ir.Table:
         """An empty table of this schema, to compile expressions on."""
         return ibis.table(ibis.Schema.from_pyarrow(schema), name=name)

@@ -19,13 +19,13 @@ import ibis.expr.types as ir
 import pyarrow as pa
 
 from discreet._unit import Unit
-from discreet.errors import DeclarationError, QueryRefused
+from discreet.errors import DeclarationError
 from discreet.query._bounding._choice import first_rows
 from discreet.query._engines import _engine
 from discreet.query._engines._conversion import are_alike, id_text, joint_id
 from discreet.query._engines._engine_statement import ServerRelation
 from discreet.query._facts._declaration import Through
-from discreet.query._relations._in_server import checked_before, checked_in_server
+from discreet.query._relations._in_server import CheckedRelations, checked_before, checked_in_server
 from discreet.query._rows._files import ArrowRows
 from discreet.query._rows._source import (
     ComputedSource,
@@ -48,7 +48,7 @@ class LinkedSource(ComputedSource):
     links: TableSource
     unit: Unit
     through: Through
-    served: dict[tuple[str, ...], ServerRelation] = field(default_factory=dict)
+    served: CheckedRelations = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -89,10 +89,8 @@ class LinkedSource(ComputedSource):
                 with engine.streamed(engine.statement(made), empty) as rows:
                     return rows.schema
             except engine.failures as cause:
-                raise QueryRefused(
-                    f"the engine can't find the rows through {self.through.table} "
-                    f"({type(cause).__name__})"
-                ) from cause
+                refusal = f"the engine can't find the rows through {self.through.table}"
+                raise _engine.not_compiled(engine, cause, refusal) from cause
 
     def _schema_in_server(self, names: tuple[str, ...]) -> pa.Schema:
         with _engine.compiling(served_by(self)) as engine, ExitStack() as stack:
@@ -101,8 +99,8 @@ class LinkedSource(ComputedSource):
                 place: stack.enter_context(source.rows(schemas[place].names))
                 for place, source in self._places()
             }
-            self.served[names] = relation = ServerRelation(made, rows, {})
-            return checked_in_server(engine, relation, schemas)
+            relation = ServerRelation(made, rows, {})
+            return checked_in_server(engine, relation, schemas, self.served)
 
     def _places(self) -> Sequence[tuple[str, TableSource]]:
         return (("links", self.links), ("events", self.events))

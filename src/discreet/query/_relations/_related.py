@@ -51,7 +51,7 @@ from discreet.query._facts._columns import ColumnType
 from discreet.query._facts._declaration import Declaration
 from discreet.query._facts._public_facts import facts_text
 from discreet.query._relations._derived import Catalog, declaration_of, joined_names
-from discreet.query._relations._in_server import checked_before, checked_in_server
+from discreet.query._relations._in_server import CheckedRelations, checked_before, checked_in_server
 from discreet.query._relations._per_unit import addend_of_unit, total
 from discreet.query._rows._files import ArrowRows
 from discreet.query._rows._public_table import PublicTable
@@ -83,7 +83,7 @@ class RelationSource(ComputedSource):
     relation: NamedRows
     catalog: Catalog
     tables: Mapping[str, Any]  # Any: tables and public tables, see `_beside`
-    served: dict[tuple[str, ...], ServerRelation] = field(default_factory=dict)
+    served: CheckedRelations = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -137,10 +137,8 @@ class RelationSource(ComputedSource):
                 with engine.streamed(statement, empty) as rows:
                     return rows.schema
             except engine.failures as cause:
-                raise QueryRefused(
-                    f"the engine can't compute what FROM names ({type(cause).__name__}); make it "
-                    "shorter or simpler"
-                ) from cause
+                refusal = "the engine can't compute what FROM names"
+                raise _engine.not_compiled(engine, cause, refusal) from cause
 
     def _schema_in_server(self, names: tuple[str, ...]) -> pa.Schema:
         """The types of these columns where the tables are, and the rows there, not computed yet."""
@@ -152,8 +150,8 @@ class RelationSource(ComputedSource):
             for place, (table, columns) in builder.read(made).items():
                 given = stack.enter_context(self.tables[table].source.rows(columns))
                 (public if table in self.catalog.public else rows)[place] = given
-            self.served[names] = relation = ServerRelation(made, rows, public)
-            return checked_in_server(engine, relation, builder.schemas)
+            relation = ServerRelation(made, rows, public)
+            return checked_in_server(engine, relation, builder.schemas, self.served)
 
     @contextmanager
     def rows(self, names: Sequence[str]) -> Iterator[ArrowRows]:

@@ -258,7 +258,7 @@ def check_schema(
     for name, facts in columns.items():
         kind = facts.type if isinstance(facts, Column) else facts
         if (found_kind := known[name]) not in CONVERTIBLE[kind]:
-            shown = "a type without a rule" if found_kind is None else found_kind.value
+            shown = _no_rule(source) if found_kind is None else found_kind.value
             raise DeclarationError(
                 f"column {name!r} is declared as {kind.value}, the source has {shown}"
             )
@@ -267,9 +267,13 @@ def check_schema(
     for name in ids:
         if known[name] is None or name in zoned:
             raise DeclarationError(
-                f"the unit's column {name!r} has a type without a rule; convert it to whole "
+                f"the unit's column {name!r} has {_no_rule(source)}; convert it to whole "
                 "numbers or texts"
             )
+
+
+def _no_rule(source: TableSource) -> str:
+    return "a type without a rule" + (", or its role may not read it" if served_by(source) else "")
 
 
 def _check_zone(name: str, column: Column, found: ColumnType | None, *, is_zoned: bool) -> None:
