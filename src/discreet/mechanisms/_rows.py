@@ -87,11 +87,14 @@ class Grid:
         NaN first). Each place depends on its own value only, and no value makes this fail.
         """
         lower, upper = float(self.lower), float(self.upper)
-        inside = np.clip(np.where(np.isnan(values), lower, values), lower, upper)
+        steps = np.where(np.isnan(values), lower, values)
+        np.clip(steps, lower, upper, out=steps)
         with np.errstate(all="ignore"):
-            steps = np.rint((inside - lower) / float(self.step))
-        whole = np.where(np.isfinite(steps), steps, 0.0)
-        return np.clip(whole, 0, self.size - 1).astype(np.int64)
+            steps -= lower
+            steps /= float(self.step)
+        np.rint(steps, out=steps)
+        np.copyto(steps, 0.0, where=~np.isfinite(steps))
+        return np.clip(steps, 0, self.size - 1, out=steps).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -18,7 +18,7 @@ from discreet.mechanisms._additive import with_noise
 from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of
 from discreet.mechanisms._rows import Rows
-from discreet.mechanisms.quantiles._histogram import counts, rising_edges
+from discreet.mechanisms.quantiles._histogram import counts, first_places, rising_edges
 from discreet.mechanisms.quantiles._partial_sums import most_strayed
 from discreet.noise import Bits, DiscreteLaplaceLaw
 
@@ -73,7 +73,9 @@ class Cumulative:
 
     def sample(self, value: Rows, bits: Bits) -> FloatArray:
         """One number for each bin."""
-        noisy = with_noise(counts(value, self.edges), DiscreteLaplaceLaw(self.scale), bits)
+        ((_, grid),) = value.columns
+        found = counts(value, first_places(grid, self.edges))
+        noisy = with_noise(found, DiscreteLaplaceLaw(self.scale), bits)
         return np.maximum(rising(list(accumulate(noisy.tolist()))), 0)
 
     def error(self, confidence: Number) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet import _checks
+from discreet._arrays import IndexArray
 from discreet._exact import Number, shown
 from discreet.errors import InvalidArgument
 from discreet.mechanisms._bounded import Bounded
@@ -19,6 +20,7 @@ from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms._sensitivity import Sensitivity
 
 _FEW = 9
+_COUNTED_PLACES = 1 << 16  # of a grid: up to here, counting all places is quicker than searching
 
 
 def histogram(bounded: Bounded[Rows], edges: Sequence[Number]) -> Bounded[IntegerArray]:
@@ -41,14 +43,14 @@ def histogram(bounded: Bounded[Rows], edges: Sequence[Number]) -> Bounded[Intege
     >>> DiscreteLaplace.for_epsilon(0.5, by_decade).error(0.95)
     6
     """
-    part, _ = column_of(bounded)
+    part, grid = column_of(bounded)
     exact = rising_edges(edges)
-    bins = len(exact) - 1
+    first, bins = first_places(grid, exact), len(exact) - 1
     sensitivity = Sensitivity(
         l0=part.sensitivity.l0, l1=part.sensitivity.l1, linf=part.sensitivity.linf, length=bins
     )
     return Bounded(
-        lambda: counts(bounded.checked(bounded.compute()), exact),
+        lambda: counts(bounded.checked(bounded.compute()), first),
         sensitivity=sensitivity,
         unit=bounded.unit,
         name=f"{bounded.name} by {_edges_text(exact)}",
@@ -68,13 +70,21 @@ def rising_edges(edges: Sequence[Number]) -> tuple[Fraction, ...]:
     return exact
 
 
-def counts(rows: Rows, edges: Sequence[Fraction]) -> npt.NDArray[np.int64]:
-    """The number of rows in each bin."""
+def first_places(grid: Grid, edges: Sequence[Fraction]) -> IndexArray:
+    """The first place of each bin, and the first one after the last bin."""
+    return np.array([*(_first_at(grid, edge) for edge in edges[:-1]), _past(grid, edges[-1])])
+
+
+def counts(rows: Rows, first: IndexArray) -> npt.NDArray[np.int64]:
+    """The number of rows in each bin, given its first place; see `first_places`."""
     ((_, grid),) = rows.columns
-    cuts = np.array([*(_first_at(grid, edge) for edge in edges[:-1]), _past(grid, edges[-1])])
-    bins = np.searchsorted(cuts, rows.column(), side="right")
-    found: npt.NDArray[np.int64] = np.bincount(bins, minlength=cuts.size + 1)[1:-1]
-    return found
+    if grid.size > _COUNTED_PLACES:
+        bins = np.searchsorted(first, rows.column(), side="right")
+        found: npt.NDArray[np.int64] = np.bincount(bins, minlength=first.size + 1)[1:-1]
+        return found
+    before = np.zeros(grid.size + 1, np.int64)  # for each place, the rows at smaller places
+    np.cumsum(np.bincount(rows.column(), minlength=grid.size), out=before[1:])
+    return np.diff(before[first])
 
 
 def _first_at(grid: Grid, edge: Fraction) -> int:
