@@ -7,6 +7,7 @@ from torch import Tensor
 from torch.autograd.graph import Node
 
 from discreet.errors import Refused
+from discreet.train._calls._contexts import next_functions
 
 _REENTRANT = "CheckpointFunctionBackward"
 
@@ -20,7 +21,7 @@ def nodes(result: Tensor) -> Iterator[Node]:
         if node is not None and node not in seen:
             seen.add(node)
             yield node
-            ahead.extend(following for following, _ in node.next_functions)
+            ahead.extend(following for following, _ in next_functions(node))
 
 
 def by_custom_functions(losses: Tensor) -> str:

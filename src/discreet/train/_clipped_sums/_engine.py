@@ -16,6 +16,7 @@ from torch.autograd.graph import GradientEdge, _engine_run_backward
 
 from discreet._checks import count
 from discreet.errors import InvalidArgument, Refused
+from discreet.train._calls._contexts import closed_contexts
 from discreet.train._calls._eager import eager
 from discreet.train._calls._graph import by_custom_functions, refuse_reentrant
 from discreet.train._calls._precision import unmixed, whole
@@ -106,7 +107,7 @@ def captured_sum(
         sums = tuple(torch.zeros_like(p, dtype=wide_type(p)) for p in parameters)
         return Contribution(sums, torch.zeros(number, count_of_units))
     # 2. forward and backward pass under the capture
-    with eager(), packing(capture, model), torch.enable_grad():
+    with eager(), packing(capture, model), closed_contexts(), torch.enable_grad():
         with capture:
             made = losses()
         capture.refuse_hidden()

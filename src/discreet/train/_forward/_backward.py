@@ -23,6 +23,7 @@ from torch.autograd.function import BackwardCFunction
 from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._calls._arguments import Args, Function, Keywords, tensors_in
+from discreet.train._calls._contexts import next_functions
 from discreet.train._calls._graph import nodes
 from discreet.train._calls._objects import library_of
 from discreet.train._forward._shared import Shared
@@ -79,7 +80,7 @@ class Backward:
             found = type(node).apply(node, *gradients)
         several = found if isinstance(found, (list, tuple)) else (found,)
         with torch._C.DisableTorchFunction():  # noqa: SLF001  has no public name
-            edges = [edge for edge in node.next_functions if edge[0] is not None]
+            edges = [edge for edge in next_functions(node) if edge[0] is not None]
             pairs = zip(several, node.needs_input_grad, strict=False)
             given = [one for one, is_needed in pairs if is_needed]
             for edge, each in zip_longest(edges, given):

@@ -6,6 +6,7 @@ call may take functions, arguments with a ``__torch_function__`` of their own, o
 values. An error that a call raises for some values tells Python about them, if it is caught.
 """
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,7 @@ _HOOK = (
     "has a hook on its backward pass, which may change the gradients of all examples together; "
     "remove it (gradients of single examples are clipped by the plan's clip)"
 )
+_hooks_on_saved = torch._C._autograd._top_saved_tensors_default_hooks  # noqa: SLF001  as above
 _BACKWARD_HOOKS = ("_backward_hooks", "_backward_pre_hooks")  # of modules
 _TENSOR_HOOKS = ("_backward_hooks", "_post_accumulate_grad_hooks")
 
@@ -60,6 +62,8 @@ def refuse_unfollowed(func: Any, types: Any, args: Args, keywords: Keywords) -> 
             f"Tensor.{func.__name__} may change gradients of all examples together, or sums after "
             "they were clipped; train without hooks on tensors"
         )
+    if (hooks := _hooks_on_saved(True)) is not None:
+        _refuse_hooks_on_saved(hooks)
     refuse_objects(func, args, keywords)
     refuse_own_operators(func)
     if torch._C._len_torch_dispatch_stack():  # noqa: SLF001  has no public name
@@ -137,6 +141,20 @@ def _has_numbers(value: object) -> bool:
     if isinstance(value, dict):
         return any(map(_has_numbers, value.values()))
     return isinstance(value, _NUMBERS)
+
+
+def _refuse_hooks_on_saved(hooks: tuple[Any, Any]) -> None:
+    """Refuse hooks that get, and may change, what the backward pass needs, unless PyTorch made
+    them, as for checkpoints, or we did."""  # Any: functions of the user's
+    for hook in hooks:
+        owner = getattr(hook, "__globals__", {})
+        name = str(owner.get("__name__"))
+        is_of_module = owner is getattr(sys.modules.get(name), "__dict__", None)
+        if not (is_of_module and name.partition(".")[0] in _LIBRARIES):
+            raise Refused(
+                "saved_tensors_hooks get values of all examples where calls can't be followed, and "
+                "may change gradients; use torch.utils.checkpoint or save_on_cpu to save memory"
+            )
 
 
 def _refuse_modes() -> None:

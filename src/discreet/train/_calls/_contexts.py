@@ -1,0 +1,61 @@
+"""Closes the parts of a `torch.autograd.Function`'s context that show or change PyTorch's graph.
+
+The context is the function's node. Its next nodes hold what PyTorch saved of all examples, and its
+hooks get the gradients of all examples, where nothing intercepts calls.
+"""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+import torch.utils.hooks
+from torch.autograd.function import BackwardCFunction
+
+from discreet.errors import Refused
+
+_BASE: Any = torch._C._FunctionBase  # noqa: SLF001  Any: a class of C without types
+_CLOSED = ("next_functions", "register_hook", "register_prehook", "_raw_saved_tensors")
+_LOCK = threading.Lock()
+
+
+_UNDER_WAY: list[None] = []  # one entry for each pass, of all threads
+
+
+@contextmanager
+def closed_contexts() -> Iterator[None]:
+    """Within, code that uses these parts of a context is refused."""
+    with _LOCK:
+        for name in _CLOSED if not _UNDER_WAY else ():
+            setattr(BackwardCFunction, name, property(_refusing(name)))
+        _UNDER_WAY.append(None)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _UNDER_WAY.pop()
+            for name in _CLOSED if not _UNDER_WAY else ():
+                delattr(BackwardCFunction, name)
+
+
+def next_functions(node: Any) -> tuple[tuple[Any, int], ...]:  # Any: nodes of PyTorch's graph
+    """The next nodes of any node, with the numbers of their results."""
+    if isinstance(node, BackwardCFunction):
+        found: tuple[tuple[Any, int], ...] = _BASE.next_functions.__get__(node)
+        return found
+    return tuple(node.next_functions)
+
+
+def _refusing(name: str) -> Any:  # Any: what a property calls
+    def refuse(context: object) -> Any:
+        if sys._getframe(1).f_globals is vars(torch.utils.hooks):  # noqa: SLF001  has no public name
+            return getattr(_BASE, name).__get__(context)  # of modules: `refuse_hooked` tells more
+        raise Refused(
+            f"{type(context).__name__.removesuffix('Backward')} (torch.autograd.Function) uses "
+            f"ctx.{name}, where values and gradients of all examples can't be followed; use what "
+            "forward saves by ctx.save_for_backward, and the gradients that backward gets"
+        )
+
+    return refuse
