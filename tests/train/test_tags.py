@@ -175,7 +175,61 @@ def masked_twice(m: Layers, x: Tensor) -> Tensor:
     return summed(found)
 
 
+def in_a_loop(m: Layers, x: Tensor) -> Tensor:
+    """Layers of single examples: with a dimension of one example, and without."""
+    found = []
+    for number, row in enumerate(x):
+        hidden = m.norm(m.layer(row)) * m.scale + x[number]
+        wide = m.filter(hidden[None, None]).flatten(1)[:, :WIDTH]
+        time = m.unit(wide[None])[0][0] + m.experts[0](wide)
+        found.append(summed(torch.cat([time, m.scale[None] * row[None]], 1)).mean())
+    return torch.stack(found)
+
+
+def in_complex_numbers(m: Layers, x: Tensor) -> Tensor:
+    """Rotary positions."""
+    pairs = torch.view_as_complex(m.layer(x).reshape(len(x), 2, 2))
+    turns = torch.polar(torch.ones(2), torch.arange(2.0)).to(pairs.dtype)
+    return summed(m.norm(torch.view_as_real(pairs * turns).flatten(1)))
+
+
+def gathered_from_weights(m: Layers, x: Tensor) -> Tensor:
+    labels = x.argmax(1)
+    own = m.table.flatten(1).mT.gather(0, labels[:, None].expand(-1, 3))
+    return summed(m.layer(x)) * own.sum(1) + m.scale.gather(0, labels) * x[:, 0]
+
+
+def taken_from_weights(m: Layers, x: Tensor) -> Tensor:
+    labels = x.argmax(1)
+    return summed(m.layer(x) * torch.take_along_dim(m.table[0], labels[:, None], 0))
+
+
+def put_at_an_index(m: Layers, x: Tensor) -> Tensor:
+    rows = torch.arange(len(x))
+    found = m.layer(x).index_put((rows, x.argmax(1)), torch.zeros((), dtype=x.dtype))
+    mask = x[:, 0] > 0
+    found = found.index_put((mask,), m.layer(x)[mask], accumulate=True)
+    return summed(found.index_put_((rows, x.argmin(1)), torch.ones((), dtype=x.dtype)))
+
+
+def in_triplets(m: Layers, x: Tensor) -> Tensor:
+    def distance(one: Tensor, other: Tensor) -> Tensor:
+        return summed(m.layer(one - other))
+
+    made = nn.TripletMarginWithDistanceLoss(
+        distance_function=distance, margin=20, swap=True, reduction="none"
+    )
+    found: Tensor = made(m.norm(x), x + 0.1, x - 1)
+    return found
+
+
 ALONE: list[Use] = [
+    in_a_loop,
+    in_complex_numbers,
+    gathered_from_weights,
+    taken_from_weights,
+    put_at_an_index,
+    in_triplets,
     *map(picked_by_column, COLUMNS.values()),
     picked_by_mask,
     picked_by_places,

@@ -12,6 +12,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
+from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import get_gradient_edge
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -215,6 +216,58 @@ def dispatched(m: Layers, x: Tensor) -> Tensor:
         return summed(m.layer(x))
 
 
+def saved(m: Layers, x: Tensor) -> Tensor:
+    """A hook that gives each example another one's values in the backward pass."""
+    with torch.autograd.graph.saved_tensors_hooks(lambda it: it, lambda it: it.flip(0)):
+        return summed(m.layer(x).tanh())
+
+
+def by_context(act: Callable[[Any], object], *, within: str = "backward") -> Use:
+    """A function of one's own that does something with its context, which is a node."""
+
+    class Own(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor) -> Tensor:  # Any: as PyTorch has it
+            ctx.save_for_backward(x)
+            if within == "forward":
+                act(ctx)
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx: Any, gradient: Tensor) -> Tensor:  # Any: as above
+            if within == "backward":
+                act(ctx)
+            return 2 * gradient
+
+    apply: Any = Own.apply  # Any: PyTorch has no types
+    return lambda m, x: summed(apply(m.layer(x).tanh()))
+
+
+CONTEXTS: dict[str, Use] = {
+    "next nodes": by_context(lambda ctx: ctx.next_functions),
+    "next nodes of the running node": by_context(
+        lambda _: torch._C._current_autograd_node().next_functions
+    ),
+    "a hook": by_context(lambda ctx: ctx.register_hook(lambda *_: None), within="forward"),
+    "a hook before": by_context(lambda ctx: ctx.register_prehook(lambda _: None), within="forward"),
+    "saved tensors": by_context(lambda ctx: ctx._raw_saved_tensors),
+}
+
+
+@pytest.mark.parametrize("name", CONTEXTS)
+def test_contexts_of_functions_show_no_graph(name: str) -> None:
+    """Their next nodes hold what all examples saved, and hooks get all gradients."""
+    model = Layers(CONTEXTS[name]).double()
+    with pytest.raises(Refused, match=r"Own \(torch.autograd.Function\) uses ctx\."):
+        check(model, model, of(NUMBER, WIDTH))
+    with pytest.raises(Refused):  # the same in a step
+        clipped_sum(model, lambda: model(of(NUMBER, WIDTH)), NUMBER, Flat(1.0))
+    usual = by_context(lambda ctx: (ctx.saved_tensors, ctx.needs_input_grad))
+    model = Layers(usual).double()
+    check(model, model, of(NUMBER, WIDTH))
+    assert not {"next_functions", "register_hook"} & {*vars(BackwardCFunction)}
+
+
 CALLS: dict[str, tuple[Use, str]] = {
     "quantization": (
         times(lambda x: torch._choose_qparams_per_tensor(x.float(), False)[0]),
@@ -229,10 +282,15 @@ CALLS: dict[str, tuple[Use, str]] = {
     "a function of two": (times(lambda x: x.clone().map_(x, max).sum(1)), "map_ calls"),
     "a distance": (
         lambda m, x: F.triplet_margin_with_distance_loss(
-            m.layer(x), x, x, distance_function=lambda a, b: (a - b).sum(1), reduction="none"
+            m.layer(x),
+            x,
+            x,
+            distance_function=lambda a, b: (a - b).sum(1) * float(x.max()),
+            reduction="none",
         ),
-        "distance_loss calls",
+        "Python read values.*float",
     ),
+    "hooks on what is saved": (saved, "saved_tensors_hooks get values of all examples"),
     "a gradient within": (times(lambda x: reads_in_backward(x).sum(1)), "Reads .torch.autograd"),
     "an argument": (times(lambda x: torch.add(x, OWN).sum(1)), "Own, whose __torch_function__"),
     "a constant": (
@@ -257,11 +315,17 @@ def test_unfollowed_calls_are_refused_before_they_are_paid(name: str) -> None:
         check(model, model, of(NUMBER, WIDTH))
 
 
+def saved_elsewhere(m: Layers, x: Tensor) -> Tensor:
+    with torch.autograd.graph.save_on_cpu():
+        return summed(m.layer(x).tanh())
+
+
 PUBLIC: dict[str, Use] = {
     "lengths": times(lambda x: len(x.t()) + x.dim() + x.element_size() + x.storage_offset()),
     "kinds": times(lambda x: x.is_complex() + x.is_contiguous() + (x.type() == "") + 1),
     "properties": times(lambda x: x.itemsize + x.is_sparse + x.ndim),
     "a kind": times(lambda x: (x + torch.zeros(()).as_subclass(PlainKind)).sum(1)),
+    "saved tensors in memory": saved_elsewhere,
     "a type": times(lambda x: x.type(torch.float64).sum(1)),
     "a gradient within": times(
         lambda x: torch.autograd.grad(

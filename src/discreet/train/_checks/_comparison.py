@@ -181,7 +181,8 @@ class ModelComparison:
             by = by_custom_functions(self.losses(microbatch))
             raise Refused(
                 f"{changed[0]} was written{by} while the model saw data, without noise: keep "
-                "nothing of a batch in the model, and let the optimizer alone write its parameters"
+                "nothing of a batch in the model, and let the optimizer alone write its parameters "
+                "(a mask: use weight * mask, or torch.nn.utils.prune)"
             )
 
     # Sums of contributions

@@ -195,6 +195,8 @@ def _alike(tag: Tag, tensor: Tensor, other: Tensor) -> Tag:
     length and stride."""
     if not isinstance(tag, ExampleRows):
         return tag
+    if tensor.element_size() != other.element_size():  # strides count other entries
+        return UntrackedRows("a change of memory in place")
     length, stride = tensor.shape[tag.dim], tensor.stride(tag.dim)
     for dim in range(other.dim()):
         if (other.shape[dim], other.stride(dim)) == (length, stride):

@@ -49,7 +49,7 @@ def joined_along(dim: int) -> FlowRule:
 def _of_alone(call: Call, alone: list[OneExample], sizes: list[int], dim: int) -> Tag:
     """The tag of joined parts that belong to one example each."""
     every = call.tags.every
-    if len({*alone}) == 1 and alone[0].order.size > 1:
+    if len({*alone}) == 1 and (len(alone) > 1 or alone[0].order.size > 1):
         return alone[0]
     if any(tag.order.places is None for tag in alone):
         return UntrackedRows("a list of rows that were picked")

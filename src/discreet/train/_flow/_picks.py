@@ -58,7 +58,15 @@ def gathered(call: Call) -> ResultTags:
         return OVER_EXAMPLES
     if data.dim() == 1:
         return getitem(replace(call, args=(data, index), keywords={}))
+    own = call.tags.of(index) if isinstance(index, Tensor) else None
+    if isinstance(own, ExampleRows) and own.dim == dim % data.dim() and not _varies(call, data):
+        return own  # each row takes its entries from anywhere in a table of all
     return _entry_by_entry(call, (data, index), dim)
+
+
+def _varies(call: Call, table: Tensor) -> bool:
+    """Whether a tensor depends on examples, or on random numbers."""
+    return call.tags.depends(table) or call.tags.draws.has(table)
 
 
 def taken_along(call: Call) -> ResultTags:

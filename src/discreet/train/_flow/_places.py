@@ -14,7 +14,10 @@ from discreet.train._tags._by_tensor import Tags
 from discreet.train._tags._layouts import RowLayout
 from discreet.train._tags._tag import ExampleRows, Tag, UntrackedRows
 
-BY_PLACE = UntrackedRows("a constant that differs by place in the batch")
+BY_PLACE = UntrackedRows(
+    "a constant that differs by place in the batch (draw random numbers together, as by "
+    "torch.rand(len(x), 8), not one by one)"
+)
 ROW_NUMBERS = UntrackedRows("numbers of rows, which differ by place in the batch")
 
 

@@ -79,7 +79,7 @@ from discreet.train._flow._shapes import (
     refit,
     repeated,
 )
-from discreet.train._flow._writing import setitem
+from discreet.train._flow._writing import put, setitem
 
 _NAMESPACES = (torch, Tensor, F, torch.special, torch.fft, torch.linalg, torch._C._nn)  # noqa: SLF001  F calls these
 
@@ -98,7 +98,7 @@ ge gelu greater greater_equal gt half hardshrink hardsigmoid hardswish hardtanh 
 imag int isfinite isinf isnan isneginf isposinf ldexp le leaky_relu lerp less less_equal lgamma
 log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or logical_xor logit
 logsigmoid long lt masked_fill maximum minimum mish mul multiply mvlgamma nan_to_num ne neg
-negative normal not_equal polygamma positive pow rad2deg real reciprocal relu relu6 remainder
+negative normal not_equal polar polygamma positive pow rad2deg real reciprocal relu relu6 remainder
 round rrelu rsqrt rsub selu sgn short sigmoid sign signbit silu sin sinc sinh softplus softshrink
 softsign sqrt square sub subtract tan tanh tanhshrink threshold true_divide trunc type xlogy
 """
@@ -170,6 +170,8 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (over_last(3), f"{_POOLS.format(3)} pixel_shuffle pixel_unshuffle"),
     (touching(lambda _: {1}), "channel_shuffle fliplr"),
     (touching(lambda call: {call.named("input dim")["dim"] % call.first.dim()}), "index_fill"),
+    (touching(lambda call: {call.first.dim() - 1}), "view_as_complex"),
+    (touching(lambda _: ()), "view_as_real"),
     (diagonal, "diagonal"),
     (touching(padded_dims), "pad"),
     (by_first(3), "conv1d conv_transpose1d interpolate upsample fold affine_grid"),
@@ -218,6 +220,7 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (index_added, "index_add index_copy index_add_ index_copy_"),
     (getitem, "__getitem__"),
     (setitem, "__setitem__"),
+    (put, "index_put index_put_"),
     (packed_up, "_pack_padded_sequence"),
     (padded_up, "_pad_packed_sequence"),
     (cross_entropy, "cross_entropy nll_loss"),
@@ -291,6 +294,7 @@ FOR_UNTRACKED: frozenset[FlowRule] = frozenset(
         copied,
         getitem,
         setitem,
+        put,
         chosen,
         gathered,
         index_added,
@@ -321,7 +325,17 @@ _WITHOUT_DIMS: frozenset[FlowRule] = frozenset(
             divided,
         ),
         *(refit, expanded, repeated, permuted, interleaved, where, masked_places, mask_selected),
-        *(multiplied, added_to_product, distances, einsum, attended, grouped, getitem, setitem),
+        *(
+            multiplied,
+            added_to_product,
+            distances,
+            einsum,
+            attended,
+            grouped,
+            getitem,
+            setitem,
+            put,
+        ),
         *(
             attention_forward,
             recurrent,

@@ -1,5 +1,6 @@
 """How tags follow values that are written or added at an index."""
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -25,6 +26,13 @@ def setitem(call: Call) -> Tag | None:
     ):
         tags.indices.note_inverse(data, index)
     return index_put(tags, data, index, value)
+
+
+def put(call: Call) -> Tag | None:
+    """`index_put`: as an assignment at these indices, to a copy of the data or in place."""
+    given = call.named("input indices values accumulate")
+    args = given["input"], tuple(given["indices"]), given["values"]
+    return setitem(replace(call, args=args, keywords={}))
 
 
 def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  # Any: as given

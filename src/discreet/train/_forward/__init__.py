@@ -2,5 +2,6 @@
 
 Read `_capture` first, then `_tagging` and `_uses`; `_arranged` moves rows to where a rule expects
 them. `_shared` knows the tensors that depend on no data. Refused are calls that no tag can follow:
-`_unfollowed`, `_unseen`, `_unintercepted` and `_backward`. `_zeroed_memory` serves other passes.
+`_unfollowed`, `_unseen`, `_unintercepted` and `_backward`. `_input_gradients` tags gradients that
+losses compute. `_zeroed_memory` serves other passes.
 """

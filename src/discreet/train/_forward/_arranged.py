@@ -20,11 +20,13 @@ from discreet.train._calls._arguments import (
     replaced,
     tensors_in,
 )
+from discreet.train._calls._in_place import changes_its_first
 from discreet.train._forward._capture import Capture
 from discreet.train._forward._uses import KEEP_FIRST
 from discreet.train._tags._tag import (
     OUTSIDE_BATCH,
     ExampleRows,
+    OneExample,
     OutsideBatch,
     Tag,
     UntrackedRows,
@@ -74,7 +76,10 @@ def _ruled(  # noqa: PLR0917  # as above
         return result
     # 2. find the rows, and move them to the first dimension
     try:
-        rows, turned = _rows(capture, function, args, keywords, data, weights)
+        alone, rows, turned = _row_of_one(capture, function, args, keywords, data) or (
+            None,
+            *_rows(capture, function, args, keywords, data, weights),
+        )
     except _UntrackedRefused as error:
         return _refused_if_used(capture, function, args, keywords, tensors, error)
     if turned is None:
@@ -87,16 +92,59 @@ def _ruled(  # noqa: PLR0917  # as above
         else:
             result = _without_rows(capture, function, *given)
     # 4. move the rows back, and tag the result
-    if turned and rows.dim:
-        result = result.movedim(0, rows.dim)
+    if turned:
+        result = result.movedim(0, rows.dim) if alone is None else result.squeeze(0)
     if _flow.is_known(function) or any(map(capture.tags.depends, weights)):
         capture.follow(function, tensors, args, keywords, result)
     else:
         for each in weights if capture.tags.draws else ():
             capture.tags.draws.share(each)
         for each in tensors_in((result,)):
-            capture.tags.set(each, ExampleRows(0, rows.layout))
+            capture.tags.set(each, alone or ExampleRows(0, rows.layout))
     return result
+
+
+def _row_of_one(  # noqa: PLR0917  # as above
+    capture: Capture, function: Function, args: Args, keywords: Keywords, data: list[Tensor]
+) -> tuple[OneExample, ExampleRows, dict[int, Tensor]] | None:
+    """As `_rows`, for data of one example only, as in a loop over a batch: they are a batch of one,
+    in a dimension of their own or in a new first one. None if they are no data of one example, if
+    their place may depend on data, or if the function's rule can't take them."""
+    # 1. the example
+    example, rules = capture.tags.of(data[0]), capture.rules
+    if not isinstance(example, OneExample) or example.order.places is None:
+        return None
+    if changes_its_first(function) or any(capture.tags.of(each) != example for each in data):
+        return None
+    row = ExampleRows(0, capture.tags.in_places((example.order.places[example.place],)))
+    # 2. functions that take one more dimension
+    rank = max(each.dim() for each in tensors_in((args, keywords)))
+    if function in rules.broadcast:
+        if all(each.dim() == rank and _is_single(each, 0) for each in data):
+            return example, row.at(-rank), {}
+        if function in (torch.cat, torch.stack):  # their dimension may be counted from the first
+            return None
+        shapes = {each: (1,) * (rank + 1 - each.dim()) + each.shape for each in data}
+        return (
+            example,
+            row.at(-rank - 1),
+            {id(each): each.reshape(shape) for each, shape in shapes.items()},
+        )
+    if function in rules.features and len(data) == 1:
+        name, place, number = rules.features[function]
+        one = args[place] if len(args) > place else keywords.get(name)
+        if one is data[0]:
+            is_row = one.dim() > number(args, keywords) and _is_single(one, 0)
+            return example, row, {} if is_row else {id(one): one.unsqueeze(0)}
+    # 3. all others: the dimension in which the rule expects examples
+    where = rules.elsewhere.get(function)
+    places = [(each, 0) for each in data] if where is None else where(args, keywords)
+    is_row = all(capture.is_shared(each) or _is_single(each, dim) for each, dim in places)
+    return (example, row, {}) if is_row else None
+
+
+def _is_single(data: Tensor, dim: int) -> bool:
+    return data.dim() > dim and data.shape[dim] == 1
 
 
 def _succeeds(capture: Capture, function: Function, args: Args, keywords: Keywords) -> bool:

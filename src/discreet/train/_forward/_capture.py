@@ -25,6 +25,7 @@ from torch.overrides import TorchFunctionMode
 from discreet.errors import Refused
 from discreet.train import _flow
 from discreet.train._calls._arguments import Args, Function, Keywords, tensors_in
+from discreet.train._calls._composed import COMPOSED
 from discreet.train._calls._graph import nodes
 from discreet.train._calls._in_place import changed_by
 from discreet.train._calls._initializers import as_method
@@ -151,6 +152,9 @@ class Capture(TorchFunctionMode):
     ) -> Any:
         func, args, keywords = as_method(func, args, kwargs or {})
         self.calling = func, args
+        if (composed := COMPOSED.get(func)) is not None:
+            with self:
+                return composed(*args, **keywords)
         if func in _METADATA:
             self.pauses |= func is _SET_GRADIENTS and not args[0]
             return func(*args, **keywords)
@@ -189,6 +193,8 @@ class Capture(TorchFunctionMode):
         else:
             result = called(func, args, keywords)
             self.follow(func, tensors, args, keywords, result)
+            if func is torch.autograd.grad and any(map(self.tags.depends, tensors)):
+                self._backward.tag_gradients(args, keywords, result)
             if self.replaying:
                 self._backward.refuse_mixed(func, tensors, result)
         if not isinstance(result, Tensor) and any(map(self.has_values, tensors)):
