@@ -42,7 +42,10 @@ SESSIONS = ROOT / ".mutants" / "sessions"
 # underscores are ignored.
 WHOLE = ("noise", "accounting", "mechanisms", "ledger")
 MODULES = {
-    "query": {"answers", "bounding", "engines.conversion", "estimates", "plan", "rows"},
+    "query": {
+        *("answers", "bounding", "engines.conversion", "estimates", "facts", "plan", "relations"),
+        *("rows", "selection", "table"),
+    },
     "train": {"clipped_sums.clipping", "plans.noise", "rules"},
 }
 
