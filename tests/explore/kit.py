@@ -5,11 +5,13 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 
 import pytest
 import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, sync_playwright
 
+from discreet.explore import pages
 from discreet.explore._server import application
 
 CHROMIUM = shutil.which("chromium")
@@ -34,6 +36,11 @@ def browser() -> Iterator[Browser]:
 @contextmanager
 def served() -> Iterator[str]:
     """The explorer's address, served from a thread of this process."""
+    # CPython 3.11 may fail where two threads parse modules at once (python/cpython#106905), and
+    # pytest parses each one that it imports: so the server's thread gets all that it needs
+    pages.all_pages()
+    for name in ("ledger", "query", "train.examples._watched"):
+        import_module(f"discreet.{name}")
     config = uvicorn.Config(application(), port=0, log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)

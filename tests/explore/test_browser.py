@@ -232,10 +232,78 @@ def test_a_slow_outcome_dims_the_picture_and_takes_no_second_click(
     assert visitor.page.inner_text("#newest").startswith("The example was")
 
 
+def test_a_run_is_played_step_by_step(visitor: Visitor, address: str) -> None:
+    """By keyboard: each step shows its words, and as many points of epsilon; after the last one a
+    new run begins."""
+    visitor.go(f"{address}training.html")
+    visitor.rest_of("train")
+    with visitor.page.expect_response("**/outcomes/training/train/*") as answered:
+        visitor.page.click("button:text('Train')")
+    steps = answered.value.json()["steps"]
+    visitor.page.wait_for_function("() => !document.querySelector('.waits')")
+    slider, words = visitor.page.locator("#play input"), visitor.page.locator("#play p")
+    button = visitor.page.locator("#play button")
+    assert words.inner_text() == steps[19] == slider.get_attribute("aria-valuetext")
+    whole = points_of_epsilon(visitor)
+    slider.press("Home")
+    for number in (1, 2, 3):
+        assert words.inner_text() == steps[number - 1]
+        assert points_of_epsilon(visitor) == number
+        slider.press("ArrowRight")
+    assert whole == 20
+    slider.press("End")
+    slider.press("ArrowLeft")
+    with visitor.page.expect_response("**/outcomes/training/train/*") as answered:
+        button.press("Enter")
+        assert button.inner_text() == "Pause"
+    following = answered.value.json()["steps"]
+    visitor.page.wait_for_function(
+        "text => document.querySelector('#play p').textContent === text", arg=following[1]
+    )
+    button.press("Enter")
+    assert button.inner_text() == "Play"
+    stopped = words.inner_text()
+    assert stopped in following
+    visitor.page.wait_for_timeout(600)  # more than two steps
+    assert words.inner_text() == stopped
+    visitor.page.click("button[type=reset]")
+    visitor.rest_of("train")
+    assert points_of_epsilon(visitor) == 20
+
+
+def points_of_epsilon(visitor: Visitor) -> int:
+    """The points of the chart "Epsilon by step"."""
+    line = visitor.page.get_attribute("#charts figure:nth-child(3) g[clip-path] path", "d")
+    return len(re.findall("[ML]", line or ""))
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+def test_a_word_is_explained_on_hover_and_focus(visitor: Visitor, address: str, width: int) -> None:
+    visitor.page.set_viewport_size(ViewportSize(width=width, height=740))
+    visitor.go(f"{address}training.html")
+    mark, text = visitor.page.locator(".tip button").nth(1), visitor.page.locator("#t-noise")
+    assert mark.get_attribute("aria-describedby") == "t-noise"
+    assert not text.is_visible()
+    mark.focus()
+    assert text.is_visible()
+    box = text.bounding_box()
+    assert box
+    assert 0 <= box["x"] < box["x"] + box["width"] <= width
+    visitor.page.keyboard.press("Escape")
+    assert not text.is_visible()
+    visitor.page.keyboard.press("Tab")
+    mark.hover()
+    assert text.is_visible()
+    text.hover()  # it stays while the pointer reads along
+    assert text.is_visible()
+    visitor.page.mouse.move(0, 0)
+    assert not text.is_visible()
+
+
 def test_tab_reaches_everything_in_order(visitor: Visitor, address: str) -> None:
     visitor.go(f"{address}survey.html")
     reached = []
-    for _ in range(20):
+    for _ in range(24):
         visitor.page.keyboard.press("Tab")
         reached.append(
             visitor.page.evaluate(

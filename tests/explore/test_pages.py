@@ -175,7 +175,7 @@ def test_texts_hold_no_markup(name: str) -> None:
     page = pages.page(name)
     view = page.view(page.start)
     abouts = (chart.about for chart in view.charts)
-    hints = (control.hint for control in page.controls)
+    hints = (text for control in page.controls for text in (control.hint, control.term))
     labels = (one.label for one in page.presets)
     for text in (
         page.lead,
@@ -224,6 +224,12 @@ def test_a_page_is_a_sentence_a_question_and_few_controls(name: str) -> None:
     for control in page.controls:
         assert control.start in control.values
         assert len(set(control.texts)) == len(control.values)
+
+
+@pytest.mark.parametrize("name", pages.NAMES)
+def test_each_slider_is_explained(name: str) -> None:
+    for control in pages.page(name).controls:
+        assert control.hint or control.term or not control.is_slider
 
 
 @pytest.mark.parametrize("name", pages.NAMES)

@@ -15,14 +15,14 @@ from discreet.accounting import BoundedRange, PrivacyLoss
 from discreet.errors import InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import ExperimentOutcome
-from discreet.explore.pages import _clusters, _example, _temperature
+from discreet.explore.pages import _clusters, _example, _temperature, _training
 from discreet.explore.pages._clusters import (
     ClusterPoints,
     ClusterSides,
     RunSettings,
     SeparatingLine,
 )
-from discreet.explore.pages._texts import at_most_percent
+from discreet.explore.pages._texts import at_most, at_most_percent, percent
 from discreet.mechanisms import Bounded, Sensitivity
 from discreet.mechanisms.selection import ExponentialMechanism, Moves
 from discreet.train import plan
@@ -78,6 +78,30 @@ def test_an_outcome_in_python_lies_on_the_charts_of_its_view() -> None:
     assert drawn.figures == shown.figures
     with pytest.raises(InvalidArgument, match="no experiment"):
         explore.outcome("training", "guess")
+
+
+def test_each_step_of_a_run_has_the_librarys_numbers() -> None:
+    """The sentences of two runs whose lines are known, and their lines on the maps."""
+    settings = RunSettings(clip=0.5, noise=2, batch=50, rate=5)
+    data = _clusters.clusters(200, 1)
+    plain = _clusters.plain_lines(*data, rate=5, steps=20)
+    private = tuple(SeparatingLine(math.cos(n), math.sin(n), 0.1) for n in range(20))
+    played = _training._outcome(settings, private)
+    for number, (text, one, two) in enumerate(
+        zip(played.steps, private, plain, strict=True), start=1
+    ):
+        epsilon = _clusters.run_loss(2, 50 / 200, number).epsilon(_clusters.DELTA)
+        assert f"Step {number} of 20: ε = {at_most(epsilon)};" in text
+        shares = [percent(line.right(*data)) for line in (one, two)]
+        assert f"right answers: private {shares[0]}, plain {shares[1]}." in text
+    on_plain, on_private = played.frames
+    assert on_plain.points == tuple(line.within(4.2) for line in plain)
+    assert on_private.points == tuple(line.within(4.2) for line in private)
+    charts = pages.view("training", pages.page("training").start).charts
+    assert charts[on_plain.chart].series[-1].label == on_plain.label
+    assert played.overlays[0].chart == on_private.chart
+    assert played.overlays[0].series.label == on_private.label
+    assert on_private.points[-1] == played.overlays[0].series.points
 
 
 def test_runs_of_one_plan_are_those_of_their_own_settings() -> None:

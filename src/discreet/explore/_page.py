@@ -36,13 +36,18 @@ def shown(value: ControlValue) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A control with a few values. Numbers get a slider, texts get radio buttons."""
+    """A control with a few values. Numbers get a slider, texts get radio buttons.
+
+    ``hint`` stands below the control. ``term`` explains the word of a slider's label, and is shown
+    when the pointer or the focus rests on the question mark beside it.
+    """
 
     name: str
     label: str
     values: tuple[ControlValue, ...]
     start: ControlValue
     hint: str = ""
+    term: str = ""
 
     @property
     def is_slider(self) -> bool:
@@ -136,13 +141,27 @@ class Guess:
 
 
 @dataclass(frozen=True, slots=True)
+class StepPoints:
+    """The points of the series of this label after each step, on the chart at this place."""
+
+    chart: int
+    label: str
+    points: tuple[tuple[tuple[float, ...], ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ExperimentOutcome:
-    """One random outcome of an experiment, in words, as points, or over the view's charts."""
+    """One random outcome of an experiment, in words, as points, or over the view's charts.
+
+    An outcome that can be played has a sentence for each of its ``steps``.
+    """
 
     says: str
     points: tuple[NoisyNumber, ...] = ()
     overlays: tuple[Overlay, ...] = ()
     guesses: tuple[Guess, ...] = ()
+    steps: tuple[str, ...] = ()
+    frames: tuple[StepPoints, ...] = ()
 
 
 RecordOutcomes = Callable[[Sequence[ControlValues]], Iterator[ExperimentOutcome]]
@@ -157,7 +176,8 @@ class Experiment:
     controls has moved. An export records at most ``recorded`` outcomes, by ``record`` if many
     together take less time; outcomes for the same values must be independent of one another.
     ``unit`` labels the axis of the outcome's numbers; ``busy`` stands in the box while the outcome
-    is computed.
+    is computed. ``timelines`` are the places of the charts whose first axis counts the steps of an
+    outcome; an experiment that has some can be played step by step.
     """
 
     name: str
@@ -171,6 +191,7 @@ class Experiment:
     unit: str = "value"
     busy: str = ""
     record: RecordOutcomes | None = None
+    timelines: tuple[int, ...] = ()
 
     def outcomes(self, values: Sequence[ControlValues]) -> Iterator[ExperimentOutcome]:
         """An outcome for each of these values, in order."""
@@ -230,6 +251,11 @@ class Page:
         """The end of an address that sets the controls so, as the page's script reads it."""
         texts = ((name, shown(value)) for name, value in preset.values.items())
         return "&".join(f"{name}={quote(text, safe='')}" for name, text in texts)
+
+    @property
+    def is_playable(self) -> bool:
+        """Whether an outcome can be played step by step."""
+        return any(one.timelines for one in self.experiments)
 
     def place_of(self, name: str) -> int:
         """The place of the control of this name."""

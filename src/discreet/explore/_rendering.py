@@ -88,6 +88,7 @@ def _facts(page: Page, first: str) -> str:
                 "isImmediate": one.is_immediate,
                 "unit": one.unit,
                 "busy": one.busy,
+                "timelines": one.timelines,
             }
             for one in page.experiments
         ],

@@ -20,6 +20,7 @@ from discreet.explore._page import (
     View,
 )
 from discreet.explore.pages._texts import (
+    ABOUT_EPSILON,
     WHICH_VALUE,
     at_most,
     at_most_percent,
@@ -96,7 +97,9 @@ def _says(*, is_noisy: bool, is_difference: bool, count: int, bound: float) -> s
     if is_difference:
         how = "One total is published before somebody joins, and one after."
     else:
-        how = f"{count:,} counts of yes, in random groups of {_PEOPLE} people, are published."
+        how = (
+            f"{count:,} counts of yes, each among a random half of {_PEOPLE} people, are published."
+        )
     if not is_noisy:
         shows = (
             "Their difference is the salary"
@@ -256,8 +259,23 @@ PAGE = Page(
     controls=(
         Control("attack", "attack", (DIFFERENCE, REBUILD), REBUILD),
         Control("noise", "publish", (OFF, ON), OFF),
-        Control("epsilon", "ε of each question", (0.01, 0.03, 0.1, 0.25, 0.5, 1, 2), 0.1),
-        Control("questions", "counts of groups", _QUESTIONS, 200),
+        Control(
+            "epsilon",
+            "ε of each question",
+            (0.01, 0.03, 0.1, 0.25, 0.5, 1, 2),
+            0.1,
+            term=ABOUT_EPSILON,
+        ),
+        Control(
+            "questions",
+            "counts of groups",
+            _QUESTIONS,
+            200,
+            term=(
+                "How many counts are published. Each counts the yes among a random half of the "
+                "people."
+            ),
+        ),
     ),
     presets=(
         Preset("the same with noise", {"noise": ON}),

@@ -26,7 +26,13 @@ from discreet.explore._page import (
     View,
     shown,
 )
-from discreet.explore.pages._texts import about, at_most, meaning_of_both, program
+from discreet.explore.pages._texts import (
+    ABOUT_EPSILON,
+    about,
+    at_most,
+    meaning_of_both,
+    program,
+)
 from discreet.plots import Axis, Chart, RuleLine, Series
 
 if TYPE_CHECKING:
@@ -338,9 +344,17 @@ PAGE = Page(
         ),
     ),
     controls=(
-        Control("epsilon", "ε of the next question", _PRICES, 0.5),
+        Control("epsilon", "ε of the next question", _PRICES, 0.5, term=ABOUT_EPSILON),
         Control(
-            "limit", "the whole budget ε", (1, 2, 5), 5, "Fixed once the first question is asked."
+            "limit",
+            "the whole budget ε",
+            (1, 2, 5),
+            5,
+            "Fixed once the first question is asked.",
+            (
+                "The most epsilon that all answers together may cost. The ledger refuses a "
+                "question that would go beyond."
+            ),
         ),
         Control("question", "next question", tuple(QUESTIONS), "mean salary"),
     ),

@@ -20,7 +20,14 @@ from discreet.explore._page import (
     View,
     shown,
 )
-from discreet.explore.pages._texts import about, at_most, meaning_of_both, program
+from discreet.explore.pages._texts import (
+    ABOUT_EPSILON,
+    ABOUT_NOISE,
+    about,
+    at_most,
+    meaning_of_both,
+    program,
+)
 from discreet.plots import Axis, Chart, RuleLine, Series
 
 _DELTA = 1e-6
@@ -207,9 +214,24 @@ PAGE = Page(
         ),
     ),
     controls=(
-        Control("noise", "noise multiplier", (0.5, 0.64, 0.8, 1, 1.25, 1.6, 2, 2.5, 4, 5), 1),
-        Control("rate", "sampling rate", (0.003, 0.01, 0.03, 0.1), 0.01),
-        Control("target", "target ε", (0.5, 1, 2, 4, 8), 2),
+        Control(
+            "noise",
+            "noise multiplier",
+            (0.5, 0.64, 0.8, 1, 1.25, 1.6, 2, 2.5, 4, 5),
+            1,
+            term=ABOUT_NOISE,
+        ),
+        Control(
+            "rate",
+            "sampling rate",
+            (0.003, 0.01, 0.03, 0.1),
+            0.01,
+            term=(
+                "The probability that an example is in the batch of a step. A smaller one is more "
+                "private, since fewer steps see you."
+            ),
+        ),
+        Control("target", "target ε", (0.5, 1, 2, 4, 8), 2, term=ABOUT_EPSILON),
     ),
     presets=(
         Preset("a quarter more noise", {"noise": 1.25}),

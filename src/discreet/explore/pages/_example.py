@@ -29,7 +29,14 @@ from discreet.explore.pages._clusters import (
     RunSettings,
     SeparatingLine,
 )
-from discreet.explore.pages._texts import at_most, at_most_percent, meaning, program
+from discreet.explore.pages._texts import (
+    ABOUT_CLIP,
+    ABOUT_NOISE,
+    at_most,
+    at_most_percent,
+    meaning,
+    program,
+)
 from discreet.plots import Chart, Series
 
 _RECORDS, _STEPS, _SEED, _RATE, _REACH = 100, 10, 1, 3, 8.8
@@ -341,9 +348,18 @@ PAGE = Page(
         ),
     ),
     controls=(
-        Control("distance", "distance of the example", (1, 2, 4, 6, 8), 8),
-        Control("clip", "clip norm", (0.1, 0.5, 2, 8), 0.5),
-        Control("noise", "noise multiplier", (2, 4, 8, 16), 8),
+        Control(
+            "distance",
+            "distance of the example",
+            (1, 2, 4, 6, 8),
+            8,
+            term=(
+                "How far the one example stands from the middle of the picture. The further, the "
+                "longer is its gradient."
+            ),
+        ),
+        Control("clip", "clip norm", (0.1, 0.5, 2, 8), 0.5, term=ABOUT_CLIP),
+        Control("noise", "noise multiplier", (2, 4, 8, 16), 8, term=ABOUT_NOISE),
     ),
     presets=(
         Preset("an example among the others", {"distance": 1}),

@@ -18,7 +18,14 @@ from discreet.explore._page import (
     Preset,
     View,
 )
-from discreet.explore.pages._texts import at_most_percent, meaning, no_meaning, percent, program
+from discreet.explore.pages._texts import (
+    ABOUT_EPSILON,
+    at_most_percent,
+    meaning,
+    no_meaning,
+    percent,
+    program,
+)
 from discreet.mechanisms import Bounded, DiscreteLaplace, IntegerArray, release
 from discreet.plots import Axis, Chart, RuleLine, Series
 
@@ -271,8 +278,17 @@ PAGE = Page(
     ),
     controls=(
         Control("publish", "publish", (ROWS, COUNTS), ROWS),
-        Control("known", "ratings known", _KNOWN, 3),
-        Control("epsilon", "ε of all counts", (0.1, 0.25, 0.5, 1, 2, 5), 0.5),
+        Control(
+            "known",
+            "ratings known",
+            _KNOWN,
+            3,
+            term=(
+                "How many of a person’s ratings the attacker knows already, for example from what "
+                "she told friends."
+            ),
+        ),
+        Control("epsilon", "ε of all counts", (0.1, 0.25, 0.5, 1, 2, 5), 0.5, term=ABOUT_EPSILON),
     ),
     presets=(
         Preset("know one more rating", {"publish": ROWS, "known": 4}),

@@ -16,6 +16,8 @@ from discreet.explore.pages._mechanism_facts import (
 )
 from discreet.explore.pages._noisy_counts import GAUSSIAN, LAPLACE, QUESTIONS, noise_view
 from discreet.explore.pages._texts import (
+    ABOUT_DELTA,
+    ABOUT_EPSILON,
     WHICH_VALUE,
     at_most,
     at_most_percent,
@@ -227,7 +229,13 @@ PAGE = Page(
     ),
     controls=(
         Control("mechanism", "mechanism", (LAPLACE, GAUSSIAN, RESPONSE, EXPONENTIAL), LAPLACE),
-        Control("epsilon", "epsilon (ε)", (0.1, 0.2, 0.35, 0.5, 0.7, 1, 1.4, 2, 3), 0.5),
+        Control(
+            "epsilon",
+            "epsilon (ε)",
+            (0.1, 0.2, 0.35, 0.5, 0.7, 1, 1.4, 2, 3),
+            0.5,
+            term=ABOUT_EPSILON,
+        ),
         Control(
             "sensitivity",
             "sensitivity",
@@ -241,6 +249,7 @@ PAGE = Page(
             (1e-9, 1e-6, 1e-3),
             1e-6,
             "Only Gaussian noise needs it.",
+            ABOUT_DELTA,
         ),
         Control(
             "questions",

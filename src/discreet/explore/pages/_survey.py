@@ -181,7 +181,16 @@ PAGE = Page(
             3,
             "These odds are the privacy: ε is their logarithm.",
         ),
-        Control("people", "people in the crowd", _CROWDS, 1000),
+        Control(
+            "people",
+            "people in the crowd",
+            _CROWDS,
+            1000,
+            term=(
+                "How many people take part. Their coins even out, so a larger crowd gives a surer "
+                "share."
+            ),
+        ),
         Control(
             "share",
             "share who mean yes",

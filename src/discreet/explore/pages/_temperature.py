@@ -28,7 +28,14 @@ from discreet.explore.pages._clusters import (
     RunSettings,
     SeparatingLine,
 )
-from discreet.explore.pages._texts import about, at_most, meaning, program
+from discreet.explore.pages._texts import (
+    ABOUT_EPSILON,
+    ABOUT_NOISE,
+    about,
+    at_most,
+    meaning,
+    program,
+)
 from discreet.mechanisms import Bounded, IntegerArray, Sensitivity, release
 from discreet.mechanisms.selection import ExponentialMechanism, Moves
 from discreet.plots import Axis, Chart, Series
@@ -242,8 +249,15 @@ PAGE = Page(
     ),
     controls=(
         Control("data", "fit the temperature on", (PUBLIC, PRIVATE_POINTS), PUBLIC),
-        Control("choice", "ε of the choice", (0.1, 0.3, 1, 3), 1, "Only private points need it."),
-        Control("noise", "noise multiplier of training", (2, 4, 8, 16), 8),
+        Control(
+            "choice",
+            "ε of the choice",
+            (0.1, 0.3, 1, 3),
+            1,
+            "Only private points need it.",
+            ABOUT_EPSILON,
+        ),
+        Control("noise", "noise multiplier of training", (2, 4, 8, 16), 8, term=ABOUT_NOISE),
     ),
     presets=(
         Preset("fit on private points", {"data": PRIVATE_POINTS}),

@@ -10,6 +10,24 @@ WHETHER_IN = "whether you are in the data"
 WHICH_VALUE = "which of two values is yours"
 _MOST_DIGITS = 4
 
+# explanations of controls
+ABOUT_EPSILON = (
+    "Epsilon bounds how much one person’s data change the probability of any outcome. Smaller is "
+    "more private and needs more noise."
+)
+ABOUT_DELTA = (
+    "Delta is a small probability with which the bound of epsilon may fail. It should be far below "
+    "one over the number of people."
+)
+ABOUT_CLIP = (
+    "The longest gradient that one example may have. A longer one is shortened to it, so that no "
+    "example moves the model further."
+)
+ABOUT_NOISE = (
+    "The standard deviation of the noise on the sum of gradients, divided by the clip norm. More "
+    "noise is more private."
+)
+
 
 def at_most(bound: float, digits: int = 4) -> str:
     """The upper bound to this many digits, rounded up."""

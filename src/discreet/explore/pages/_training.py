@@ -13,6 +13,7 @@ from discreet.explore._page import (
     Overlay,
     Page,
     Preset,
+    StepPoints,
     View,
 )
 from discreet.explore.pages import _clusters
@@ -23,14 +24,21 @@ from discreet.explore.pages._clusters import (
     RunSettings,
     SeparatingLine,
 )
-from discreet.explore.pages._texts import about, at_most, meaning, percent, program
+from discreet.explore.pages._texts import (
+    ABOUT_CLIP,
+    ABOUT_NOISE,
+    about,
+    at_most,
+    meaning,
+    percent,
+    program,
+)
 from discreet.plots import Axis, Chart, Series
 
 _RECORDS, _STEPS, _SEED, _REACH = 200, 20, 1, 4.2
-_SOME_STEPS = (1, 2, 5, 10, 15, 20)
 _POINTS, _LABELS = _clusters.clusters(_RECORDS, _SEED)
 _RUNS = 12  # simulated ones
-_PRIVATE_MAP, _ACCURACY = 1, 3  # places of the charts
+_PLAIN_MAP, _PRIVATE_MAP, _EPSILONS, _ACCURACY = range(4)  # places of the charts
 
 _CODE = """
 import numpy as np
@@ -69,7 +77,7 @@ def view(values: ControlValues) -> View:
     clip, noise, batch, rate = (values[name] for name in ("clip", "noise", "batch", "rate"))
     lines = _plain(rate)
     plain = lines[-1].right(_POINTS, _LABELS)
-    spent = {steps: _epsilon(noise, batch, steps) for steps in _SOME_STEPS}
+    spent = {steps: _epsilon(noise, batch, steps) for steps in range(1, _STEPS + 1)}
     epsilon, scale = spent[_STEPS], noise * clip
     return View(
         says=(
@@ -189,18 +197,30 @@ def train_all(many: Sequence[ControlValues]) -> Iterator[ExperimentOutcome]:
     for one, lines in zip(
         settings, _clusters.private_lines(_POINTS, _LABELS, settings, steps=_STEPS), strict=True
     ):
-        yield _outcome(lines, _plain(one.rate)[-1])
+        yield _outcome(one, lines)
 
 
-def _outcome(lines: tuple[SeparatingLine, ...], plain: SeparatingLine) -> ExperimentOutcome:
+def _outcome(settings: RunSettings, lines: tuple[SeparatingLine, ...]) -> ExperimentOutcome:
+    plain = _plain(settings.rate)
     boundary = _clusters.line_series("private", lines[-1], _REACH, PRIVATE)
     return ExperimentOutcome(
         f"The private model is right on {percent(lines[-1].right(_POINTS, _LABELS))} of the "
-        f"points, the plain one on {percent(plain.right(_POINTS, _LABELS))}; the lines differ by "
-        f"{plain.angle(lines[-1]):.0f}°",
+        f"points, the plain one on {percent(plain[-1].right(_POINTS, _LABELS))}; the lines differ "
+        f"by {plain[-1].angle(lines[-1]):.0f}°",
         overlays=(
             *([Overlay(_PRIVATE_MAP, boundary)] if boundary.points else []),
             Overlay(_ACCURACY, _accuracy("private", lines, PRIVATE)),
+        ),
+        steps=tuple(
+            f"Step {step} of {_STEPS}: ε = "
+            f"{at_most(_epsilon(settings.noise, settings.batch, step))}; right answers: private "
+            f"{percent(private.right(_POINTS, _LABELS))}, plain "
+            f"{percent(other.right(_POINTS, _LABELS))}."
+            for step, (private, other) in enumerate(zip(lines, plain, strict=True), 1)
+        ),
+        frames=(
+            StepPoints(_PLAIN_MAP, "plain", tuple(line.within(_REACH) for line in plain)),
+            StepPoints(_PRIVATE_MAP, "private", tuple(line.within(_REACH) for line in lines)),
         ),
     )
 
@@ -221,9 +241,9 @@ PAGE = Page(
         (
             "Each step moves the line along the examples’ gradients. Private training first clips "
             "each gradient, so that no example counts for more than the clip norm, and then adds "
-            "Gaussian noise in proportion to it. Train a few times: the private line wobbles by "
-            "the noise, the plain line does not. The grey lines show how much, for twelve runs "
-            "that are simulated without discreet.train."
+            "Gaussian noise in proportion to it. Train a few times, or press Play: the private "
+            "line wobbles by the noise, the plain line does not. The grey lines show how much, for "
+            "twelve runs that are simulated without discreet.train."
         ),
         (
             "The price depends on the noise multiplier, the batch and the number of steps, not on "
@@ -236,10 +256,25 @@ PAGE = Page(
         ),
     ),
     controls=(
-        Control("clip", "clip norm", (0.1, 0.5, 2, 8), 0.5),
-        Control("noise", "noise multiplier", (0.5, 1, 2, 4, 8), 4),
-        Control("batch", "examples in a step", (20, 50, 100), 50),
-        Control("rate", "learning rate", (0.2, 1, 5), 1),
+        Control("clip", "clip norm", (0.1, 0.5, 2, 8), 0.5, term=ABOUT_CLIP),
+        Control("noise", "noise multiplier", (0.5, 1, 2, 4, 8), 4, term=ABOUT_NOISE),
+        Control(
+            "batch",
+            "examples in a step",
+            (20, 50, 100),
+            50,
+            term=(
+                "How many of the 200 examples a step draws, on average. Fewer are more private, "
+                "since fewer steps see you."
+            ),
+        ),
+        Control(
+            "rate",
+            "learning rate",
+            (0.2, 1, 5),
+            1,
+            term="How far a step moves the model along its noisy gradient. It changes no privacy.",
+        ),
     ),
     presets=(
         Preset("much noise", {"noise": 8}),
@@ -258,6 +293,7 @@ PAGE = Page(
             recorded=2,
             busy="Training…",
             record=train_all,
+            timelines=(_EPSILONS, _ACCURACY),
         ),
     ),
 )

@@ -18,7 +18,14 @@ from discreet.explore._page import (
     Preset,
     View,
 )
-from discreet.explore.pages._texts import WHICH_VALUE, about, at_most, meaning_of_both, program
+from discreet.explore.pages._texts import (
+    ABOUT_EPSILON,
+    WHICH_VALUE,
+    about,
+    at_most,
+    meaning_of_both,
+    program,
+)
 from discreet.local import RandomizedResponse
 from discreet.mechanisms import Bounded, DiscreteLaplace, IntegerArray, release
 from discreet.plots import Axis, Chart, Series
@@ -183,8 +190,14 @@ PAGE = Page(
         ),
     ),
     controls=(
-        Control("epsilon", "epsilon (ε)", (0.25, 0.5, 1, 2, 4), 1),
-        Control("people", "people", _PEOPLE, 10_000),
+        Control("epsilon", "epsilon (ε)", (0.25, 0.5, 1, 2, 4), 1, term=ABOUT_EPSILON),
+        Control(
+            "people",
+            "people",
+            _PEOPLE,
+            10_000,
+            term="How many people are counted, each under one of five fruits.",
+        ),
         Control("model", "count a histogram", _MODELS, "local"),
     ),
     presets=(

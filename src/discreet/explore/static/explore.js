@@ -22,6 +22,7 @@
   var counts = facts.history ? facts.history.counts : [];
   var resting = {}; // for each control whether it changes nothing
   var refused = null; // the step that the ledger refused just now
+  var player = null;
 
   function input(control) {
     return form.elements[control.name];
@@ -110,6 +111,7 @@
         });
       });
     });
+    if (player) player.cut(charts);
     room.classList.toggle("pairs", charts.length > 1 && charts.some(function (one) { return one.is_map; }));
     while (room.children.length > charts.length) room.lastChild.remove();
     while (room.children.length < charts.length) room.append(document.createElement("figure"));
@@ -253,6 +255,7 @@
       return outcomeOf(experiment).then(function (outcome) {
         if (tickets[experiment.name] !== ticket) return; // its controls have moved since
         outcome = Object.assign({ topic: topic }, outcome);
+        if (player) player.take(outcome, experiment);
         (outcomes[experiment.name] = outcomes[experiment.name] || []).push(outcome);
         showOutcomes(experiment);
         sayNewest(outcome.says + (outcome.says.slice(-1) === "." ? "" : "."));
@@ -260,6 +263,7 @@
       });
     }).catch(function (error) {
       if (tickets[experiment.name] !== ticket) return null;
+      if (player) player.stop();
       return undo().then(function () {
         say("No answer came: " + error.message + ". Is discreet explore still running?", true);
       });
@@ -306,6 +310,7 @@
   function clear(experiment) {
     if (!(outcomes[experiment.name] || []).length) return;
     outcomes[experiment.name] = [];
+    if (player) player.take(null, experiment);
     sayNewest("");
     showOutcomes(experiment);
   }
@@ -339,6 +344,7 @@
   form.addEventListener("submit", function (event) { event.preventDefault(); });
   form.addEventListener("reset", function (event) {
     event.preventDefault();
+    if (player) player.stop();
     var start = facts.start.split("-");
     facts.controls.forEach(function (control, n) { input(control).value = start[n]; });
     facts.experiments.forEach(clear);
@@ -351,6 +357,26 @@
       run(experiment);
     });
   });
+
+  facts.experiments.forEach(function (experiment) {
+    if (!experiment.timelines.length) return;
+    player = window.discreetPlayer(experiment, {
+      draw: showCharts,
+      run: function () { run(experiment); }
+    });
+  });
+
+  // Escape hides an explanation, until the pointer or the focus comes to one again.
+  function hush(isHushed) {
+    return function (event) {
+      if (isHushed ? event.key === "Escape" : event.target.closest(".tip")) {
+        form.classList.toggle("hushed", isHushed);
+      }
+    };
+  }
+  document.addEventListener("keydown", hush(true));
+  form.addEventListener("pointerover", hush(false));
+  form.addEventListener("focusin", hush(false));
 
   var copy = document.getElementById("copy");
   copy.hidden = false;
