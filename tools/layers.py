@@ -144,7 +144,7 @@ SHARED = {
         "_toml._located_toml",
         "_toml._proposed",
     },
-    "train": {"examples._watched"},  # for the explorer
+    "train": {"examples._boundaries"},  # for the explorer
     "audit": {"_draws"},  # for the command: lines of errors
 }
 

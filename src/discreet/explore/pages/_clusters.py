@@ -125,7 +125,7 @@ def private_lines(
     Raises `ImportError` without PyTorch.
     """
     from discreet.train import Stage, plan  # they load PyTorch
-    from discreet.train.examples._watched import private_runs
+    from discreet.train.examples._boundaries import private_runs
 
     for first in range(0, len(settings), _TOGETHER):
         some = settings[first : first + _TOGETHER]

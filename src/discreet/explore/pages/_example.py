@@ -78,7 +78,7 @@ moved = float(np.degrees(np.arccos(np.clip(cosine, -1, 1))))  # degrees
 def train(is_there):
     \"\"\"A private run, with the example or without it; it needs discreet[torch].\"\"\"
     from discreet.train import plan
-    from discreet.train.examples._watched import private_steps
+    from discreet.train.examples._boundaries import private_steps
 
     made = plan(
         multiplier={noise}, delta={delta}, records=100, batch=100, steps={steps}, clip={clip}

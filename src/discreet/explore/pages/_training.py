@@ -63,7 +63,7 @@ plain = float(((points @ weights[:2] + weights[2] > 0) == y).mean())
 def train():
     \"\"\"A private run; each call draws fresh noise and needs discreet[torch].\"\"\"
     from discreet.train import plan
-    from discreet.train.examples._watched import private_steps
+    from discreet.train.examples._boundaries import private_steps
 
     made = plan(
         multiplier={noise}, delta={delta}, records=200, batch={batch}, steps={steps}, clip={clip}

@@ -109,12 +109,12 @@ def _pandas_column(series: Any) -> pa.ChunkedArray:  # Any: a Series of any dtyp
     is_python_text = isinstance(dtype, pd.StringDtype) and dtype.storage == "python"
     if is_python_text or pd.api.types.is_object_dtype(dtype):
         return pa.chunked_array([_texts(series.array)])
-    arrow_knows = pd.ArrowDtype | pd.StringDtype | pd.DatetimeTZDtype | BaseMaskedDtype | np.dtype
+    arrow_types = pd.ArrowDtype | pd.StringDtype | pd.DatetimeTZDtype | BaseMaskedDtype | np.dtype
     try:
         kind = _chunked(pa.array(series.iloc[:0], from_pandas=True)).type
     except (pa.ArrowException, TypeError):
         kind = None
-    if kind is None or not isinstance(dtype, arrow_knows):
+    if kind is None or not isinstance(dtype, arrow_types):
         return _without_rule(len(series))
     return decoded(_chunked(pa.array(series, from_pandas=True)))
 

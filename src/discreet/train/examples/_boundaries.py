@@ -34,7 +34,7 @@ RECORDS, STEPS, DELTA = 200, 30, 1e-5
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Watched:
+class Boundaries:
     """The boundary after each step, and the plan that prices the steps."""
 
     plan: TrainingPlan
@@ -67,13 +67,15 @@ class ChargesOnly:
     lock: Callable[..., None]
 
 
-def main(*, multiplier: Number = 2, clip: Number = 1, batch: int = 50, rate: float = 2) -> Watched:
+def main(
+    *, multiplier: Number = 2, clip: Number = 1, batch: int = 50, rate: float = 2
+) -> Boundaries:
     """One run on made-up points."""
     points, labels = made_up(RECORDS)
     made = plan(
         multiplier=multiplier, delta=DELTA, records=RECORDS, batch=batch, steps=STEPS, clip=clip
     )
-    return Watched(made, private_steps(points, labels, made, rate), points, labels)
+    return Boundaries(made, private_steps(points, labels, made, rate), points, labels)
 
 
 def private_steps(
