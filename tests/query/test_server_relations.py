@@ -175,6 +175,63 @@ def test_tables_in_several_places_are_refused_before_the_charge(
     assert not [entry for entry in ledger.history() if entry.kind is Kind.CHARGE]
 
 
+def _united(sources: tuple[str, str]) -> None:
+    """Unite two tables of which each row is a unit."""
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=1))
+    column = {"x": dp.Column.number(0, 1)}
+    one, other = (
+        dp.Table(source, name=name, unit=dp.Unit.ROW, columns=column, ledger=ledger)
+        for source, name in zip(sources, "ab", strict=True)
+    )
+    one.union_all(other).agg(n=dp.count()).release(epsilon=1)
+
+
+def _partitions() -> list[tuple[str, str]]:
+    """A table and its partition, a table and the child of its child, and one table's name twice."""
+    name = postgres_tables.new_name()
+    made = [f"{name}{part}" for part in ("", "_p", "_q", "_parent", "_child", "_grandchild")]
+    table, part, other, parent, child, grandchild = made
+    postgres_tables.run(
+        f"CREATE TABLE {table} (x float8, y int4) PARTITION BY LIST (y)",
+        f"CREATE TABLE {part} PARTITION OF {table} FOR VALUES IN (1)",
+        f"CREATE TABLE {other} PARTITION OF {table} FOR VALUES IN (2)",
+        f"CREATE TABLE {parent} (x float8)",
+        f"CREATE TABLE {child} () INHERITS ({parent})",
+        f"CREATE TABLE {grandchild} () INHERITS ({child})",
+        *(f"GRANT SELECT ON {one} TO {postgres_tables.reader()}" for one in made),
+    )
+    urls = dict(zip(made, map(postgres_tables.url, made), strict=True))
+    _united((urls[part], urls[other]))  # these have no row in common
+    pairs = [(table, part), (part, table), (parent, grandchild), (child, parent), (part, part)]
+    return [(urls[one], urls[other]) for one, other in pairs]
+
+
+def _paths(folder: Path) -> list[tuple[str, str]]:
+    """A folder and one in it, a file in it, a link to it, and other spellings of it."""
+    inner = folder / "f" / "in"
+    inner.mkdir(parents=True)
+    address = spark_tables.stored(pa.table({"x": [1.0]}), inner)
+    (folder / "link").symlink_to(folder / "f")
+    other = spark_tables.stored(pa.table({"x": [1.0]}), folder)
+    whole = f"spark:{folder}/f"
+    _united((whole, other))
+    spellings = [f"spark:{folder}/f/in", address, f"spark:{folder}/link", f"spark:{folder}/./f"]
+    return [(whole, one) for one in [*spellings, f"spark:file://{folder}/f"]]
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [lambda _: _partitions(), pytest.param(_paths, marks=pytest.mark.long)],
+    ids=["postgres", "spark"],
+)
+def test_no_row_that_is_a_unit_counts_twice(
+    pairs: Callable[[Path], list[tuple[str, str]]], tmp_path: Path
+) -> None:
+    for pair in pairs(tmp_path):
+        with pytest.raises(QueryRefused, match="have the same rows"):
+            _united(pair)
+
+
 @pytest.mark.parametrize("is_joined", [True, False])
 def test_the_rows_of_a_question_are_those_that_were_checked_for_it(is_joined: bool) -> None:
     """An earlier question read a column whose type has changed since; this one doesn't read it."""

@@ -10,6 +10,7 @@ import pytest
 
 import discreet as dp
 from discreet.errors import DeclarationError
+from discreet.query._engines._spark_session import session
 from discreet.query._rows._source import check_schema, kinds, source_of
 from tests.query import spark_tables
 from tests.query.nasty_questions import parts
@@ -122,3 +123,80 @@ def test_times_in_nanoseconds_are_refused_by_name(tmp_path: Path) -> None:
     pq.write_table(_TIMES.set_column(1, "time", _TIMES["time"].cast(pa.timestamp("ns"))), file)
     with pytest.raises(DeclarationError, match="PARQUET_TYPE_ILLEGAL"):
         kinds(source_of(f"spark:{file}", []))
+
+
+def _folder_of(folder: Path, *columns: pa.Array | None) -> Path:
+    """A folder with a file for each of these columns of values; None for a file that has none."""
+    folder.mkdir()
+    for number, column in enumerate(columns):
+        rows = 3 if column is None else len(column)
+        table = pa.table({"person": [f"p{number}{row}" for row in range(rows)]})
+        if column is not None:
+            table = table.append_column("x", column)
+        pq.write_table(table, folder / f"{number}.parquet")
+    return folder
+
+
+_INTEGERS = pa.array([1, 2, 3], pa.int64())
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        pa.array([4, 5], pa.int32()),
+        pa.array([4.0, None], pa.float64()),
+        pa.array([None, None], pa.null()),
+        pytest.param(pa.array([4.5], pa.float32()), marks=pytest.mark.long),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("is_first", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_files_of_several_types_give_the_same_integers(
+    others: pa.Array, is_first: bool, tmp_path: Path
+) -> None:
+    """As pandas writes them, where one row of a file has no value."""
+    spark_tables.check()
+    folder = _folder_of(tmp_path / "f", *([_INTEGERS, others] if is_first else [others, _INTEGERS]))
+    asked = {"x": dp.Column.integer(0, 10)}, "person", "SELECT SUM(x), COUNT(x), COUNT(*) FROM t"
+    here = parts(str(folder), *asked, {"rows": 1})
+    assert parts(f"spark:{folder}", *asked, {"rows": 1}) == here
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("others", [pa.array(["4", "x"]), b"PAR1 SECRET PAR1"], ids=str)
+def test_files_that_fit_no_type_are_refused_before_the_charge(
+    others: pa.Array | bytes, tmp_path: Path
+) -> None:
+    spark_tables.check()
+    folder = _folder_of(tmp_path / "f", _INTEGERS, _INTEGERS)
+    if isinstance(others, bytes):
+        (folder / "1.parquet").write_bytes(others)
+    else:
+        pq.write_table(pa.table({"person": ["a", "b"], "x": others}), folder / "1.parquet")
+    ledger = dp.Ledger.in_memory(unit=dp.Unit("person"), limit=dp.Limit(epsilon=1))
+    table = dp.Table(
+        f"spark:{folder}",
+        unit=dp.Unit("person"),
+        columns={"x": dp.Column.integer(0, 10)},
+        rows=1,
+        ledger=ledger,
+    )
+    with pytest.raises(DeclarationError) as refusal:
+        table.agg(n=dp.count()).release(epsilon=1)
+    assert "SECRET" not in str(refusal.value)
+    assert ledger.spent().reached == 0
+
+
+@pytest.mark.long
+def test_a_table_whose_files_have_other_types_is_refused(tmp_path: Path) -> None:
+    spark_tables.check()
+    folder = _folder_of(tmp_path / "f", _INTEGERS, pa.array([4.0, None]))
+    with session("spark") as own:
+        own.sql(f"CREATE TABLE mixed (person STRING, x BIGINT) USING parquet LOCATION '{folder}'")
+        try:
+            with pytest.raises(DeclarationError, match="have other types than the table"):
+                kinds(source_of("spark:mixed", []))
+            (folder / "1.parquet").unlink()
+            assert kinds(source_of("spark:mixed", []))
+        finally:
+            own.sql("DROP TABLE mixed")

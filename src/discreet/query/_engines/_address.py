@@ -1,7 +1,7 @@
 """The addresses of tables in databases and in Spark. Those of a DuckDB file are computed in this
 process; the others stay where they are."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from discreet.query._engines._duckdb_address import DuckdbAddress
 from discreet.query._engines._duckdb_file import DuckdbFile
 from discreet.query._engines._duckdb_table import DuckdbTable
 from discreet.query._engines._postgres_address import PostgresAddress
-from discreet.query._engines._postgres_table import PostgresTable
+from discreet.query._engines._postgres_table import PostgresTable, places_in_postgres
 from discreet.query._engines._spark_address import SparkAddress
-from discreet.query._engines._spark_table import SparkTable
+from discreet.query._engines._spark_table import SparkTable, places_in_spark
 
 TableAddress = PostgresAddress | SparkAddress | DuckdbAddress
 AddressedTable = PostgresTable | SparkTable
@@ -46,6 +46,13 @@ def table_at(address: TableAddress) -> AddressedTable | TableOfFile:
             return DuckdbFile(address)
         case PostgresAddress():
             return PostgresTable(address)
+
+
+def places_at(table: AddressedTable) -> set[Hashable]:
+    """The files, or the parts of a table in a server, that hold its rows."""
+    if isinstance(table, SparkTable):
+        return places_in_spark(table.at)
+    return places_in_postgres(table.at)
 
 
 def may_be_one_table(one: object, other: object) -> bool:

@@ -4,7 +4,7 @@ The password comes from the environment (``PGPASSWORD``), a password file (``~/.
 service file, as libpq reads them, and never from an address.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -90,6 +90,13 @@ _COLUMNS = """
 """
 
 
+_PARTS = """
+    WITH RECURSIVE parts(oid) AS (
+      SELECT $1::oid UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN parts ON inhparent = oid
+    ) SELECT oid FROM parts
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class PostgresTable:
     """A table of a server, by its address."""
@@ -138,6 +145,14 @@ class PostgresRows:
             column = _quoted(name)
             made.append(f"{kind[1].format(column)} AS {column}")
         return f"SELECT {', '.join(made)} FROM {_place(self.table.at)}"  # noqa: S608  # names, quoted
+
+
+def places_in_postgres(at: PostgresAddress) -> set[Hashable]:
+    """The table and all its partitions and children, by their numbers in the database."""
+    import psycopg
+
+    with connected(at) as connection, _named(at), psycopg.RawCursor(connection) as cursor:
+        return {oid for (oid,) in cursor.execute(_PARTS, (_table(connection, at).oid,))}
 
 
 @contextmanager

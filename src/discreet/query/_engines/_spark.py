@@ -32,6 +32,7 @@ from discreet.query._engines._spark_compiler import compiled
 from discreet.query._engines._spark_forms import type_name
 from discreet.query._engines._spark_session import session
 from discreet.query._engines._spark_table import (
+    Frames,
     Listing,
     SparkRows,
     SparkTable,
@@ -55,7 +56,7 @@ class SparkEngine:
     """A session of Spark with the listed rows of its tables."""
 
     session: Any  # Any: pyspark's own
-    frames: Mapping[SparkAddress, Any]  # Any: as above
+    frames: Mapping[SparkAddress, Frames]
     listed: Mapping[SparkAddress, Listing] = field(default_factory=dict)
 
     @property
@@ -125,8 +126,8 @@ class SparkEngine:
             found._jdf.queryExecution().executedPlan()  # noqa: SLF001  # it has no public form
             return to_arrow_schema(found.schema).empty_table()
         answer = found.toArrow()
-        for at, frame in self.frames.items():
-            if listing(self.session, frame) != self.listed[at]:
+        for at, frames in self.frames.items():
+            if listing(self.session, frames) != self.listed[at]:
                 raise FilesChanged("a file of the table changed while it was read")
         return answer
 

@@ -1,16 +1,22 @@
 """Reads rows by Spark: a table of its catalog that is stored as Parquet files, or a path of them.
 
-The files are listed once for a question, and each must stay as it is until its end.
+The files are listed once for a question, and each must stay as it is until its end. Spark takes the
+types of one file for those of all, and fails in the middle of a question where they differ. So the
+types of all files are read before the charge.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from discreet.errors import DeclarationError
+from discreet.query._engines._common_type import common_type
+from discreet.query._engines._file_behind import file_behind
 from discreet.query._engines._spark_address import SparkAddress
 from discreet.query._engines._spark_session import session
 
@@ -20,6 +26,7 @@ _MOMENT = (
     "AND TIMESTAMP_NTZ'9999-12-31 23:59:59.999999' THEN CAST({0} AS TIMESTAMP_NTZ) END"
 )
 _WHOLE = "CAST({0} AS BIGINT)"
+_MOST_FILES = 1000
 _KINDS = {
     "boolean": (pa.bool_(), "{0}"),
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), (pa.int64(), _WHOLE)),
@@ -30,6 +37,7 @@ _KINDS = {
     "timestamp": (pa.timestamp("us", "UTC"), _MOMENT),
 }
 _OPTIONS = {"recursiveFileLookup": "true"}  # the names of folders are no columns
+Frames = Sequence[Any]  # Any: frames of Spark
 Listing = Mapping[str, tuple[int, int]]
 """The length and the time of the last change of each file."""
 
@@ -48,8 +56,7 @@ class SparkTable:
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The schema; None for a column of a type without a rule."""
         with session(self.at.shown) as own:
-            found = opened_rows(own, self.at).schema
-            return [(field.name, (_kind(field) or (None,))[0]) for field in found]
+            return [*_types(opened_rows(own, self.at)).items()]
 
     def rows(self, names: Sequence[str]) -> AbstractContextManager["SparkRows"]:
         """The columns, which stay where they are."""
@@ -63,29 +70,52 @@ class SparkRows:
     table: SparkTable
     names: tuple[str, ...]
 
-    def selected(self, frame: Any) -> Any:  # Any: frames of Spark
+    def selected(self, frames: Frames) -> Any:  # Any: a frame of Spark
         """The columns of the opened rows."""
+        wanted = _types(frames)
+        return reduce(_one_after_the_other, [self._of(frame, wanted) for frame in frames])
+
+    def _of(self, frame: Any, wanted: Mapping[str, pa.DataType | None]) -> Any:  # Any: as above
         found = {field.name: _kind(field) for field in frame.schema}
         made = []
         for name in self.names:
             kind = found.get(name)
-            if kind is None:
+            if kind is None or wanted.get(name) is None:
                 raise DeclarationError(f"{self.table.label} has no column {name!r} any more")
             column = "`" + name.replace("`", "``") + "`"
-            made.append(f"{kind[1].format(column)} AS {column}")
+            value = kind[1].format(column)
+            if kind[0] != wanted[name]:  # whole numbers, where other files have floats
+                value = f"CAST({value} AS DOUBLE)"
+            made.append(f"{value} AS {column}")
         return frame.selectExpr(*made)
 
 
-def opened_rows(own: Any, at: SparkAddress) -> Any:  # Any: a session and a frame of Spark
-    """The rows, whose files are listed now."""
+def _one_after_the_other(one: Any, other: Any) -> Any:  # Any: frames of Spark
+    return one.unionAll(other)
+
+
+def _types(frames: Frames) -> Mapping[str, pa.DataType | None]:
+    """The columns that all frames have, each with the type that holds what all of them hold; None
+    where there is none."""
+    by_frame = [
+        {field.name: (_kind(field) or (None,))[0] for field in one.schema} for one in frames
+    ]
+    shared = [name for name in by_frame[0] if all(name in types for types in by_frame)]
+    return {name: common_type([types[name] for types in by_frame]) for name in shared}
+
+
+def opened_rows(own: Any, at: SparkAddress) -> Frames:  # Any: a session of Spark
+    """The rows, whose files are listed now: a frame for all files of the same types."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         if at.is_path:
-            return own.read.options(**_OPTIONS).parquet(at.where)
+            return _opened_files(own, at)
         _check_stored(own, at)
-        return own.table(at.where)
+        table = own.table(at.where)
+        _check_files(own, at, table)
+        return (table,)
     except (PySparkException, Py4JError) as cause:
         condition = cause.getCondition() if isinstance(cause, PySparkException) else None
         raise DeclarationError(
@@ -93,6 +123,52 @@ def opened_rows(own: Any, at: SparkAddress) -> Any:  # Any: a session and a fram
             "is there in types that Spark has, and that Spark's own settings name its catalog or "
             "store"
         ) from None
+
+
+def _opened_files(own: Any, at: SparkAddress) -> Frames:  # Any: a session of Spark
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    reader = own.read.options(**_OPTIONS)
+    # 1. one file, or many whose types Spark's executors find to be the same
+    found = reader.parquet(at.where)
+    files = _files(own, [found])
+    if len(files) <= 1:
+        return (found,)
+    try:
+        return (reader.option("mergeSchema", "true").parquet(at.where),)
+    except (PySparkException, Py4JError):
+        pass  # several types, or a file that can't be read
+    # 2. the files by their types
+    if len(files) > _MOST_FILES:
+        raise DeclarationError(
+            f"{at.shown}: its {len(files):,} files have columns of several types; write them anew "
+            f"in one, since only {_MOST_FILES:,} files are looked at one by one"
+        )
+    groups: dict[str, list[str]] = {}
+    for name in sorted(files):
+        groups.setdefault(own.read.parquet(name).schema.json(), []).append(name)
+    return tuple(own.read.parquet(*names) for names in groups.values())
+
+
+def _check_files(own: Any, at: SparkAddress, table: Any) -> None:  # Any: as above
+    """Refuse a table that has files with other types than its own, which can't be read."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    types = {field.name.lower(): field.dataType for field in table.schema}
+    files = _files(own, [table])
+    try:
+        stored = own.read.option("mergeSchema", "true").parquet(*files).schema if files else []
+    except (PySparkException, Py4JError):
+        is_alike = False
+    else:
+        is_alike = all(types.get(f.name.lower(), f.dataType) == f.dataType for f in stored)
+    if not is_alike:
+        raise DeclarationError(
+            f"{at.where}: some of its files have other types than the table, or can't be read; "
+            "write them anew"
+        )
 
 
 def _check_stored(own: Any, at: SparkAddress) -> None:  # Any: a session of Spark
@@ -116,16 +192,34 @@ def _check_stored(own: Any, at: SparkAddress) -> None:  # Any: a session of Spar
         )
 
 
-def listing(own: Any, frame: Any) -> Listing:  # Any: a session and a frame of Spark
+def listing(own: Any, frames: Frames) -> Listing:  # Any: a session of Spark
     """The files of opened rows as they are now."""
-    java = own._jvm.org.apache.hadoop.fs.Path  # noqa: SLF001  # it has no public form
-    settings = own._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001  # as above
+    settings = own._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001  # no public form
     found = {}
-    for name in frame.inputFiles():
-        path = java(own._jvm.java.net.URI(name))  # noqa: SLF001  # as above
+    for name, path in _files(own, frames).items():
         status = path.getFileSystem(settings).getFileStatus(path)
         found[name] = (status.getLen(), status.getModificationTime())
     return found
+
+
+def places_in_spark(at: SparkAddress) -> set[Hashable]:
+    """The files behind an address: of a local one its number, so that links are known; of others
+    the path alone, since several names of a host may lead to one store."""
+    with session(at.shown) as own:
+        uris = [path.toUri() for path in _files(own, opened_rows(own, at)).values()]
+        places = [(str(one.getScheme()), str(one.getPath())) for one in uris]
+    return {file_behind(Path(path)) if scheme == "file" else path for scheme, path in places}
+
+
+def _files(own: Any, frames: Iterable[Any]) -> Mapping[str, Any]:  # Any: sessions, frames and paths
+    """The files of these frames by their names, which a reader takes, and as paths of Hadoop."""
+    java = own._jvm  # noqa: SLF001  # it has no public form
+    paths = [
+        java.org.apache.hadoop.fs.Path(java.java.net.URI(name))
+        for frame in frames
+        for name in frame.inputFiles()
+    ]
+    return {path.toString(): path for path in paths}
 
 
 def _kind(field: Any) -> tuple[pa.DataType, str] | None:  # Any: a column of Spark's schema

@@ -7,7 +7,7 @@ do. Nothing else of a file may decide whether a question is answered.
 import os
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from discreet.errors import DeclarationError
+from discreet.query._engines._common_type import common_type
 from discreet.query._engines._conversion import read_as, without_zone
 from discreet.query._engines._file_behind import file_behind
 from discreet.query._rows import _frames
@@ -104,13 +105,14 @@ AnyFile = ParquetFile | CsvFile | JsonLinesFile
 @dataclass(frozen=True, slots=True)
 class FileFolder:
     """The files of one format in a folder and in the folders below it, as they are when a question
-    is asked. Names that begin with ``.`` or ``_`` are passed over, and those of folders are no
-    columns."""
+    is asked; a ``snapshot`` has the same files ever after. Names that begin with ``.`` or ``_`` are
+    passed over, and those of folders are no columns."""
 
     path: Path
     form: FileFormat
     delimiter: str | None = None
     names: tuple[str, ...] = ()
+    listed: tuple[AnyFile, ...] = ()
 
     @property
     def label(self) -> str:
@@ -120,7 +122,13 @@ class FileFolder:
     @property
     def files(self) -> Sequence[AnyFile]:
         """The files, sorted by their paths."""
-        return [_file(path, self.form, self.delimiter, self.names) for path in self._paths()]
+        return self.listed or [
+            _file(path, self.form, self.delimiter, self.names) for path in self._paths()
+        ]
+
+    def snapshot(self) -> "FileFolder":
+        """The folder with the files that are there now, and no others."""
+        return replace(self, listed=tuple(self.files))
 
     def types(self) -> ReadTypes:
         """The columns that all files have, each with the type that holds what all of them hold;
@@ -129,17 +137,19 @@ class FileFolder:
         by_file = [file.types() for file in self.files]
         found = {name: _kinds(by_file, name) for types in by_file for name, _ in types}
         return [
-            (name, _common(kinds)) for name, kinds in found.items() if len(kinds) == len(by_file)
+            (name, common_type(kinds))
+            for name, kinds in found.items()
+            if len(kinds) == len(by_file)
         ]
 
     def rows(self, names: Sequence[str]) -> AbstractContextManager[ArrowRows]:
         """The columns of all files, one after the other."""
         by_file = [file.types() for file in self.files]
-        wanted = _schema([(name, _common(_kinds(by_file, name))) for name in names], names)
+        wanted = _schema([(name, common_type(_kinds(by_file, name))) for name in names], names)
         if self.form is not FileFormat.PARQUET:
             parts = [file.rows(names) for file in self.files]
             return nullcontext(pa.concat_tables([_entered(part) for part in parts]))
-        paths = self._paths()
+        paths = [file.path for file in self.files]
         if any(_is_mixed(_kinds(by_file, name), wanted.field(name).type) for name in names):
             batches = _converted(paths, wanted)
             return nullcontext(pa.RecordBatchReader.from_batches(wanted, batches))
@@ -232,28 +242,6 @@ def _is_mixed(kinds: Sequence[pa.DataType | None], wanted: pa.DataType) -> bool:
 def _entered(part: AbstractContextManager[ArrowRows]) -> ArrowRows:
     with part as rows:
         return rows
-
-
-def _common(kinds: Sequence[pa.DataType | None]) -> pa.DataType | None:
-    """The type that holds all values of these types; None where there is none. A file in which all
-    values are missing may have no type of its own."""
-    known = {kind for kind in kinds if kind is None or not pa.types.is_null(kind)}
-    if len(known) <= 1:
-        return next(iter(known), pa.null())
-    if None in known:
-        return None
-    if all(map(_is_int64, known)):
-        return pa.int64()
-    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in known):
-        return pa.float64()
-    if known <= {pa.string(), pa.large_string(), pa.string_view()}:
-        return pa.large_string()
-    return None
-
-
-def _is_int64(kind: pa.DataType) -> bool:
-    is_small = pa.types.is_unsigned_integer(kind) and kind.bit_width < 64
-    return bool(pa.types.is_signed_integer(kind) or is_small)
 
 
 def _schema(types: ReadTypes, names: Sequence[str]) -> pa.Schema:

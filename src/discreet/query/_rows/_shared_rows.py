@@ -1,5 +1,5 @@
 """Whether two sources have rows in common, as far as that shows without reading them: one file, one
-database table, one frame, or frames that are views and slices of one.
+database table, a table and its partition, one frame, or frames that are views and slices of one.
 
 Slices count as one frame whichever rows they hold: whether they overlap may depend on the number of
 rows, which is private.
@@ -7,7 +7,8 @@ rows, which is private.
 
 from collections.abc import Iterator
 
-from discreet.query._engines._address import may_be_one_table
+from discreet.query._engines._address import AddressedTable, may_be_one_table, places_at
+from discreet.query._engines._engine import are_in_one_place
 from discreet.query._rows._files import FileSource, places_of
 from discreet.query._rows._source import ArrowSource, TableSource, place_of
 
@@ -20,6 +21,8 @@ def share_rows(one: TableSource, other: TableSource) -> bool:
         return not places_of(one).isdisjoint(places_of(other))  # a folder, and a file in it
     if may_be_one_table(one, other):
         return True
+    if isinstance(one, AddressedTable) and isinstance(other, AddressedTable):
+        return are_in_one_place([one, other]) and not places_at(one).isdisjoint(places_at(other))
     if not (isinstance(one, ArrowSource) and isinstance(other, ArrowSource)):
         return False
     return not set(_memory(one)).isdisjoint(_memory(other))
