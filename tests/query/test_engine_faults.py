@@ -287,6 +287,42 @@ def test_a_server_that_stops_while_it_compiles_is_not_the_fault_of_the_question(
     assert not ledger.is_locked
 
 
+LATE = {  # files that arrive between the charge and the reading of the rows
+    "with another type": lambda path: pq.write_table(
+        pa.table({"person": [1], "days": ["SECRET"]}), path
+    ),
+    "without a column": lambda path: pq.write_table(pa.table({"person": [1]}), path),
+    "cut": lambda path: path.write_bytes(b"PAR1 SECRET"),
+    "alike": lambda path: pq.write_table(ROWS, path),
+}
+ASKED: dict[str, Callable[[Table], object]] = {
+    "a question": lambda table: table.sql(COUNT, epsilon=1),
+    "two statements": lambda table: table.sql("SELECT SUM(days), MEDIAN(days) FROM t", epsilon=1),
+    "a diagnosis": lambda table: table.question(COUNT).diagnose(epsilon=1),
+    "a check": lambda table: table.share_of_null("days", epsilon=1),
+    "rows for a mechanism": lambda table: table.quantiles("days", [0.5], epsilon=1),
+    "rows of each unit": lambda table: table.sql(
+        "SELECT SUM(d) FROM (SELECT person, SUM(days) AS d FROM t GROUP BY person) AS p", epsilon=1
+    ),
+}
+
+
+@pytest.mark.parametrize("write", LATE.values(), ids=[*LATE])
+@pytest.mark.parametrize("ask", ASKED.values(), ids=[*ASKED])
+def test_a_file_that_arrives_after_the_charge_is_for_the_next_question(
+    ask: Callable[[Table], object], write: Callable[[Path], object], tmp_path: Path
+) -> None:
+    pq.write_table(ROWS, tmp_path / "1.parquet")
+    ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=10))
+    columns = {"days": dp.Column.integer(0, 10)}
+    plain = dp.Table(tmp_path, name="t", unit=UNIT, columns=columns, rows=9)
+    late = tmp_path / "2.parquet"
+    table = Table.declared(plain.source, plain.declaration, Payer(ledger, lambda: write(late)))
+    ask(table)
+    assert not ledger.is_locked
+    assert late.exists()
+
+
 def test_a_server_that_can_only_read_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ bounds are counted like rows, within the caps.
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, cast
 
@@ -44,7 +44,13 @@ from discreet.query._facts._public_facts import facts_text
 from discreet.query._plan._plan import Plan
 from discreet.query._plan._price import check_scale
 from discreet.query._plan._sums import ColumnOutcome, SumOf, ValueOutcome, sensitivity
-from discreet.query._rows._source import ComputedSource, TableSource, check_schema, served_by
+from discreet.query._rows._source import (
+    ComputedSource,
+    TableSource,
+    check_schema,
+    served_by,
+    snapshot,
+)
 
 LEAST_RISK = Fraction(1, 10**30)
 
@@ -144,6 +150,7 @@ def release_diagnosis(
 ) -> Diagnosis:
     """`Question.diagnose` through a given door."""
     # 1. what can be refused is refused before the charge
+    asked = replace(asked, source=snapshot(asked.source))
     together = diagnosing(asked, epsilon=epsilon, confidence=confidence)
     noise = cast(Mapping[str, DiscreteLaplace], together.mechanisms)
     level, values = _checks.probability(confidence=confidence), _values_plan(asked.plan)

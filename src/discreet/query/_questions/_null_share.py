@@ -11,7 +11,7 @@ parts, their sum could be larger by one.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -44,7 +44,7 @@ from discreet.query._facts._public_facts import facts_text
 from discreet.query._plan._plan import Plan
 from discreet.query._plan._price import check_scale
 from discreet.query._plan._sums import ColumnOutcome, SumOf, ValueOutcome, sensitivity
-from discreet.query._rows._source import TableSource, check_schema, served_by
+from discreet.query._rows._source import TableSource, check_schema, served_by, snapshot
 
 _LOST, _VALUES = "lost", "values"
 
@@ -103,6 +103,7 @@ def release_share(
 ) -> NullShare:
     """`Table.share_of_null` through a given door."""
     exact = _checks.probability(confidence=confidence)
+    asked = replace(asked, source=snapshot(asked.source))
     declaration, name = asked.declaration, asked.column
     column, plan = column_of(name, declaration), _plan(asked)
     noise = DiscreteLaplace.for_epsilon(epsilon, _bounded(plan))

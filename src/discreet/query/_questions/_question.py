@@ -39,7 +39,7 @@ from discreet.query._questions._frame_after import (
     rolled_up,
 )
 from discreet.query._questions._usefulness import announce, warned
-from discreet.query._rows._source import TableSource, check_schema, served_by
+from discreet.query._rows._source import TableSource, check_schema, served_by, snapshot
 
 
 class DeclaredTable(Protocol):
@@ -283,7 +283,7 @@ def _ready(
 ) -> Iterator[_PreparedQuestion]:
     """Check everything that can be refused, before the charge."""
     offered = question.price(named, confidence)
-    facts, source = question.table.declaration, question.table.source
+    facts, source = question.table.declaration, snapshot(question.table.source)
     check_schema(source, facts.columns, facts.unit)
     _rehearse(offered, confidence)
     with _engine.opened(served_by(source)) as opened:

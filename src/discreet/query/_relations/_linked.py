@@ -12,7 +12,7 @@ rows aren't joined with others on ids.
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import ibis.expr.types as ir
@@ -34,6 +34,7 @@ from discreet.query._rows._source import (
     check_one_place,
     place_of,
     served_by,
+    snapshot,
 )
 
 _KEY, _UNIT = "\x1fkey", "\x1funit"  # no declared column has a control character in its name
@@ -71,6 +72,10 @@ class LinkedSource(ComputedSource):
     def is_cut(self) -> bool:
         """Rows beyond the caps are left out."""
         return True
+
+    def snapshot(self) -> "LinkedSource":
+        """The same with the files that are there now."""
+        return replace(self, events=snapshot(self.events), links=snapshot(self.links))
 
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The columns of the events, and the key in place of an id."""

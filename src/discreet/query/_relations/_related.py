@@ -9,7 +9,7 @@ unit can't make a join large.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -64,6 +64,7 @@ from discreet.query._rows._source import (
     check_schema,
     id_columns,
     served_by,
+    snapshot,
 )
 
 _ARROW = {
@@ -74,6 +75,13 @@ _ARROW = {
     ColumnType.TEXT: pa.string(),
 }
 _ID = "\x1fid"  # no declared column has a control character in its name
+
+
+@dataclass(frozen=True, slots=True)
+class _OfSource:
+    """The part of a table that its rows come from."""
+
+    source: TableSource
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -113,6 +121,13 @@ class RelationSource(ComputedSource):
         """Whether anywhere tables with a unit are joined with one another, or one is reached
         through another."""
         return _is_cut(self.relation, self.catalog)
+
+    def snapshot(self) -> "RelationSource":
+        """The same with the files that are there now."""
+        private = {
+            name: _OfSource(snapshot(self.tables[name].source)) for name in self.private_tables
+        }
+        return replace(self, tables={**self.tables, **private})
 
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The columns of the relation, and the unit's id, which may be a whole number as well. They

@@ -91,6 +91,10 @@ class ComputedSource(ABC):
         """Whether a unit's rows beyond the caps of tables are left out before these are made."""
 
     @abstractmethod
+    def snapshot(self) -> "ComputedSource":
+        """The same source over a `snapshot` of each part."""
+
+    @abstractmethod
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """Each column with its type."""
 
@@ -205,6 +209,12 @@ def served_by(source: TableSource) -> tuple[AddressedTable, ...]:
     if isinstance(source, ComputedSource):
         return tuple(dict.fromkeys(table for part in source.parts for table in served_by(part)))
     return ()
+
+
+def snapshot(source: TableSource) -> TableSource:
+    """The source with the files of its folders as they are now. One that arrives later may lack a
+    column, and must not make a paid question fail; the next question reads it."""
+    return source.snapshot() if isinstance(source, FileFolder | ComputedSource) else source
 
 
 def check_one_place(source: ComputedSource, what: str) -> None:

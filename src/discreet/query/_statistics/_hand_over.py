@@ -31,7 +31,7 @@ from discreet.query._facts._public_facts import facts_text
 from discreet.query._plan._plan import Plan
 from discreet.query._plan._private_keys import refuse_private_keys
 from discreet.query._plan._sum_grids import value_grid
-from discreet.query._rows._source import TableSource, check_schema, served_by
+from discreet.query._rows._source import TableSource, check_schema, served_by, snapshot
 
 _BASIS = "bounded by discreet.query, from the declared caps and bounds"
 
@@ -59,8 +59,7 @@ class TableRows:
                 "quantiles(...)"
             )
         # 2. compile now, compute after the charge
-        facts = self.plan.declaration
-        self._check_source()
+        facts, source = self.plan.declaration, self._snapshot()
         columns = [
             _RowColumn(name, grids[name], is_truth=False)
             if grids and name in grids
@@ -68,9 +67,9 @@ class TableRows:
             for name in names
         ]
         with _engine.compiling(served_by(self.source)) as compiling:
-            self._prepared(columns, compiling)
+            self._prepared(columns, source, compiling)
         return Bounded.rows(
-            lambda: self._computed(columns),
+            lambda: self._computed(columns, source),
             columns={column.name: column.grid.values for column in columns},
             per_unit=facts.caps.of_rows(1),
             unit=facts.unit,
@@ -83,12 +82,12 @@ class TableRows:
         """The number of rows in each group, in order of the groups; as an array of this shape."""
         refuse_private_keys(self.plan, "a mechanism on counts")
         (one,) = self.plan.sums
-        self._check_source()
+        source = self._snapshot()
         with _engine.compiling(served_by(self.source)) as compiling:
-            prepare(self.plan, self.source, compiling)
+            prepare(self.plan, source, compiling)
         dimensions = (len(self.plan.groups),) if shape is None else shape
         return Bounded(
-            lambda: np.reshape(self._counted()[one.name], dimensions),
+            lambda: np.reshape(self._counted(source)[one.name], dimensions),
             sensitivity=one.sensitivity,
             unit=self.plan.declaration.unit,
             name=str(self.plan.query),
@@ -102,26 +101,30 @@ class TableRows:
         used = dict.fromkeys([*columns_used(self.plan.query), *names])
         return facts_text(self.plan.declaration, list(used), self.source.label)
 
-    def _check_source(self) -> None:
-        facts = self.plan.declaration
-        check_schema(self.source, facts.columns, facts.unit)
+    def _snapshot(self) -> TableSource:
+        """A checked snapshot of the source."""
+        facts, source = self.plan.declaration, snapshot(self.source)
+        check_schema(source, facts.columns, facts.unit)
+        return source
 
-    def _counted(self) -> Mapping[str, Any]:  # Any: arrays of integers
+    def _counted(self, source: TableSource) -> Mapping[str, Any]:  # Any: arrays of integers
         with _engine.opened(served_by(self.source)) as opened:
-            return prepare(self.plan, self.source, opened).compute(None)
+            return prepare(self.plan, source, opened).compute(None)
 
-    def _computed(self, columns: Sequence["_RowColumn"]) -> FloatArray:
+    def _computed(self, columns: Sequence["_RowColumn"], source: TableSource) -> FloatArray:
         with _engine.opened(served_by(self.source)) as opened:
-            (answer,) = self._prepared(columns, opened).answers(None)
+            (answer,) = self._prepared(columns, source, opened).answers(None)
         made = [column.numbers(answer, _value(n)) for n, column in enumerate(columns)]
         times = answer[TIMES].cast(pa.int64()).to_numpy()
         return np.repeat(np.column_stack(made), times, axis=0)
 
-    def _prepared(self, columns: Sequence["_RowColumn"], engine: Engine) -> CompiledStatements:
+    def _prepared(
+        self, columns: Sequence["_RowColumn"], source: TableSource, engine: Engine
+    ) -> CompiledStatements:
         names = tuple(column.name for column in columns)
         values: dict[str, RowValue] = {_value(n): c.expression for n, c in enumerate(columns)}
         use = ("rows", *columns)
-        return prepare_rows(self.plan, self.source, engine, columns=names, values=values, use=use)
+        return prepare_rows(self.plan, source, engine, columns=names, values=values, use=use)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from discreet.mechanisms import (
 from discreet.query._facts._columns import ONE_ROW, Caps, Column, ColumnType
 from discreet.query._facts._declaration import Declaration
 from discreet.query._questions._admission import PlannedCharge, admits_all
-from discreet.query._rows._source import ComputedSource, check_schema, kinds, source_of
+from discreet.query._rows._source import ComputedSource, check_schema, kinds, snapshot, source_of
 from discreet.query._statistics._suggestion_search import (
     NOT_CHOSEN,
     OpenColumns,
@@ -147,6 +147,7 @@ def price_suggestion(
             "caps, bounds and keys are suggested for the rows of a file or frame with ids; these "
             f"are computed from others: ask for {', '.join(asked.source.private_tables)}"
         )
+    asked = replace(asked, source=snapshot(asked.source))
     check_schema(asked.source, asked.types, asked.unit)
     needs_cap = asked.unit.column is not None and asked.rows is None
     columns = OpenColumns.of(asked, with_keys=exact > 0)
