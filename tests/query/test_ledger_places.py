@@ -58,6 +58,11 @@ def test_other_addresses_are_refused(path: str, text: str) -> None:
     assert "=secret" not in str(caught.value)
 
 
+def test_a_mistake_in_an_anchor_is_named_by_its_key() -> None:
+    with pytest.raises(DeclarationError, match=r"wages\.ledger\.anchor: .* holds a password"):
+        place_of("x.ledger", "postgresql://ana:secret@db/pay?anchor=wages")
+
+
 @pytest.mark.parametrize(
     ("first", "second", "is_one"),
     [

@@ -1,7 +1,9 @@
 """Commands with ``--at`` show what a service answers, as they show a table here."""
 
 import json
+import re
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -163,8 +165,12 @@ def test_a_receipt_of_another_ledger_is_refused(run: Run, tmp_path: Path) -> Non
 def test_a_new_request_id_is_warned_of_a_useless_answer(run: Run) -> None:
     useless = ("ask", "wages", BY_YEAR, "--epsilon", "0.0001")
     assert "warning: " in run(*useless).err
-    assert "warning: " in run(*useless, "--request", "useless").err
-    assert "warning: " not in run(*useless, "--request", "useless").err  # it is free
+    new = run(*useless, "--request", "useless").err
+    assert "warning: " in new
+    assert "request useless is new" in new
+    again = run(*useless, "--request", "useless").err  # it is free
+    assert "warning: " not in again
+    assert "is new" not in again
 
 
 def test_ctrl_c_names_the_request_that_may_be_paid(
@@ -297,6 +303,38 @@ def test_the_ledger_of_a_service_is_looked_after(run: Run, served: Served) -> No
     verified = run("ledger", "verify", "wages", by="owner")
     assert f"the service verified {len(ledger.history())} entries" in verified.out
     assert "share ana: spent" in run("ledger", "spent", "wages").out
+
+
+def test_amounts_are_rounded_as_those_here(run: Run, served: Served) -> None:
+    """A question for as much as is shown must fit."""
+    assert run("ledger", "grant", "wages", "eve", "--epsilon", "0.1234567", by="owner").code == 0
+    charged = Pure(Fraction("0.02345612"))
+    served.ledger.share("eve").charge(charged, purpose="x", by="eve")
+    (shown,) = (
+        line
+        for line in run("ledger", "shares", "wages", by="owner").out.splitlines()
+        if line.startswith("eve")
+    )
+    assert re.split(r"\s{2,}", shown)[1:] == ["ε = 0.1234567", "0.0234562", "ε = 0.1"]
+    spent = run("ledger", "spent", "wages", by="owner").out
+    assert "share eve: spent 0.0234562 of ε = 0.1234567; one more question may cost" in spent
+
+
+@pytest.mark.parametrize("name", ["a/b", ".", ".."])
+def test_a_name_that_can_stand_in_no_address_is_refused_with_the_reason(
+    run: Run, served: Served, name: str
+) -> None:
+    for command in (
+        ("ledger", "grant", "wages", name, "--epsilon", "1"),
+        ("ledger", "revoke", "wages", name),
+        (*ASK, "--request", name),
+    ):
+        refused = run(*command, by="owner")
+        assert (refused.code, "can be no part of an address" in refused.message) == (2, True)
+    if name != "a/b":  # which is no route
+        sent = served.send("PUT", f"/v1/tables/wages/shares/{name}", {"epsilon": 1})
+        assert (sent.status, sent.error) == (400, "invalid_argument")
+    assert name not in {one.share for one in served.ledger.shares()}
 
 
 def test_a_locked_table_of_a_service_is_unlocked(run: Run, served: Served) -> None:

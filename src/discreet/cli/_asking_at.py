@@ -84,7 +84,8 @@ def ask_at(
         return
     # 1. the forecast may warn, but not of an earlier answer, which is free
     predicted = question.forecast(**price.named)
-    if predicted.warnings and not (request and question.table.is_paid(request)):
+    is_repeat = request is not None and question.table.is_paid(request)
+    if predicted.warnings and not is_repeat:
         warn(predicted, is_asked=is_asked)
     # 2. the answer, and its cost
     id_ = secrets.token_hex(8) if request is None else request
@@ -97,6 +98,7 @@ def ask_at(
         say(note)
     if (path := output.receipt) is not None:
         write_file(path, lambda: path.write_text(f"{answer.receipt}\n", "utf-8"))
+    _say_new(None if is_repeat else request)
     cost = _format.cost(answer.privacy_loss, fraction(price.delta))
     say(f"this question cost {cost}, once for this request", "green")
 
@@ -126,6 +128,11 @@ def _stopped(request: str) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise Stopped(_MAYBE.format(request), request) from None
+
+
+def _say_new(request: str | None) -> None:
+    if request is not None:
+        say(f"request {request} is new for this token's name: no earlier answer was found")
 
 
 def _show_answer(answer: "RemoteAnswer", output: AnswerOutput) -> None:
@@ -212,8 +219,8 @@ def show_left(found: Mapping[str, Any]) -> None:  # Any: JSON
     locked."""
     shares = ((f"share {one['share']}: ", one) for one in found["shares"])
     for name, use in (("", found), *shares):
-        left = f"one more question may cost at most ε = {use['left']:.6g}"
-        show(f"{name}spent {use['spent']:.6g} of {use['limit']}; {left}")
+        left = f"one more question may cost at most ε = {_format.rounded_down(use['left'])}"
+        show(f"{name}spent {_format.rounded_up(use['spent'])} of {use['limit']}; {left}")
     if found["is_locked"]:
         say("It is locked until its owner acts.", "red")
 

@@ -33,6 +33,16 @@ def spent_text(epsilon: Fraction, delta: Fraction) -> str:
     return f"ε = {shown(decimal_up(epsilon, _DIGITS))}" + (f", δ = {shown(delta)}" * bool(delta))
 
 
+def rounded_up(number: float) -> str:
+    """A spent number in at most six digits."""
+    return shown(decimal_up(fraction(number), _DIGITS))
+
+
+def rounded_down(number: float) -> str:
+    """A number that is left in at most six digits."""
+    return shown(decimal_down(fraction(number), _DIGITS))
+
+
 def line_of_balance(use: BudgetUse) -> str:
     """A line that says how much of a limit is spent and left."""
     reached = shown(decimal_up(use.reached, _DIGITS))

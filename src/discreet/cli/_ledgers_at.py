@@ -25,9 +25,9 @@ def shares_at(asked: "RemoteTable", *, as_json: bool) -> None:
         [
             one["share"],
             one["limit"],
-            f"{one['spent']:.6g}",
-            f"ε = {one['left']:.6g}",
-            f"{one['reserved']:.6g}" if one["reserved"] else "",
+            _format.rounded_up(one["spent"]),
+            f"ε = {_format.rounded_down(one['left'])}",
+            _format.rounded_up(one["reserved"]) if one["reserved"] else "",
         ]
         for one in found
     ]

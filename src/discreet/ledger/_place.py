@@ -29,13 +29,15 @@ class LedgerPlace:
     @staticmethod
     def written(text: str, anchor: str | None, folder: Path) -> "LedgerPlace":
         """The place that a file in this folder names; its paths start from there."""
-        mark = None if anchor is None else _anchor_in(folder, anchor)
         name = ledger_name(text)  # refuses an address that can't be read
-        if name is None:
-            return LedgerPlace(folder / text, mark, folder)
-        if has_password(text):
+        if name is not None and has_password(text):
             raise _no_password("ledger")
-        return LedgerPlace(text, mark, folder)
+        place = LedgerPlace(folder / text if name is None else text, None, folder)
+        return place if anchor is None else place.anchored(anchor)
+
+    def anchored(self, anchor: str) -> "LedgerPlace":
+        """The same place with the anchor that the file in this folder names."""
+        return replace(self, anchor=_anchor_in(self.folder, anchor))
 
     @property
     def log(self) -> Path:

@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, Never
 
 from discreet.service._problems import BAD_BODY, TOO_LARGE, UNSUPPORTED, Problem
+from discreet.service._transport import stands_in_address
 
 LARGEST = 1 << 16  # bytes
 _BYTES_OF_CHARACTER = 3
@@ -59,7 +60,7 @@ class Member:
         if type(value) not in _TAKES[self.type]:
             return False
         if isinstance(value, str):
-            if self.is_place and ("/" in value or value in (".", "..")):
+            if self.is_place and not stands_in_address(value):
                 return False
             return 0 < len(value) <= self.longest and (not self.choices or value in self.choices)
         return True

@@ -380,7 +380,7 @@ class RemoteTable:
         found = self.service.get("tables", self.name, "budget")
         with readable():
             for one in (found, *objects_of(found, "shares")):
-                text_of(one, "limit"), float(one["spent"]), float(one["left"])
+                text_of(one, "limit"), fraction(one["spent"]), fraction(one["left"])
             _ = [text_of(one, "share") for one in found["shares"]], found["is_locked"]
         return found
 

@@ -52,6 +52,7 @@ from discreet.service._problems import NO_SHARE, NOT_FOUND, Problem
 from discreet.service._sessions import SessionStore
 from discreet.service._storage import held_storage, place_of
 from discreet.service._tokens import Role, TokenFacts, TokenStore
+from discreet.service._transport import stands_in_address
 from discreet.service._work_order import SUGGEST_COLUMNS, SUGGEST_ROWS, Task, WorkOrder
 from discreet.service._workers import Retired, Worker, WorkerPool, WorkerSettings, sources_of
 
@@ -445,6 +446,8 @@ class Desk:
     def grant(self, caller: TokenFacts, table: str, share: str, body: Body) -> object:
         """Open a share with a limit of its own for the analyst of this name. A privacy loss to
         reserve is set aside for it in the ledger, such as that of a training run."""
+        if not stands_in_address(share):
+            raise InvalidArgument(f"share = {share!r}: give a name that is not . or ..")
         limit = Limit(body["epsilon"], body.get("delta", 0))
         reserve = PrivacyLoss.from_json(body["reserve"]) if "reserve" in body else None
         self._ledger(table).grant(share, limit=limit, by=caller.name, reserve=reserve)

@@ -21,6 +21,7 @@ from sqlalchemy import Engine, Row, insert, select, update
 from discreet import _checks
 from discreet.errors import InvalidArgument
 from discreet.service._storage import TOKENS
+from discreet.service._transport import stands_in_address
 
 _FORM = re.compile(r"discreet_([0-9a-f]{16})_[A-Za-z0-9_-]{43}", re.ASCII)
 _NO_DIGEST = bytes(hashlib.sha256().digest_size)
@@ -93,7 +94,7 @@ class TokenStore:
         # 1. check
         given = _checks.text(name=name)
         is_plain = given.isprintable() and given == given.strip()
-        is_place = "/" not in given and given not in (".", "..")  # in the address of a share
+        is_place = stands_in_address(given)  # of a share
         if len(given) > _LONGEST_NAME or not (is_plain and is_place):
             raise InvalidArgument(
                 f"name = {_checks.quoted(name)}: give at most {_LONGEST_NAME} printable "

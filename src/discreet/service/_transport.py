@@ -85,6 +85,12 @@ class ServiceAddress:
         self, method: str, path: tuple[str, ...], body: bytes | None, end: float
     ) -> dict[str, Any]:
         parts = urlsplit(self.url)
+        for one in path:
+            if not stands_in_address(one):
+                raise InvalidArgument(
+                    f"{_checks.quoted(one)} can be no part of an address at a service: give a "
+                    "name without /, and not . or .."
+                )
         place = "/".join([parts.path.rstrip("/"), "v1", *(quote(one, safe="") for one in path)])
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         try:
@@ -99,6 +105,11 @@ class ServiceAddress:
         if reply.status == http.HTTPStatus.OK and found is not None:
             return found
         raise _error(self.url, reply.status, found)
+
+
+def stands_in_address(name: str) -> bool:
+    """Whether this can be one part of an address, which servers on the way leave as it is."""
+    return "/" not in name and name not in (".", "..")
 
 
 def written(**named: Number) -> float:

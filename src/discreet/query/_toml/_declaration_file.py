@@ -354,12 +354,10 @@ def _ledger(entry: TomlEntry, folder: Path) -> tuple[LedgerPlace, AnyLimit]:
     if "path" not in given:
         raise entry.missing("path", "the ledger's file or address, which records all charges")
     written = given["path"].text("the path of the ledger's file, or its address")
-    anchor = (
-        given["anchor"].text("the path of the anchor's file, or its address")
-        if "anchor" in given
-        else None
-    )
-    place = made_at(given["path"], lambda: LedgerPlace.written(written, anchor, folder))
+    place = made_at(given["path"], lambda: LedgerPlace.written(written, None, folder))
+    if "anchor" in given:
+        anchor = given["anchor"].text("the path of the anchor's file, or its address")
+        place = made_at(given["anchor"], lambda: place.anchored(anchor))
     kinds = [kind for kind in ("epsilon", "rho", "mu") if kind in given]
     if not kinds:
         raise entry.missing("epsilon", "the most that may ever be spent on this table")
