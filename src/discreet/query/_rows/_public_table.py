@@ -8,11 +8,11 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
+import pyarrow.json as pa_json
 
 from discreet import _html
 from discreet._unit import Unit
@@ -20,7 +20,8 @@ from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query._engines._conversion import declarable, has_zone
 from discreet.query._facts._columns import ONE_ROW, Column, ColumnType
 from discreet.query._facts._declaration import Declaration
-from discreet.query._rows._files import CsvFile
+from discreet.query._rows._file_format import FileFormat
+from discreet.query._rows._files import CsvFile, FileFolder, JsonLinesFile
 from discreet.query._rows._source import (
     ArrowSource,
     TableSource,
@@ -29,12 +30,13 @@ from discreet.query._rows._source import (
 )
 
 _MOST_KEYS = 10_000
+_Texts = CsvFile | JsonLinesFile
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class PublicTable:
-    """A public table: a path to a Parquet or CSV file, a pandas, Polars or Arrow table, or columns
-    as lists by their names.
+    """A public table: a path to a file of Parquet, CSV or JSON lines or to a folder of them, a
+    pandas, Polars or Arrow table, or columns as lists by their names.
 
     Without ``columns``, all columns of known types are taken, with their least and greatest values
     as bounds and their values as keys. Nobody's presence may have decided any of its values.
@@ -92,25 +94,36 @@ def _read(given: Any) -> pa.Table:  # Any: as above
     names = [str(name) for name in getattr(given, "column_names", getattr(given, "columns", ()))]
     source = source_of(given, names)
     refuse_where_it_is(source, "a public table")
-    if isinstance(source, CsvFile):
-        return _read_csv(source)
+    if isinstance(source, _Texts):
+        return _typed(source)
+    if isinstance(source, FileFolder) and source.form is not FileFormat.PARQUET:
+        parts = [_typed(file) for file in source.files if isinstance(file, _Texts)]
+        try:
+            return pa.concat_tables(parts, promote_options="permissive")
+        except pa.ArrowException as cause:
+            raise DeclarationError(f"{source.path}: its files differ in types ({cause})") from None
     known = [name for name, kind in source.types() if kind is not None and not has_zone(kind)]
     with source.rows(known) as rows:
         return rows if isinstance(rows, pa.Table) else _whole(rows)
 
 
+def _typed(source: CsvFile | JsonLinesFile) -> pa.Table:
+    """All rows of a file of texts, with types that follow from its values."""
+    source.types()  # refuses a CSV file without a header, and JSON in another encoding
+    try:
+        if isinstance(source, CsvFile):
+            options = pa_csv.ParseOptions(delimiter=source.delimiter)
+            return pa_csv.read_csv(source.path, parse_options=options)
+        rows = pa_json.read_json(source.path)
+        rows.validate(full=True)  # texts are UTF-8
+    except pa.ArrowException as cause:
+        form = "CSV" if isinstance(source, CsvFile) else "JSON lines"
+        raise DeclarationError(f"{source.path}: it can't be read as {form} ({cause})") from None
+    return rows
+
+
 def _whole(rows: Any) -> pa.Table:  # Any: an Arrow dataset or reader
     return rows.to_table() if hasattr(rows, "to_table") else rows.read_all()
-
-
-def _read_csv(source: CsvFile) -> pa.Table:
-    """The file with types that follow from its values."""
-    source.types()  # refuses a file without a header
-    options = pa_csv.ParseOptions(delimiter=source.delimiter)
-    try:
-        return pa_csv.read_csv(Path(source.path), parse_options=options)
-    except pa.ArrowException as cause:
-        raise DeclarationError(f"{source.path}: it can't be read as CSV ({cause})") from None
 
 
 def _facts(values: pa.ChunkedArray) -> Column | None:

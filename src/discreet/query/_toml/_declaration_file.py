@@ -238,16 +238,12 @@ def _pairs(entry: TomlEntry) -> tuple[tuple[str, str], ...]:
 def _public(name: str, entry: TomlEntry) -> PublicFile:
     given = entry.settings(*PUBLIC)
     if "source" not in given:
-        raise entry.missing("source", "the path of a Parquet or CSV file")
-    written = given["source"].text("the path of a Parquet or CSV file")
+        raise entry.missing("source", "the path of a file or folder")
+    written = given["source"].text("the path of a file or folder")
     if is_address(written):
-        raise given["source"].error("a public table is a file: give its path")
+        raise given["source"].error("a public table is a file or folder: give its path")
     source = entry.file.parent / written
     form = _format(given, source)
-    if form is FileFormat.JSON_LINES:
-        raise given["format" if "format" in given else "source"].mistake(
-            "a public table is a Parquet or CSV file: convert it"
-        )
     columns = None
     if "columns" in given:
         columns = {one: column_of(column) for one, column in given["columns"].inner().items()}
