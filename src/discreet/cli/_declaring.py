@@ -72,6 +72,14 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         ),
     ] = None,
     row: Annotated[bool, _unit_option("--row", help="Protect each row by itself.")] = False,
+    through: Annotated[
+        Many,
+        _unit_option(
+            metavar="KEY=TABLE.KEY",
+            help="The rows have a key in place of an id: this column is that key of a declared "
+            "table, which has the ids, as in order_id=orders.id. May be repeated.",
+        ),
+    ] = None,
     change: Annotated[
         Literal["add_remove", "replace"] | None,
         _unit_option(
@@ -80,7 +88,10 @@ def declare(  # noqa: PLR0913  # each is an option of the command
     ] = None,
     rows: Annotated[
         int | None,
-        _cap_option(help="A unit counts for at most this many rows in all; needed with --unit."),
+        _cap_option(
+            help="A unit counts for at most this many rows in all; needed with --unit. With "
+            "--through, the most rows of one key."
+        ),
     ] = None,
     groups: Annotated[
         int | None, _cap_option(help="For less noise: it counts in at most this many groups.")
@@ -247,6 +258,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
         source_format,
         delimiter and delimiter.replace(r"\t", "\t"),
         {keys: setting for keys, setting in settings.items() if setting is not None},
+        through or [],
         {
             "--bound": bound or [],
             "--key": key or [],
@@ -312,6 +324,8 @@ def _describe(declared: "TableFile", *, is_short: bool = False) -> None:
     show(f"rows in {declared.source}, at most {declared.limit} by {declared.ledger}")
     if facts.unit.column is not None:
         show(f"one {facts.unit.column} counts for {facts.caps.in_words()}")
+    for note in facts.notes:
+        show(note)
     head = ["column", "type", "values", "use"]
     lines = [[name, *_column(column)] for name, column in facts.columns.items()]
     if is_short and len(lines) > _MOST_COLUMNS:

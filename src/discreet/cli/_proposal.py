@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -10,12 +10,13 @@ from pathlib import Path
 
 from discreet._unit import Change
 from discreet.cli._facts import ColumnOptions, kind_of, mistake, settings
+from discreet.cli._through import WayToUnits, way_to_units
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query import Column, ColumnType
 from discreet.query._engines._address import TableAddress, moved, table_at
 from discreet.query._engines._postgres_address import is_address
 from discreet.query._rows._file_format import FileFormat, format_of, is_delimiter
-from discreet.query._rows._source import TableSource, check_schema
+from discreet.query._rows._source import ComputedSource, TableSource, check_schema
 from discreet.query._toml._declaration_edit import Setting, added
 from discreet.query._toml._declaration_file import CAPS, TABLE, read_text
 from discreet.query._toml._declared_files import TableFile
@@ -27,14 +28,15 @@ _UNIT = ("unit",)
 
 @dataclass(frozen=True, slots=True)
 class TableOptions:
-    """The options for a table: the given settings of the table, and the given texts of the options
-    that describe columns, by option."""
+    """The options for a table: the given settings of the table, the texts that name its way to the
+    units, and those of the options that describe columns, by option."""
 
     name: str
     source: Path | TableAddress
     format: str | None
     delimiter: str | None
     table: Mapping[Keys, Setting]
+    through: Sequence[str]
     columns: Mapping[str, list[str]]
 
 
@@ -54,12 +56,15 @@ def propose(file: Path, wanted: TableOptions) -> Proposal:
     before = _before(old, file, wanted)
     there = propose_types(_rows(wanted, before))
     options = ColumnOptions.of(list(there), wanted.columns)
+    way = (
+        way_to_units(wanted.through, list(there), read_text(old, file)) if wanted.through else None
+    )
     if before is None:
-        table = _new_table(wanted, file, list(there))
-        ids = _id_columns(table)
+        table = _new_table(wanted, way, file, list(there))
+        ids = _id_columns(table) if way is None else [here for here, _ in way.on]
         there = {n: kind for n, kind in there.items() if n in options.named or n not in ids}
     else:
-        table = _changes(wanted, before)
+        table = _changes(wanted, way, before)
         there = {n: kind for n, kind in there.items() if n in options.named}
     columns, left_out = _columns(there, options, before.declaration.columns if before else {})
     ordered = dict(sorted((table | columns).items(), key=lambda item: TABLE.index(item[0][0])))
@@ -131,6 +136,8 @@ def _checked(text: str, file: Path, name: str) -> TableFile:
     made = read_text(text, file)[name]
     facts_of = made.declaration
     check_schema(made.rows, facts_of.columns, facts_of.unit)
+    if isinstance(made.rows, ComputedSource):
+        made.rows.schema(list(facts_of.columns))  # refuses a key that the other table lacks
     if made.ledger.exists():
         made.open_ledger()
     return made
@@ -193,14 +200,23 @@ def _format(wanted: TableOptions, before: TableFile | None) -> FileFormat | None
     return format_there(wanted.source)
 
 
-def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Keys, Setting]:
+def _new_table(
+    wanted: TableOptions, way: WayToUnits | None, file: Path, columns: list[str]
+) -> dict[Keys, Setting]:
     """The settings of a new table; missing ones get the strictest values."""
-    # 1. the unit
-    # 1. the unit
     given = dict(wanted.table)
+    source = _written(wanted.source, file)
+    if way is not None:
+        way.check_beside(given)
+        return {("source",): source, ("through",): way.setting} | given | _reading(wanted)
+    # 1. the unit
     unit, row = given.get(_UNIT), given.get(("row",))
     if (unit is None) == (row is None):
-        raise mistake("--unit", "give either the id column of the protected unit, or --row")
+        raise mistake(
+            "--unit",
+            "give either the id column of the protected unit, or --row; rows with a key of another "
+            "table in place of ids need --through",
+        )
     for name in _id_columns(given):
         if name not in columns:
             near = did_you_mean(name, columns)
@@ -219,7 +235,7 @@ def _new_table(wanted: TableOptions, file: Path, columns: list[str]) -> dict[Key
         )
     # 3. settings that may be left out
     usual: dict[Keys, Setting] = {
-        ("source",): _written(wanted.source, file),
+        ("source",): source,
         ("change",): Change.ADD_REMOVE.value,
         ("ledger", "path"): f"{wanted.name}.ledger",
         ("ledger", "epsilon"): given["ledger", "epsilon"],
@@ -233,9 +249,23 @@ def _id_columns(given: Mapping[Keys, Setting]) -> list[str]:
     return unit if isinstance(unit, list) else [unit] if isinstance(unit, str) else []
 
 
-def _changes(wanted: TableOptions, before: TableFile) -> dict[Keys, Setting]:
+def _changes(
+    wanted: TableOptions, way: WayToUnits | None, before: TableFile
+) -> dict[Keys, Setting]:
     """The settings that change in a declared table; its unit can only be changed by hand."""
     given = dict(wanted.table)
+    linked = before.declaration.through
+    there = None if linked is None else WayToUnits(linked.table, linked.on)
+    if way not in (None, there):
+        raise mistake(
+            "--through",
+            f"{wanted.name} is declared already, "
+            + (f"with the ids of {linked.table}" if linked else f"with ids in {before.source}")
+            + "; if nothing was charged yet, change that in the file",
+        )
+    if there is not None:
+        there.check_beside({("rows",): 0} | given)
+        return given | _reading(wanted)
     unit = before.declaration.unit
     for keys, now in (
         (_UNIT, unit.plain),

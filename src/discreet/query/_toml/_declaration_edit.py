@@ -16,7 +16,9 @@ from discreet.errors import DeclarationError
 from discreet.query._toml._declaration_file import read_text
 from discreet.query._toml._located_toml import Keys, dotted
 
-Setting = bool | int | Decimal | str | datetime.date | list[Any]  # Any: the keys of any column
+Setting = (
+    bool | int | Decimal | str | datetime.date | list[Any] | dict[str, Any]
+)  # Any: the keys of any column, and what an inline table holds
 
 HEAD = """\
 # The tables that may be asked, with everything that is public of them.
@@ -104,6 +106,11 @@ def _item(setting: Setting) -> Item:
             keys = tomlkit.array()
             keys.extend(setting)
             return keys.multiline(multiline=len(keys.as_string()) > _LONGEST_LINE)
+        case dict():
+            inline = tomlkit.inline_table()
+            for key, inner in setting.items():
+                inline.append(key, _item(inner))
+            return inline
         case _:
             return tomlkit.item(setting)
 
