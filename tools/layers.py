@@ -16,7 +16,7 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("_version",),
     ("errors",),
-    ("_ownership", "_frozen", "_bisection", "_arrays", "_late_methods"),
+    ("_announce", "_arrays", "_bisection", "_frozen", "_late_methods", "_ownership"),
     ("_exact",),
     ("_html", "_look"),
     ("_checks",),

@@ -4,6 +4,7 @@ import re
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -15,6 +16,8 @@ from discreet.query._answers._forecast import Forecast
 from discreet.query._answers._ranges import answer_range
 from discreet.query._expressions._aggregates import ESTIMATORS
 from discreet.query._questions._usefulness import needed_price
+from discreet.query._selection import Selection
+from discreet.query._statistics._statistic import Statistic
 from tests.query.test_accuracy import DECLARATION, TABLE
 
 
@@ -152,3 +155,67 @@ def test_useful_and_repeated_answers_are_silent() -> None:
         warnings.simplefilter("error", UselessAnswerWarning)
         assert question.release(epsilon=1e-4, request="a").to_arrow() == first.to_arrow()
         question.release(epsilon=3)
+
+
+# --- statistics of rows ---
+
+_STATISTICS: dict[str, Callable[[Selection], Statistic[Any]]] = {
+    "contingency": lambda rows: rows.group_by("k", "j").contingency(),
+    "top_k": lambda rows: rows.group_by("k").top_k(1),
+    "mode": lambda rows: rows.mode("k"),
+    "moments": lambda rows: rows.moments("x", "y"),
+    "regression": lambda rows: rows.regression("y", on=["x"]),
+}
+_HAS_NO_FORECAST = {"bounds"}
+_HOPELESS = 1e-5
+
+
+def _rows() -> tuple[Selection, dp.Ledger]:
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=1000))
+    columns = {name: dp.Column.integer(keys=[0, 1]) for name in "kj"}
+    columns |= {name: dp.Column.integer(0, 90) for name in "xy"}
+    rows = pd.DataFrame({name: [0, 1] * 20 for name in columns})
+    return dp.Table(rows, unit=dp.Unit.ROW, columns=columns, ledger=ledger).where(), ledger
+
+
+def test_each_statistic_is_listed() -> None:
+    rows, _ = _rows()
+    asked = {
+        name
+        for name, method in vars(Selection).items()
+        if "Statistic[" in str(getattr(method, "__annotations__", {}).get("return", ""))
+    }
+    assert asked == {*_STATISTICS, *_HAS_NO_FORECAST, "_statistic"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UselessAnswerWarning)
+        rows.bounds("x").release(epsilon=1)
+
+
+@pytest.mark.parametrize("name", _STATISTICS)
+def test_a_useless_statistic_is_announced_once_and_before_it_is_paid(name: str) -> None:
+    rows, ledger = _rows()
+    asked = _STATISTICS[name](rows)
+    with pytest.warns(UselessAnswerWarning, match="10,000 rows") as seen:
+        asked.release(epsilon=_HOPELESS, request="a")
+    assert len(seen) == 1
+    assert seen[0].filename == __file__
+    paid = ledger.spent()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UselessAnswerWarning)
+        asked.release(epsilon=_HOPELESS, request="a")
+        with pytest.raises(UselessAnswerWarning):
+            asked.release(epsilon=_HOPELESS)
+        assert ledger.spent() == paid
+        asked.release(epsilon=5)
+
+
+@pytest.mark.parametrize("name", _STATISTICS)
+def test_the_epsilon_that_is_named_for_a_statistic_is_enough_and_less_is_not(name: str) -> None:
+    asked = _STATISTICS[name](_rows()[0])
+    (warning,) = asked.forecast(epsilon=_HOPELESS, group_size=300).warnings
+    assert f"warning: {warning}" in repr(asked.forecast(epsilon=_HOPELESS, group_size=300))
+    named = re.search(r"at least epsilon ([\d.e+-]+)$", warning)
+    assert named is not None
+    needed = Fraction(named[1])
+    assert asked.forecast(epsilon=needed, group_size=300).warnings == ()
+    assert asked.forecast(epsilon=needed * Fraction(98, 100), group_size=300).warnings

@@ -6,6 +6,7 @@ import re
 import signal
 import socket
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -330,6 +331,23 @@ def test_a_client_asks_like_a_table_here(served: Served, ana: str) -> None:
         tables["wages"].sql(kit.BY_YEAR, epsilon=100)
     with pytest.raises(errors.RequestReused):
         question.release(epsilon=0.02, request="client")
+
+
+def test_a_client_announces_a_useless_answer_before_it_is_paid(served: Served, ana: str) -> None:
+    table = connect(served.url, ana)["wages"]
+    question = table.question(kit.BY_YEAR)
+    with pytest.warns(errors.UselessAnswerWarning, match="at least epsilon") as seen:
+        question.release(epsilon=1e-5, request="useless")
+    assert [one.filename for one in seen] == [__file__]
+    paid = served.ledger.spent()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", errors.UselessAnswerWarning)
+        question.release(epsilon=1e-5, request="useless")  # paid before
+        with pytest.raises(errors.UselessAnswerWarning):
+            table.sql(kit.BY_YEAR, epsilon=1e-5)
+        with pytest.raises(errors.UselessAnswerWarning):
+            question.release(epsilon=1e-5, request="another")
+    assert served.ledger.spent() == paid
 
 
 def test_a_ledger_behind_a_service_pays_for_computations_here(served: Served) -> None:

@@ -54,6 +54,16 @@ def sends(body: bytes, status: str = "200 OK", headers: str = "") -> Reply:
     return lambda connection: connection.sendall(head + body)
 
 
+def one_by_one(*replies: Reply) -> Reply:
+    """One reply after the other, each for a request."""
+    rest = iter(replies)
+
+    def reply(connection: socket.socket) -> None:
+        next(rest)(connection)
+
+    return reply
+
+
 def void(_: object) -> None:
     """Nothing."""
 
@@ -191,12 +201,25 @@ def test_each_problem_of_the_service_has_its_error() -> None:
 
 
 def test_a_lost_answer_names_the_request_by_which_it_is_free() -> None:
+    forecast, lost = sends(b'{"warnings": []}'), sends(b"", "502 Bad")
+    unpaid = sends(b'{"error": "not_found", "message": "why"}', "404 No")
+    for before, request, named in (
+        ([forecast], None, "[0-9a-f]{32}"),
+        ([unpaid, forecast], "mine", "mine"),
+        ([sends(b"{}")], "mine", "mine"),  # it was paid before
+    ):
+        with lying(one_by_one(*before, lost)) as tables:
+            question = RemoteTable(tables.service, "wages").question("SELECT COUNT(*) FROM wages")
+            with pytest.raises(ServiceError, match=f"request='{named}'"):
+                question.release(epsilon=1, request=request)
+
+
+def test_nothing_is_asked_where_the_forecast_is_lost() -> None:
+    """So no request id is named: nothing was paid."""
     with lying(sends(b"", "502 Bad")) as tables:
         question = RemoteTable(tables.service, "wages").question("SELECT COUNT(*) FROM wages")
-        with pytest.raises(ServiceError, match=r"request='[0-9a-f]{32}'"):
+        with pytest.raises(ServiceError, match=r"status 502$"):
             question.release(epsilon=1)
-        with pytest.raises(ServiceError, match=r"request='mine'"):
-            question.release(epsilon=1, request="mine")
 
 
 def test_a_reply_to_a_charge_must_be_for_its_loss() -> None:

@@ -7,9 +7,10 @@ Each command is one function: `_declaring` (declare, tables), `_asking` (ask, ex
 and `_at_refused` says which commands can't. They share their
 options (`_options`), texts of costs (`_format`), output (`_output`) and exit codes (`_exit_codes`,
 `_failures`).
-``discreet declare`` is the longest: `_facts` reads its options, `_suggesting` adds private
-suggestions to them, `_proposal` makes the new file. ``discreet ask`` warns (`_before_paying`),
-prints (`_answers`) and diagnoses (`_diagnosing`); `_planning` is ``discreet price --plan``.
+``discreet declare`` is the longest: `_facts` and `_through` read its options, `_suggesting` adds
+private suggestions to them, `_proposal` makes the new file. ``discreet ask`` warns
+(`_before_paying`), prints (`_answers`) and diagnoses (`_diagnosing`); `_planning` is ``discreet
+price --plan``.
 Nothing here decides about privacy: commands call `discreet.query`, `discreet.ledger`,
 `discreet.accounting`, `discreet.train` and `discreet.audit`, each imported when it is needed.
 """

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from discreet.cli._before_paying import warn
 from discreet.cli._diagnosing import diagnosis_request, write_both
 from discreet.cli._failures import Stopped, UsageError
 from discreet.cli._output import busy, say, show, table, write, write_json
+from discreet.errors import UselessAnswerWarning
 
 if TYPE_CHECKING:
     from discreet.accounting import PrivacyLoss
@@ -89,7 +91,8 @@ def ask_at(
         warn(predicted, is_asked=is_asked)
     # 2. the answer, and its cost
     id_ = secrets.token_hex(8) if request is None else request
-    with _stopped(id_), busy("paying, then asking"):
+    with _stopped(id_), busy("paying, then asking"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UselessAnswerWarning)  # it was shown above
         answer = question.release(**price.named, request=id_)
     say(_FREE.format(id_))
     if not output.as_json:

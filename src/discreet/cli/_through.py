@@ -22,7 +22,7 @@ class WayToUnits:
 
     @property
     def setting(self) -> Setting:
-        """What the file says of it."""
+        """The value of ``through`` in the file, in its shortest form."""
         here, there = (list(side) for side in zip(*self.on, strict=True))
         same: Setting = here[0] if len(here) == 1 else here
         return {"table": self.table, "on": same if here == there else dict(self.on)}

@@ -3,7 +3,7 @@
 import json
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from fractions import Fraction
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
 from discreet import _checks, errors
+from discreet._announce import announce
 from discreet._exact import Number, fraction
 from discreet.accounting import PrivacyLoss
 from discreet.errors import DiscreetError, ServiceError
@@ -178,11 +179,17 @@ class RemoteQuestion:
         """The private answer, charged to the caller's share before a row is read.
 
         The same ``request`` id with the same question returns the same answer and costs nothing;
-        without one, a new id is made. Raises the errors of `Question.release`, and `ServiceError`
+        without one, a new id is made. Before the charge, a `UselessAnswerWarning` says which
+        intervals will tell nothing. Raises the errors of `Question.release`, and `ServiceError`
         if no answer came: it names the request id, which fetches an answer that was paid.
         """
         price = _price(epsilon, delta, confidence, noise)
         chosen = secrets.token_hex(16) if request is None else _checks.text(request=request)
+        if request is None or not _is_paid(self.table.service, chosen):
+            found = self._post("forecast", price)
+            with readable():
+                texts = texts_of(found, "warnings")
+            announce(texts)
         with _named_request(chosen):
             return RemoteAnswer(self._post("ask", {**price, "request": chosen}))
 
@@ -480,6 +487,14 @@ def connect(url: str, token: str) -> RemoteTables:
     Raises `InvalidArgument` for another address.
     """
     return RemoteTables(address_of(url, token))
+
+
+def _is_paid(service: ServiceAddress, request: str) -> bool:
+    """Whether the caller paid under this request id before."""
+    with suppress(errors.Refused):
+        service.get("receipts", request)
+        return True
+    return False
 
 
 @contextmanager

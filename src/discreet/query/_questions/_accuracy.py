@@ -117,7 +117,7 @@ def least_price(
                 return False
             return is_met(_forecast.forecast(priced, confidence, group_size))
 
-        epsilon = _least(is_enough, digits)
+        epsilon = least_epsilon(is_enough, digits)
         return None if epsilon is None else offer(epsilon)
 
     offers = [offer for kind in _kinds(price) if (offer := least_of(kind)) is not None]
@@ -130,7 +130,7 @@ def _kinds(price: QuestionPrice) -> list[Noise]:
     return [Noise.LAPLACE, Noise.GAUSSIAN] if price.delta else [Noise.LAPLACE]
 
 
-def _least(is_enough: Callable[[Fraction], bool], digits: int) -> Fraction | None:
+def least_epsilon(is_enough: Callable[[Fraction], bool], digits: int) -> Fraction | None:
     """The least epsilon of this many digits that is enough; None if none is."""
     decades = (Fraction(10) ** n for n in range(_LEAST_DECADE, _LARGEST_DECADE + 1))
     good = next((epsilon for epsilon in decades if is_enough(epsilon)), None)

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from discreet import _checks, _html
+from discreet._announce import announce
 from discreet._budget import Payer
 from discreet._exact import Number
 from discreet.accounting import PrivacyLoss
@@ -38,7 +39,7 @@ from discreet.query._questions._frame_after import (
     ordered,
     rolled_up,
 )
-from discreet.query._questions._usefulness import announce, warned
+from discreet.query._questions._usefulness import warned
 from discreet.query._rows._source import TableSource, check_schema, served_by, snapshot
 
 
@@ -252,7 +253,7 @@ def released(
 
 def announce_useless(question: Question, named: QuestionPrice, confidence: Number = 0.95) -> None:
     """Warn if this price leaves aggregates useless, whatever the size of groups up to 10,000."""
-    announce(question.forecast(named, confidence=confidence))
+    announce(question.forecast(named, confidence=confidence).warnings)
 
 
 def release_question(

@@ -1,24 +1,21 @@
 """Warnings before a question is paid: aggregates whose intervals will tell nothing."""
 
-import sys
-import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from fractions import Fraction
 
 from discreet._exact import shown
-from discreet.errors import UselessAnswerWarning
 from discreet.query._answers._forecast import Forecast, ForecastLine
 from discreet.query._plan._plan import Plan
 from discreet.query._plan._price import Noise, QuestionPrice
-from discreet.query._questions._accuracy import least_price
+from discreet.query._questions._accuracy import least_epsilon, least_price
 
 _DELTA = Fraction(1, 10**6)  # of the Gaussian noise that is proposed
 _DIGITS = 3
-_PACKAGE = "discreet."
 _MUCH = Fraction(5, 4)
 _LARGEST = 100  # of the epsilons that are proposed
 _NONE = QuestionPrice(_LARGEST)
+_NO_EPSILON = f"no epsilon up to {_LARGEST} helps: ask for larger groups, or declare tighter bounds"
 
 
 def warned(plan: Plan, price: QuestionPrice, predicted: Forecast) -> Forecast:
@@ -36,16 +33,6 @@ def warned(plan: Plan, price: QuestionPrice, predicted: Forecast) -> Forecast:
     return replace(predicted, warnings=tuple(texts))
 
 
-def announce(predicted: Forecast) -> None:
-    """Give the forecast's warnings as one, at the line of the caller outside of this package."""
-    if not predicted.warnings:
-        return
-    level, frame = 1, sys._getframe()  # noqa: SLF001  # as warnings does it
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
-    warnings.warn("; ".join(predicted.warnings), UselessAnswerWarning, stacklevel=level)
-
-
 def needed_price(
     plan: Plan, price: QuestionPrice, predicted: Forecast, names: Collection[str]
 ) -> QuestionPrice | None:
@@ -58,6 +45,14 @@ def needed_price(
         return not any(line.is_useless for line in found.lines if line.name in names)
 
     return least_price(plan, price, is_met, confidence=level, group_size=size, digits=_DIGITS)
+
+
+def advice_for(is_useful: Callable[[Fraction], bool]) -> str:
+    """The epsilon from which on an answer is of use, or what else helps."""
+    needed = least_epsilon(is_useful, _DIGITS)
+    if needed is None or needed > _LARGEST:
+        return _NO_EPSILON
+    return f"you would need at least epsilon {shown(needed)}"
 
 
 def _warning(line: ForecastLine, counts: Collection[str]) -> str:
@@ -94,8 +89,6 @@ def _advice(plan: Plan, price: QuestionPrice, predicted: Forecast, names: Collec
             with_delta = f"epsilon {shown(other.epsilon)} with delta {shown(_DELTA)}"
             ways.append(f"{with_delta} for Gaussian noise")
     if not ways:
-        return (
-            f"no epsilon up to {_LARGEST} helps: ask for larger groups, or declare tighter bounds"
-        )
+        return _NO_EPSILON
     every = "for all of them " if len(names) > 1 else ""
     return f"{every}you would need at least {', or '.join(ways)}"

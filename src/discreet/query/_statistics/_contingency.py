@@ -22,6 +22,7 @@ from discreet.mechanisms.statistics import ChiSquare, chi_square
 from discreet.noise._sums import sum_half_width
 from discreet.query._answers._forecast import limits_in_words
 from discreet.query._answers._paid_result import PaidResult
+from discreet.query._answers._ranges import is_useless
 from discreet.query._facts._columns import KeyValue
 from discreet.query._plan._plan import Plan
 from discreet.query._plan._price import check_scale
@@ -175,7 +176,17 @@ def expected_contingency(table: TableRows, offer: Offer) -> StatisticForecast:
     _, counts, noise = _noise_of(table, offer.epsilon, offer.delta)
     error = noise.error(offer.confidence)
     errors, line = {"count": float(error)}, f"each count by itself: ± {error:,}"
-    return StatisticForecast(noise.privacy_loss(counts), offer.confidence, errors, (line,))
+    useless = (
+        f"contingency: of a cell of {offer.rows:,} rows the interval is as wide as the cell "
+        f"itself, or wider (± {error:,})"
+    )
+    return StatisticForecast(
+        noise.privacy_loss(counts),
+        offer.confidence,
+        errors,
+        (line,),
+        (useless,) if is_useless(error, offer.rows) else (),
+    )
 
 
 def _noise_of(

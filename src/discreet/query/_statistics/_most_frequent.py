@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet import _html
 from discreet._exact import Number
+from discreet.accounting import PrivacyLoss
 from discreet.errors import QueryRefused
 from discreet.mechanisms import (
     Release,
@@ -97,9 +98,20 @@ def expected_top(table: TableRows, k: int, offer: Offer) -> StatisticForecast:
     counts, chosen = _choice_of_top(table, k, offer.epsilon)
     error = chosen.error(offer.confidence)
     line = f"each group has at most {error:,} rows fewer than the group of rank {k}"
-    return StatisticForecast(
-        chosen.privacy_loss(counts), offer.confidence, {"rows": float(error)}, (line,)
+    useless = (
+        f"top_k: of groups of {offer.rows:,} rows it may choose any, since each may have {error:,} "
+        f"rows fewer than the group of rank {k}"
     )
+    return _forecast_of(chosen.privacy_loss(counts), offer, error, line=line, useless=useless)
+
+
+def _forecast_of(
+    loss: PrivacyLoss, offer: Offer, error: int, *, line: str, useless: str
+) -> StatisticForecast:
+    """The forecast of a choice that may fall short by this many rows."""
+    warnings = (useless,) if error >= offer.rows else ()
+    errors = {"rows": float(error)}
+    return StatisticForecast(loss, offer.confidence, errors, (line,), warnings)
 
 
 def _choice_of_top(table: TableRows, k: int, epsilon: Number) -> tuple[Counts, TopK]:
@@ -176,9 +188,11 @@ def expected_modes(table: TableRows, offer: Offer) -> StatisticForecast:
     counts, chosen = _choice_of_modes(table, offer.epsilon)
     error = chosen.error(offer.confidence)
     line = f"each value has at most {error:,} rows fewer than the most frequent one in its group"
-    return StatisticForecast(
-        chosen.privacy_loss(counts), offer.confidence, {"rows": float(error)}, (line,)
+    useless = (
+        f"mode: in a group of {offer.rows:,} rows it may be any value, since the most frequent one "
+        f"may have {error:,} rows more"
     )
+    return _forecast_of(chosen.privacy_loss(counts), offer, error, line=line, useless=useless)
 
 
 def _choice_of_modes(table: TableRows, epsilon: Number) -> tuple[Counts, ChoiceOfKeys]:

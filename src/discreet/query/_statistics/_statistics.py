@@ -29,6 +29,7 @@ from discreet.mechanisms.statistics import (
     regression,
     regression_errors,
 )
+from discreet.query._answers._ranges import is_useless
 from discreet.query._plan._price import check_scale
 from discreet.query._questions._diagnosis import LEAST_RISK
 from discreet.query._statistics._round_numbers import round_ends
@@ -58,7 +59,17 @@ def expected_moments(rows: Bounded[Rows], offer: Offer) -> StatisticForecast:
     errors = {" x ".join(place) or "rows": float(error) for place, error in found.items()}
     lines = tuple(f"{name}: ± {error:,.4g}" for name, error in errors.items())
     middles = "sums of distances from the middle of each column's bounds, and of their products"
-    return StatisticForecast(noise.privacy_loss(facts), offer.confidence, errors, (middles, *lines))
+    useless = (
+        f"moments: among {offer.rows:,} rows even their number is uncertain by ± "
+        f"{errors['rows']:,.4g}"
+    )
+    return StatisticForecast(
+        noise.privacy_loss(facts),
+        offer.confidence,
+        errors,
+        (middles, *lines),
+        (useless,) if is_useless(errors["rows"], offer.rows) else (),
+    )
 
 
 def _noise_of_moments(
@@ -83,8 +94,14 @@ def expected_regression(
         + (f"± {error:,.4g}" if np.isfinite(error) else "any number; the noise hides it")
         for name, error in errors.items()
     ]
+    hidden = ", ".join(name for name, error in errors.items() if not np.isfinite(error))
+    useless = f"regression: among {size:,} rows the noise hides the coefficients {hidden}"
     return StatisticForecast(
-        noise.privacy_loss(facts), offer.confidence, errors, (*lines, *_TYPICAL)
+        noise.privacy_loss(facts),
+        offer.confidence,
+        errors,
+        (*lines, *_TYPICAL),
+        (useless,) if hidden else (),
     )
 
 
