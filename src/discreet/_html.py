@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from html import escape
 
@@ -22,6 +23,19 @@ def table(
     body = "".join(_row(row, "td", is_marked=n == marked) for n, row in enumerate(rows))
     title = f'<caption style="{_CAPTION}">{escape(caption)}</caption>'
     return f'<table style="{_TABLE}">{title}{head}{body}</table>'
+
+
+def shown(value: object) -> str:
+    """A table for a value without a form of its own: the lines of its text, or else its fields. It
+    serves as ``_repr_html_``."""
+    head, *lines = repr(value).splitlines()
+    if lines:
+        return table(head.rstrip(":"), (), [line.strip().split(": ", 1) for line in lines])
+    if not is_dataclass(value) or not head.startswith(f"{type(value).__name__}("):
+        return table("", (), [[head]])
+    known = [one.name for one in fields(value) if one.repr]
+    rows = [[name.replace("_", " "), plain(str(getattr(value, name)))] for name in known]
+    return table(type(value).__name__, (), rows)
 
 
 def notes(lines: Sequence[str]) -> str:

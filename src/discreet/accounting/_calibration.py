@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import count, pairwise
 from typing import Generic, TypeVar
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._exact import Number, decimal_down, decimal_up, float_down, shown
 from discreet.accounting._loss import PrivacyLoss, Term
 from discreet.errors import InvalidArgument, NoBound
@@ -39,6 +39,8 @@ class Calibration(Generic[Value]):
     epsilon: float
     delta: Fraction
     is_least: bool
+
+    _repr_html_ = _html.shown
 
 
 def calibrate(

@@ -109,6 +109,8 @@ class ExactPrivacy:
     directions: tuple[_RankedOutcomes, ...]
     claim: PrivacyLoss | None = None
 
+    _repr_html_ = _html.shown
+
     @property
     def is_refuted(self) -> bool:
         """Whether this mechanism loses more than its claim; never without a claim."""

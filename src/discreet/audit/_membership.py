@@ -52,6 +52,8 @@ class MembershipResult:
     auc: float
     alarm: float
 
+    _repr_html_ = _html.shown
+
     def epsilon(self, delta: Number = 0) -> float:
         """A lower bound on the epsilon at this delta, rounded down."""
         level = float(_checks.delta(delta=delta))

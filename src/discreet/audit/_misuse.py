@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from discreet import _html
 from discreet.audit._canonical import output_of
 from discreet.errors import InvalidArgument
 
@@ -54,6 +55,8 @@ class MisuseResult:
     """All mistakes that were tried on an object."""
 
     attempts: tuple[MisuseAttempt, ...]
+
+    _repr_html_ = _html.shown
 
     @property
     def faults(self) -> tuple[MisuseAttempt, ...]:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._exact import Number
 from discreet.audit._bits import RecordingBits, SeededBits
 from discreet.audit._black_box import Progress
@@ -50,6 +50,8 @@ class PipelineResult:
     pairs: int
     sensitivity: float | None
     differences: tuple[PairDifference, ...]
+
+    _repr_html_ = _html.shown
 
     def to_json(self) -> str:
         """The number of pairs and all differences as JSON."""

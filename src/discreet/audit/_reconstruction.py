@@ -43,6 +43,8 @@ class Reconstruction:
     certain: int
     privacy_loss: PrivacyLoss | None
 
+    _repr_html_ = _html.shown
+
     def to_json(self) -> str:
         """The numbers of bits and the privacy loss as JSON."""
         found: dict[str, object] = {
@@ -78,6 +80,8 @@ class Exposure:
     person: int
     spread: float
     counts: int
+
+    _repr_html_ = _html.shown
 
 
 def group_matrix(*tables: Sequence[Hashable]) -> Groups:

@@ -7,6 +7,7 @@ from itertools import product
 from typing import Any
 from urllib.parse import quote
 
+from discreet import _html
 from discreet.errors import InvalidArgument
 from discreet.plots import Chart, Series
 
@@ -93,6 +94,9 @@ class View:
     is_refused: bool = False
     idle: tuple[str, ...] = ()
     step: "QuestionStep | None" = None
+
+    def _repr_html_(self) -> str:
+        return _html.table(self.says, self.heads, self.rows) + _html.notes([self.meaning])
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,12 @@ from typing import Protocol
 import numpy as np
 from scipy import special
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._arrays import FloatArray
 from discreet._exact import Number
 from discreet.local.client._bits import Integers
 
+_ROWS_SHOWN = 60
 _ROUND = 1e-12  # above the relative error of SciPy's quantiles
 
 
@@ -68,6 +69,18 @@ class Estimate:
         """Intervals that hold the truth with at least this probability, each value by itself. For m
         values together, ask for 1 - (1 - confidence) / m. All ends are possible values."""
         return self.evidence.interval(float(1 - _checks.probability(confidence=confidence)))
+
+    def _repr_html_(self) -> str:
+        numbers = [map(float, np.atleast_1d(part)) for part in (self.values, self.stddev)]
+        rows = [
+            [str(n), f"{one:.6g}", f"{stddev:.6g}"]
+            for n, (one, stddev) in enumerate(zip(*numbers, strict=True))
+        ]
+        left_out = f", and {self.malformed:,} were left out" if self.malformed else ""
+        caption = f"estimates from {self.reports:,} reports{left_out}"
+        return _html.table(caption, ["", "value", "stddev"], rows[:_ROWS_SHOWN]) + _html.notes(
+            [f"{len(rows) - _ROWS_SHOWN:,} more values"] if len(rows) > _ROWS_SHOWN else []
+        )
 
     def __repr__(self) -> str:
         left_out = f", malformed={self.malformed}" if self.malformed else ""

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
 
-from discreet import _checks, errors
+from discreet import _checks, _html, errors
 from discreet._announce import announce
 from discreet._exact import Number, fraction
 from discreet.accounting import PrivacyLoss
@@ -50,6 +50,10 @@ class RemoteAnswer:
             if any(row.keys() != set(names) for row in self.rows()):
                 raise ValueError("a row has other columns")
             self.privacy_loss, self.receipt, self.notes, self.request  # noqa: B018  # read once
+
+    def _repr_html_(self) -> str:
+        head, *body = self.cells()
+        return _html.table("", head, body) + _html.notes(self.notes)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -129,6 +133,8 @@ class RemoteQuestion:
     table: "RemoteTable"
     sql: str
     query: "Query | None" = field(default=None, compare=False, repr=False)
+
+    _repr_html_ = _html.shown
 
     def forecast(
         self,
@@ -278,6 +284,8 @@ class RemoteTable:
     service: ServiceAddress
     name: str
 
+    _repr_html_ = _html.shown
+
     def question(self, text: str) -> RemoteQuestion:
         """The question that an SQL text asks. The service checks it when it is first used."""
         return RemoteQuestion(self, text)
@@ -423,6 +431,8 @@ class RemoteTables(Mapping[str, RemoteTable]):
     """The tables of a service, by name."""
 
     __slots__ = ("service",)
+
+    _repr_html_ = _html.shown
 
     def __init__(self, service: ServiceAddress) -> None:
         """The tables behind this address; it is asked at each use."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._budget import Limit, Receipt, Request
 from discreet.accounting import PrivacyLoss, Term
 from discreet.errors import Refused, ServiceError
@@ -29,6 +29,8 @@ class RemoteLedger:
 
     service: ServiceAddress
     table: str
+
+    _repr_html_ = _html.shown
 
     def charge(
         self,

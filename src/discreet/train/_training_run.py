@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._arrays import IndexArray
 from discreet._budget import CountsSteps, Receipt
 from discreet._ownership import Owned
@@ -57,6 +57,8 @@ class TrainingRun(Owned):
 
     described: ClassVar[str] = "a training run"
     advice: ClassVar[str] = "go on elsewhere by run(..., resume=) with a checkpoint of it"
+
+    _repr_html_ = _html.shown
 
     def __init__(  # noqa: PLR0913  # made in one place
         self,

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import accumulate
 from math import ceil
 
-from discreet import _checks
+from discreet import _checks, _html
 from discreet._exact import Number, fraction, shown
 from discreet._unit import Change, Unit
 from discreet.accounting import PrivacyLoss, Term, calibrate
@@ -92,6 +92,8 @@ class TrainingPlan:
     noise: AnyNoise
     delta: Fraction
     target: Fraction | None = field(default=None, compare=False)
+
+    _repr_html_ = _html.shown
 
     @property
     def steps(self) -> int:

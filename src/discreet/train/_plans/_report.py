@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from discreet import _html
 from discreet._budget import Receipt
 from discreet._exact import shown
 from discreet.train._plans._adaptive import NoisyShare
@@ -23,6 +24,8 @@ class Report:
     done: int
     taken: int
     norms: tuple[NoisyShare, ...] = ()
+
+    _repr_html_ = _html.shown
 
     @property
     def epsilon(self) -> float:
