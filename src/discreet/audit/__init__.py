@@ -2,7 +2,8 @@
 
 `black_box` measures a lower bound on the privacy loss from outputs on neighbouring datasets
 (`_black_box`, with `_draws`, `_canonical`, `_outputs`, `_scores`, `_guesses`, `_certified`,
-`_result`). `neighbours` makes pairs of datasets (`_neighbours`). `report` puts any audit in words
+`_result`). `neighbours` makes pairs of datasets (`_neighbours`), and `search_pairs` looks for
+the worst pair (`_pair_search`). `report` puts any audit in words
 (`_report`, `_report_words`). `membership` lets an attacker guess who took part in a run, such as a
 training, and measures a lower bound from one run (`_membership`, `_one_run`, `_stored_runs`).
 `exact` computes the privacy of a finite mechanism from the probabilities of its outcomes
@@ -27,6 +28,7 @@ from discreet.audit._membership import MembershipResult, membership
 from discreet.audit._misuse import MisuseAttempt, MisuseResult, misuse
 from discreet.audit._neighbours import neighbours
 from discreet.audit._one_run import RightGuesses
+from discreet.audit._pair_search import search_pairs
 from discreet.audit._pipeline import (
     PairDifference,
     PipelineResult,
@@ -79,4 +81,5 @@ __all__ = [
     "replay_pairs",
     "replay_pipeline",
     "report",
+    "search_pairs",
 ]

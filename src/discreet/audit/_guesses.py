@@ -21,6 +21,8 @@ _THRESHOLDS = 64
 _PAIRED = 24
 _MOST_EPSILONS = 40
 _DEVIATIONS = 6.4  # of the bounds that will be certified
+_PILOT_DEVIATIONS = 2.0  # of the frequencies by which guesses are chosen
+_LEAST = 1e-12
 _DELTAS = (0.0, 0.01)
 _EPSILONS = (0.0, 1.0, 3.0)
 
@@ -91,7 +93,7 @@ def choose_guesses(
     tables = [(score, table) for score, table in known if table.high.size]
     goals = [
         _excess(*claimed, trials),
-        *(_epsilon(delta, trials) for delta in _DELTAS),
+        *(_epsilon(delta, trials, sum(map(len, choosing))) for delta in _DELTAS),
         *(_delta(epsilon) for epsilon in _EPSILONS),
     ]
     found: dict[tuple[str, float, float], tuple[GuessRule, float]] = {}
@@ -108,6 +110,19 @@ def choose_guesses(
         if best is not None:
             found.setdefault((best.score.name, best.high, best.low), (best, float(reached)))
     return list(found.values())
+
+
+def log_odds(learning: tuple[Outputs, Outputs], choosing: tuple[Outputs, Outputs]) -> float:
+    """How much more often than wrong the best guess is right, as a logarithm. It takes off a
+    standard deviation, so that rare events aren't best by chance."""
+    found, count = -math.inf, sum(map(len, choosing))
+    for score in learn_scores(*learning):
+        table = _table(score, *choosing)
+        if table.high.size:
+            spread = np.sqrt((table.right + table.wrong) / count)
+            least = np.maximum(table.right - spread, _LEAST)
+            found = max(found, float(np.log(least / (table.wrong + spread)).max()))
+    return found
 
 
 def _table(score: OutputScore, one: Outputs, other: Outputs) -> _ThresholdTable:
@@ -165,19 +180,21 @@ def _thinned(values: Sequence[float]) -> NumberArray:
     return found
 
 
-def _epsilon(delta: float, trials: int) -> Goal:
-    """The epsilon at this delta that will be certified."""
+def _epsilon(delta: float, trials: int, chosen: int) -> Goal:
+    """The epsilon at this delta that will be certified. Rare events are taken with care: the best
+    of many that are hardly known is best by chance."""
+    deviations = _DEVIATIONS / math.sqrt(trials) + _PILOT_DEVIATIONS / math.sqrt(chosen)
 
     def goal(right: NumberArray, wrong: NumberArray, share: NumberArray) -> NumberArray:
-        lower = right - _DEVIATIONS * np.sqrt(right * (1 - right) / trials)
+        lower = right - deviations * np.sqrt(right * (1 - right))
         if delta:
-            upper = wrong + _DEVIATIONS * np.sqrt(wrong / trials) + 20 / trials
-            return np.asarray(np.log(np.maximum(lower - share * delta, 1e-12) / upper))
+            upper = wrong + deviations * np.sqrt(wrong) + 20 / trials
+            return np.asarray(np.log(np.maximum(lower - share * delta, _LEAST) / upper))
         # without delta, a binomial law of the right guesses among all guesses
         named = right + wrong
         missed = wrong / named
-        spread = np.sqrt(missed * (1 - missed) / (named * trials))
-        missed = np.minimum(missed + _DEVIATIONS * spread + 20 / (named * trials), 1 - 1e-12)
+        spread = np.sqrt(missed * (1 - missed) / named)
+        missed = np.minimum(missed + deviations * spread + 20 / (named * trials), 1 - _LEAST)
         return np.asarray(np.log((1 - missed) / missed))
 
     return goal

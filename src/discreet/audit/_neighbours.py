@@ -53,19 +53,19 @@ def neighbours(rows: Sequence[T]) -> list[tuple[list[T], list[T]]]:
     pairs += [([known[0]], []), (known, [*known, known[0]])]
     added: dict[str, T] = {}  # by what they print, since NaN differs from itself
     for row in islice(known, _MOST_REMOVED):
-        for hostile in _variants(row):
+        for hostile in variants(row):
             added.setdefault(f"{type(hostile).__name__} {hostile!r}", hostile)
     return pairs + [(known, [*known, row]) for row in added.values()]
 
 
-def _variants(row: Any) -> Iterator[Any]:  # Any: a row of any form
+def variants(row: Any) -> Iterator[Any]:  # Any: a row of any form
     """Rows like this one with a hostile value in one place."""
     if isinstance(row, Mapping):
         for key, value in row.items():
-            yield from ({**row, key: hostile} for hostile in _variants(value))
+            yield from ({**row, key: hostile} for hostile in variants(value))
     elif isinstance(row, tuple | list):
         for place, value in enumerate(row):
-            for hostile in _variants(value):
+            for hostile in variants(value):
                 changed = [*row[:place], hostile, *row[place + 1 :]]
                 make = getattr(
                     type(row), "_make", type(row)
