@@ -238,6 +238,38 @@ def test_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
         membership(never, float_of, candidates=50, claim=1, folder=tmp_path)
 
 
+@pytest.mark.parametrize("content", [b"", b"\x93NUMPY", b"half"])
+def test_a_damaged_run_is_named(tmp_path: Path, content: bytes) -> None:
+    given: dict[str, Any] = {"candidates": 50, "claim": 1, "runs": 2, "folder": tmp_path}
+    membership(lambda coins: coins, float_of, **given)
+    whole = (tmp_path / "run-1.npy").read_bytes()
+    for damaged in (content, whole[:-8], whole.replace(np.float64(1).tobytes(), b"\xff" * 8)):
+        (tmp_path / "run-1.npy").write_bytes(damaged)
+        with pytest.raises(InvalidArgument, match=r"run-1\.npy is damaged: remove this file"):
+            membership(never, float_of, **given)
+    (tmp_path / "run-1.npy").unlink()
+    assert membership(lambda coins: coins, float_of, **given).counts[0].right == 100
+
+
+def test_a_folder_that_cant_be_used_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(InvalidArgument, match="folder = "):
+        membership(never, float_of, candidates=50, claim=1, folder=file)
+    settings = tmp_path / "runs" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text("{")
+    with pytest.raises(InvalidArgument, match=r"settings\.json can't be read"):
+        membership(never, float_of, candidates=50, claim=1, folder=settings.parent)
+
+
+def test_a_run_that_cant_be_stored_ends_the_audit(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "run-0.partial").mkdir()
+    with pytest.raises(InvalidArgument, match=r"run-0\.npy can't be written"):
+        membership(lambda coins: coins, float_of, candidates=50, claim=1, folder=tmp_path / "runs")
+
+
 def test_one_candidate_of_many_runs_is_enough() -> None:
     """As in audits that train many models with and without one canary."""
     found = membership(training(noise=0.1), canary_score, candidates=1, runs=200, claim=CLAIM)

@@ -97,6 +97,18 @@ def test_the_exit_code_says_whether_the_claim_is_refuted(
     assert str(Path.cwd()) not in sys.path
 
 
+def test_a_stopped_membership_audit_goes_on(run: Run, place: str) -> None:
+    """The second command trains nothing."""
+    line = ("--candidates", "100", "--epsilon", "1", "--runs", "2", "--folder", "runs")
+    first = run("audit", "membership", f"{place}:train", f"{place}:seeing", *line)
+    again = run("audit", "membership", f"{place}:breaks", f"{place}:seeing", *line)
+    assert (first.code, again.code) == (3, 3)
+    assert again.out == first.out
+    other = run("audit", "membership", f"{place}:train", f"{place}:seeing", *line, "--shadows", "2")
+    assert (other.code, other.out) == (2, "")
+    assert "its runs have the settings" in other.err
+
+
 # an audit that finds a fault, or none; each with its exit code and the start of its output
 AUDITS: list[tuple[str, int, str]] = [
     ("black-box {0}:count {0}:pairs --epsilon 1 --samples 2000", 0, "not refuted"),

@@ -210,7 +210,7 @@ def _runs(
     """The coins of each run, and the scores of its output."""
     generator = np.random.default_rng()
     for place in range(count):
-        if stored is not None and (complete := stored.read(place)) is not None:
+        if stored is not None and (complete := stored.read(place, candidates)) is not None:
             yield complete
             continue
         coins = generator.integers(0, 2, candidates).astype(bool)

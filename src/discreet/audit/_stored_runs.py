@@ -1,6 +1,8 @@
 """Coins and scores of complete runs in a folder, so that an audit can go on after a stop."""
 
+import io
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +28,10 @@ class StoredRuns:
     def open(folder: Path, settings: Mapping[str, int | None]) -> "StoredRuns":
         """The runs in this folder, which is made if it is missing; raises if they are of an audit
         with other settings, or if the folder holds something else."""
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidArgument(f"folder = {str(folder)!r}: {error.strerror}") from error
         path = folder / _SETTINGS
         if not path.exists():
             if any(one.suffix != _PARTIAL for one in folder.iterdir()):
@@ -34,7 +39,7 @@ class StoredRuns:
                     f"folder = {str(folder)!r}: it has other files: give a new one"
                 )
             _replace(path, json.dumps(settings).encode())
-        known = json.loads(path.read_text(encoding="utf-8"))
+        known = _settings(path)
         if known != settings:
             raise InvalidArgument(
                 f"folder = {str(folder)!r}: its runs have the settings {known}, not "
@@ -42,25 +47,50 @@ class StoredRuns:
             )
         return StoredRuns(folder)
 
-    def read(self, place: int) -> tuple[npt.NDArray[np.bool_], FloatArray] | None:
+    def read(self, place: int, candidates: int) -> tuple[npt.NDArray[np.bool_], FloatArray] | None:
         """Coins and scores of this run; ``None`` if it is not complete."""
         path = self._path(place)
         if not path.exists():
             return None
-        coins, scores = np.load(path, allow_pickle=False)
+        try:
+            coins, scores = np.load(path, allow_pickle=False)
+            is_whole = scores.shape == (candidates,) and scores.dtype == np.float64
+        except (OSError, ValueError, EOFError, AttributeError):
+            is_whole = False
+        if not is_whole or np.isnan(scores).any() or not np.isin(coins, (0, 1)).all():
+            raise InvalidArgument(
+                f"folder = {str(self.folder)!r}: {path.name} is damaged: remove this file, and its "
+                "run is repeated"
+            )
         return coins.astype(bool), scores
 
     def write(self, place: int, coins: npt.NDArray[np.bool_], scores: FloatArray) -> None:
-        """Store a complete run."""
-        partial = self.folder / "partial.npy"
-        np.save(partial, np.stack([coins.astype(np.float64), scores]))
-        partial.replace(self._path(place))
+        """Store a complete run, durably."""
+        content = io.BytesIO()
+        np.save(content, np.stack([coins.astype(np.float64), scores]))
+        _replace(self._path(place), content.getvalue())
 
     def _path(self, place: int) -> Path:
         return self.folder / f"run-{place}.npy"
 
 
+def _settings(path: Path) -> object:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidArgument(
+            f"folder = {str(path.parent)!r}: {path.name} can't be read: give a new folder"
+        ) from error
+
+
 def _replace(path: Path, content: bytes) -> None:
+    """The file is there in full or not at all, also after a loss of power."""
     partial = path.with_suffix(_PARTIAL)
-    partial.write_bytes(content)
-    partial.replace(path)
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        raise InvalidArgument(f"{path} can't be written: {error.strerror}") from error

@@ -5,6 +5,7 @@ Each command is one audit. Without the name of an audit, ``discreet audit`` mean
 
 from decimal import Decimal
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -132,6 +133,14 @@ def membership(  # noqa: PLR0913  # options of a command
             "--confidence", metavar="NUMBER", parser=between, help="Confidence of the bound."
         ),
     ] = _CONFIDENCE,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--folder",
+            metavar="PATH",
+            help="Store complete runs here, and go on after them. They tell who took part.",
+        ),
+    ] = None,
     html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -158,6 +167,7 @@ def membership(  # noqa: PLR0913  # options of a command
             guesses=guesses,
             confidence=confidence,
             progress=advance,
+            folder=folder,
         )
     end(found, html, as_json=as_json)
 
