@@ -13,7 +13,7 @@ from benchmarks.rounds import Worker, running
 from benchmarks.tables import show, table
 from discreet.audit import BlackBoxResult, black_box
 
-LIBRARIES = "diffprivlib", "opendp", "opacus"
+LIBRARIES = "diffprivlib", "opendp", "opacus", "flwr", "interpret_core"
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,19 @@ FINDINGS = [
     Finding("opendp", "count-after-cut", 1_000),
     Finding("opacus", "circular-padding", 1_000),
     Finding("opacus", "seed-set", 1_000),
+    Finding("flwr", "client-weight", 500),
+    Finding("flwr", "adaptive-count", 1_000),
+    Finding("flwr", "NaN-update", 500),
+    Finding("flwr", "zero-update", 500),
+    Finding("interpret_core", "category-names", 1_000),
+    Finding("interpret_core", "row-weights", 500),
     Finding("diffprivlib", "snapping", 20_000, is_fault=False),
     Finding("diffprivlib", "geometric", 20_000, is_fault=False),
     Finding("opendp", "integer-Laplace", 20_000, is_fault=False),
     Finding("opendp", "float-Laplace", 20_000, is_fault=False),
     Finding("opacus", "zero-padding", 3_000, is_fault=False),
+    Finding("flwr", "equal-weights", 3_000, is_fault=False),
+    Finding("interpret_core", "numbers-in-bounds", 2_000, is_fault=False),
 ]
 
 
