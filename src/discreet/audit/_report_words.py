@@ -55,8 +55,8 @@ def _black_box(result: BlackBoxResult) -> AuditReport:
                 f"person (pair {result.pair})."
             ),
             (
-                f"A part of the outputs served to choose {len(result.evidence)} ways to guess the "
-                "dataset, and the others to count right and wrong guesses."
+                "A part of the outputs served to choose how to guess the dataset (guesses chosen: "
+                f"{len(result.evidence)}), and the others to count right and wrong guesses."
             ),
             (
                 f"The best of them names {best.guess}. It was right {best.right} times and wrong "
