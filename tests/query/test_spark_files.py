@@ -200,3 +200,21 @@ def test_a_table_whose_files_have_other_types_is_refused(tmp_path: Path) -> None
             assert kinds(source_of("spark:mixed", []))
         finally:
             own.sql("DROP TABLE mixed")
+
+
+@pytest.mark.long
+def test_a_file_counts_once_by_however_many_links(tmp_path: Path) -> None:
+    """As in a folder that is read in this process; names that begin with _ are passed over."""
+    spark_tables.check()
+    folder = _folder_of(tmp_path / "f", _INTEGERS, pa.array([4.0, None]))
+    (folder / "s").mkdir()
+    (folder / "_k=2").mkdir()
+    for place in ("s", "_k=2"):
+        pq.write_table(pq.read_table(folder / "0.parquet"), folder / place / "3.parquet")
+    (folder / "hard.parquet").hardlink_to(folder / "0.parquet")
+    (folder / "soft.parquet").symlink_to(folder / "1.parquet")
+    (folder / "t").symlink_to(folder / "s")
+    asked = {"x": dp.Column.integer(0, 10)}, "person", "SELECT COUNT(*), SUM(x) FROM t"
+    here = parts(str(folder), *asked, {"rows": 20})
+    assert parts(f"spark:{folder}", *asked, {"rows": 20}) == here
+    assert parts(f"spark:{folder / '0.parquet'}", *asked, {"rows": 20}) != here

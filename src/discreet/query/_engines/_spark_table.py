@@ -129,26 +129,60 @@ def _opened_files(own: Any, at: SparkAddress) -> Frames:  # Any: a session of Sp
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    # 1. the files that count: each once, by however many links it is there
     reader = own.read.options(**_OPTIONS)
-    # 1. one file, or many whose types Spark's executors find to be the same
-    found = reader.parquet(at.where)
-    files = _files(own, [found])
+    found, given = reader.parquet(at.where), [at.where]
+    listed = _files(own, [found])
+    files = _counted(listed, own._jvm.org.apache.hadoop.fs.Path(at.where))  # noqa: SLF001  # no public form
+    if len(files) < len(listed):
+        _check_no_pattern(at, files)
+        found, given = own.read.parquet(*files), files
+    # 2. one file, or many whose types Spark's executors find to be the same
     if len(files) <= 1:
         return (found,)
     try:
-        return (reader.option("mergeSchema", "true").parquet(at.where),)
+        return (reader.option("mergeSchema", "true").parquet(*given),)
     except (PySparkException, Py4JError):
         pass  # several types, or a file that can't be read
-    # 2. the files by their types
+    # 3. the files by their types
+    _check_no_pattern(at, files)
     if len(files) > _MOST_FILES:
         raise DeclarationError(
             f"{at.shown}: its {len(files):,} files have columns of several types; write them anew "
             f"in one, since only {_MOST_FILES:,} files are looked at one by one"
         )
     groups: dict[str, list[str]] = {}
-    for name in sorted(files):
+    for name in files:
         groups.setdefault(own.read.parquet(name).schema.json(), []).append(name)
     return tuple(own.read.parquet(*names) for names in groups.values())
+
+
+def _counted(listed: Mapping[str, Any], folder: Any) -> list[str]:  # Any: paths of Hadoop
+    """The names of these files without links to one of them, and without those below a name that
+    begins with ``.`` or ``_``."""
+    found: dict[Hashable, str] = {}
+    above = str(folder.toUri().getPath()).rstrip("/")
+    for name in sorted(listed):
+        place = str(listed[name].toUri().getPath())
+        inner = place.removeprefix(above).split("/")[1:] if place != above else []
+        if not any(part.startswith((".", "_")) for part in inner):
+            found.setdefault(_behind(listed[name]), name)
+    if not found:
+        raise DeclarationError(f"{above}: the folder has no Parquet file")
+    return [*found.values()]
+
+
+def _behind(path: Any) -> Hashable:  # Any: a path of Hadoop
+    """A local file's number, so that links are known; of others the path alone, since several
+    names of a host may lead to one store."""
+    scheme, place = str(path.toUri().getScheme()), str(path.toUri().getPath())
+    return file_behind(Path(place)) if scheme == "file" else place
+
+
+def _check_no_pattern(at: SparkAddress, names: Sequence[str]) -> None:
+    """Refuse names that Spark would take for patterns, and so perhaps for other files."""
+    if odd := next((name for name in names if set(name) & set("*?{}[]\\")), None):
+        raise DeclarationError(f"{at.shown}: rename {odd!r}, which Spark takes for a pattern")
 
 
 def _check_files(own: Any, at: SparkAddress, table: Any) -> None:  # Any: as above
@@ -164,10 +198,11 @@ def _check_files(own: Any, at: SparkAddress, table: Any) -> None:  # Any: as abo
         is_alike = False
     else:
         is_alike = all(types.get(f.name.lower(), f.dataType) == f.dataType for f in stored)
+        is_alike = is_alike and len(set(map(_behind, files.values()))) == len(files)
     if not is_alike:
         raise DeclarationError(
-            f"{at.where}: some of its files have other types than the table, or can't be read; "
-            "write them anew"
+            f"{at.where}: some of its files have other types than the table, are links to one "
+            "file, or can't be read; write them anew"
         )
 
 
@@ -203,12 +238,9 @@ def listing(own: Any, frames: Frames) -> Listing:  # Any: a session of Spark
 
 
 def places_in_spark(at: SparkAddress) -> set[Hashable]:
-    """The files behind an address: of a local one its number, so that links are known; of others
-    the path alone, since several names of a host may lead to one store."""
+    """The files behind an address."""
     with session(at.shown) as own:
-        uris = [path.toUri() for path in _files(own, opened_rows(own, at)).values()]
-        places = [(str(one.getScheme()), str(one.getPath())) for one in uris]
-    return {file_behind(Path(path)) if scheme == "file" else path for scheme, path in places}
+        return set(map(_behind, _files(own, opened_rows(own, at)).values()))
 
 
 def _files(own: Any, frames: Iterable[Any]) -> Mapping[str, Any]:  # Any: sessions, frames and paths
