@@ -344,7 +344,7 @@ PAGE = Page(
         ),
     ),
     controls=(
-        Control("epsilon", "ε of the next question", _PRICES, 0.5, term=ABOUT_EPSILON),
+        Control("epsilon", "next question’s ε", _PRICES, 0.5, term=ABOUT_EPSILON),
         Control(
             "limit",
             "the whole budget ε",
