@@ -51,6 +51,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "train._state._reachable._ObjectSearch": "objects that a data set can reach",
     "train._forward._zeroed_memory.ZeroedMemory": "what one forward pass did",
     "query._engines._closed_compiler._FilledForm": "a part of a statement's tree",
+    "query._engines._postgres_connections.OpenConnections": "of a process that can't be forked",
     "query._engines._postgres_compiler._PostgresWriter": "Ibis' compiler, no state of ours",
     "query._engines._spark_compiler._SparkWriter": "Ibis' compiler, no state of ours",
     "accounting._pairs.Conversion": "numbers of one calculation",

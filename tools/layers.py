@@ -122,6 +122,7 @@ SHARED = {
         "_answers._forecast",
         "_engines._address",
         "_engines._postgres_address",
+        "_engines._postgres_connections",
         "_expressions._aggregates",  # names, for the completion of questions
         "_expressions._expression_text",
         "_expressions._frame",  # parts of questions in Python, for the client of a service

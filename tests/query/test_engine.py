@@ -34,7 +34,7 @@ OWN_FILES = {
     *("_spark_session.py", "_spark_table.py", "_spark_texts.py"),
     *("_duckdb.py", "_duckdb_table.py", "_duckdb_file.py", "_duckdb_address.py"),
     *("_postgres.py", "_postgres_compiler.py"),
-    *("_postgres_address.py", "_address.py", "_other_dialects.py"),
+    *("_postgres_address.py", "_postgres_connections.py", "_address.py", "_other_dialects.py"),
     *("_postgres_forms.py", "_postgres_table.py", "_postgres_texts.py"),
 }
 # the role opens the engine of this process or a server's; a source may be a table that one stores

@@ -19,9 +19,10 @@ import discreet
 from discreet.accounting import PrivacyLoss, Pure
 from discreet.ledger import Ledger
 from discreet.query._toml._declaration_file import read
+from discreet.service._databases import files_of
 from discreet.service._storage import StoragePlace, place_of
 from discreet.service._work_order import Task, WorkOrder
-from discreet.service._workers import Worker, WorkerPool, WorkerSettings, sources_of
+from discreet.service._workers import Worker, WorkerPool, WorkerSettings
 from tests.cli.kit import wages
 from tests.ledger import postgres
 
@@ -128,7 +129,7 @@ def pool(
     file: Path, *, count: int = 1, seconds: float = 30, memory: int = MEMORY
 ) -> Iterator[WorkerPool]:
     """Workers of a declaration."""
-    sources = sources_of(read(file))
+    sources = files_of(read(file))
     log = file.with_name("owner.log")
     settings = WorkerSettings(file, file.read_text(), sources, log, seconds, memory)
     opened = WorkerPool(settings, count)

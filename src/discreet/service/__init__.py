@@ -5,7 +5,8 @@ To read the files in order:
 1. `_storage`: the service's own database, and `_group_commit`: its writes; `_tokens`: who calls,
    in which role; `_sessions`: browsers that signed in; `_answers`: the bytes of each paid answer,
    by request id
-2. `_confinement`: barriers around a process that reads rows; `_linux`: their system calls
+2. `_confinement`: barriers around a process that reads rows; `_linux`: their system calls;
+   `_databases`: those that such a process reaches
 3. `_work_order`: a question for a worker; `_worker`: the confined process that answers it;
    `_results`: its answers as JSON; `_memory`: how much memory it takes; `_workers`: the
    processes, seen from their parent; `_payment`: their charges; `_new_declarations`: new

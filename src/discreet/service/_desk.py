@@ -31,6 +31,7 @@ from discreet.query._toml._declared_files import TableFile
 from discreet.query._toml._located_toml import text_of
 from discreet.service._answers import AnswerStore
 from discreet.service._confinement import Barrier
+from discreet.service._databases import check_listed, files_of, has_databases
 from discreet.service._memory import usual_limit
 from discreet.service._new_declarations import (
     LOOKED_AT,
@@ -54,7 +55,7 @@ from discreet.service._storage import held_storage, place_of
 from discreet.service._tokens import Role, TokenFacts, TokenStore
 from discreet.service._transport import stands_in_address
 from discreet.service._work_order import SUGGEST_COLUMNS, SUGGEST_ROWS, Task, WorkOrder
-from discreet.service._workers import Retired, Worker, WorkerPool, WorkerSettings, sources_of
+from discreet.service._workers import Retired, Worker, WorkerPool, WorkerSettings
 
 _WAIT = 20.0  # seconds for a free worker
 _LAST_ENTRIES = 1000
@@ -98,6 +99,7 @@ class Desk:
         declared = read_text(text, file)
         facts = service_facts(text, file)
         self.requests_per_second = facts.requests_per_second
+        self._databases = facts.databases
         self._most_memory = usual_limit(settings.workers)
         if facts.worker_memory is not None:
             self._most_memory = facts.worker_memory * _MIB
@@ -118,9 +120,11 @@ class Desk:
             raise
 
     def _worker_settings(self, text: str) -> WorkerSettings:
-        sources, settings = sources_of(read_text(text, self._file)), self._settings
+        declared, settings = read_text(text, self._file), self._settings
+        check_listed(declared, self._databases)
         return WorkerSettings(
-            self._file, text, sources, settings.log, settings.seconds, self._most_memory
+            *(self._file, text, files_of(declared), settings.log),
+            *(settings.seconds, self._most_memory, has_databases(declared)),
         )
 
     @property
@@ -461,14 +465,18 @@ class Desk:
     # declarations
 
     def sources(self, _: TokenFacts) -> object:
-        """The files of rows in the folder of the declaration, and the tables that have them."""
+        """The files of rows in the folder of the declaration, with the tables that have them, and
+        the databases that the service may reach."""
         declared = {
             one.source.name: name
             for name, one in self._files.items()
             if isinstance(one.source, Path)
         }
         names = files_beside(self._file)
-        return {"sources": [{"name": one, "table": declared.get(one)} for one in names]}
+        return {
+            "sources": [{"name": one, "table": declared.get(one)} for one in names],
+            "databases": list(self._databases),
+        }
 
     def look(self, caller: TokenFacts, body: Body) -> object:
         """The columns of a file, or of a declared table, with proposed types. Its schema and the
@@ -477,7 +485,7 @@ class Desk:
         if table is not None:
             self._ledger(table)
             return self._looked_at(caller, table, lambda order: self._result(order, None))
-        text = text_of_source(self._file, body.get("source", ""))
+        text = text_of_source(self._file, body.get("source", ""), self._databases)
         worker = Worker(self._worker_settings(text))  # it may read nothing else
         try:
             return self._looked_at(caller, LOOKED_AT, lambda order: worker.result(order, None))
@@ -502,7 +510,9 @@ class Desk:
                 raise InvalidArgument(
                     "the declaration's file was changed by hand: start the service again first"
                 )
-            text = text_with(self._text, self._file, table, body["facts"])
+            text = text_with(
+                self._text, self._file, table, body["facts"], databases=self._databases
+            )
             files = read_text(text, self._file)
             ledger = self._ledgers.get(table) or _existing_ledger(table, files[table])
             pool = WorkerPool(self._worker_settings(text), self._settings.workers)

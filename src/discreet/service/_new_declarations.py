@@ -5,7 +5,7 @@ The rows of a file are looked at by a worker only, as those of each table.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from decimal import Decimal
@@ -18,6 +18,8 @@ from discreet import _checks
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.ledger._schema_beside import SchemaBeside
 from discreet.query import ColumnType
+from discreet.query._engines._address import address_of, is_address
+from discreet.query._engines._postgres_address import PostgresAddress
 from discreet.query._rows._file_format import FileFormat, format_of
 from discreet.query._statistics._suggestion_search import is_open
 from discreet.query._toml._declaration_edit import Setting, added
@@ -57,18 +59,25 @@ def files_beside(file: Path) -> list[str]:
     return sorted(path.name for path in there if format_of(path) in forms)
 
 
-def check_file(file: Path, name: str) -> None:
-    """Refuse a source that is no file of rows in the folder of the declaration."""
-    if name not in files_beside(file):
+def check_source(file: Path, name: str, databases: Sequence[str]) -> None:
+    """Refuse a source that is neither a file of rows in the folder of the declaration, nor a table
+    in one of these databases."""
+    if is_address(name):
+        address = address_of(name)
+        if not isinstance(address, PostgresAddress) or address.database not in databases:
+            raise InvalidArgument(
+                "source: give a table of a database that [service] in discreet.toml lists"
+            )
+    elif name not in files_beside(file):
         raise InvalidArgument(
             f"source = {name!r}: give the name of a Parquet or CSV file in the folder of the "
             "declaration"
         )
 
 
-def text_of_source(file: Path, name: str) -> str:
-    """A declaration of one file without any column, for a look at its schema."""
-    check_file(file, name)
+def text_of_source(file: Path, name: str, databases: Sequence[str] = ()) -> str:
+    """A declaration of one source without any column, for a look at its schema."""
+    check_source(file, name, databases)
     settings: dict[Keys, Setting] = {
         ("source",): name,
         ("row",): True,
@@ -78,7 +87,9 @@ def text_of_source(file: Path, name: str) -> str:
     return added("", LOOKED_AT, settings, Path(file.name))
 
 
-def text_with(text: str, file: Path, table: str, facts: str) -> str:
+def text_with(
+    text: str, file: Path, table: str, facts: str, *, databases: Sequence[str] = ()
+) -> str:
     """The text of a declaration with these facts of a table, which are JSON; `InvalidArgument` for
     facts that no declaration can have."""
     if not _NAME.fullmatch(table):
@@ -92,7 +103,7 @@ def text_with(text: str, file: Path, table: str, facts: str) -> str:
         )
     settings: dict[Keys, Setting] = {}
     if "source" in given:
-        check_file(file, given["source"])
+        check_source(file, given["source"], databases)
         settings |= {
             ("ledger", "path"): _ledger_beside(table, declared),
             ("ledger", "epsilon"): given.get("epsilon", 0),

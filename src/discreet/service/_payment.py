@@ -61,7 +61,8 @@ class Payment:
             return self._is_stored and not self._has_failed
         if not self.is_paid:
             return True
-        return self._has_failed and reply["error"][0] == ComputationFailed.__name__
+        is_failure = "error" in reply and reply["error"][0] == ComputationFailed.__name__
+        return self._has_failed and is_failure
 
     def reply(self, frame: Mapping[str, Any]) -> dict[str, Any]:  # Any: JSON
         """The reply to a worker's request; an error of the ledger by its name and text."""

@@ -25,6 +25,11 @@ class Task(Enum):
     NULLS = "nulls"
 
     @property
+    def needs_source(self) -> bool:
+        """Whether the task looks at the source of the rows."""
+        return self.is_paid or self is Task.LOOK
+
+    @property
     def is_paid(self) -> bool:
         """Whether the task reads rows."""
         return self in (Task.ASK, Task.DIAGNOSE, Task.SUGGEST, Task.NULLS)

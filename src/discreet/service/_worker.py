@@ -8,6 +8,7 @@ import contextlib
 import json
 import logging
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Mapping
@@ -37,6 +38,7 @@ from discreet.query._toml._declaration_file import read_text
 from discreet.query._toml._declared_files import PublicFile, TableFile
 from discreet.query._toml._proposed import propose_types
 from discreet.service._confinement import confine
+from discreet.service._databases import connected, connections_of, files_of
 from discreet.service._new_declarations import LOOKED_AT
 from discreet.service._results import (
     answer_json,
@@ -48,8 +50,8 @@ from discreet.service._results import (
     suggestion_json,
 )
 from discreet.service._work_order import SUGGEST_ROWS, Task, WorkOrder, public_name
-from discreet.service._workers import sources_of
 
+_AGAIN = 30.0  # seconds after which a worker that reached no database gives its place to another
 _LARGEST_REPLY = 1 << 28  # bytes; a stored answer has at most 10^8 characters
 UNEXPECTED = "Unexpected"
 
@@ -210,11 +212,20 @@ def _price(job: WorkOrder, question: Question, noise: Noise | None) -> QuestionP
 
 def work(channel: Connection, declared: Mapping[str, TableFile]) -> None:
     """Compute the results of all jobs, until the parent closes the channel."""
+    start = time.monotonic()
     while True:
         job = WorkOrder.from_json(channel.recv_bytes(_LARGEST_REPLY))
         reply: dict[str, object]
+        one = declared[job.table]
+        opened = connections_of(one)
+        if opened is not None and job.task.needs_source and not opened.are_alive:
+            if not opened.refusal or time.monotonic() - start > _AGAIN:
+                channel.send_bytes(json.dumps({"stale": opened.refusal}).encode())
+                return  # the parent starts another worker, which may reach the database
+            refused = [errors.DeclarationError.__name__, opened.refusal]
+            channel.send_bytes(json.dumps({"error": refused}).encode())
+            continue
         try:
-            one = declared[job.table]
             match job.task:
                 case Task.LOOK:
                     result = look_at(job, one)
@@ -257,8 +268,8 @@ def main() -> None:
     logging.getLogger("discreet.owner").addHandler(logging.StreamHandler(sys.stderr))
     warnings.simplefilter("ignore", errors.UselessAnswerWarning)  # forecasts show it
     channel = Connection(descriptor)
-    declared = read_text(channel.recv_bytes(_LARGEST_REPLY).decode(), file)
-    barriers = confine(sources_of(declared), folder, memory)
+    declared = connected(read_text(channel.recv_bytes(_LARGEST_REPLY).decode(), file))
+    barriers = confine(files_of(declared), folder, memory)
     rehearse(folder)
     ready = [[one.name, one.is_up, one.note] for one in barriers]
     with contextlib.suppress(EOFError, ConnectionError):  # the service has stopped

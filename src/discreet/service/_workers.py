@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe
@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from discreet import errors
-from discreet.query._toml._declared_files import TableFile
 from discreet.service._confinement import Barrier
+from discreet.service._databases import variables_for_databases
 from discreet.service._memory import MemoryWatch, memory_of
 from discreet.service._payment import Payment
 from discreet.service._work_order import WorkOrder
@@ -58,7 +58,8 @@ class Retired(Exception):
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
     """All that workers need: the declaration's file and text, the files of rows, the owner's log,
-    the seconds that a job may take, and the bytes of memory that each worker may have."""
+    the seconds that a job may take, the bytes of memory that each worker may have, and whether
+    rows are in databases, too."""
 
     file: Path
     text: str
@@ -66,20 +67,11 @@ class WorkerSettings:
     log: Path
     seconds: float
     memory: int
+    has_databases: bool = False
 
 
-def sources_of(declared: Mapping[str, TableFile]) -> list[Path]:
-    """The files of all private and public tables; refused if rows are not in files."""
-    every = {**next(iter(declared.values())).others, **declared} if declared else {}
-    found = []
-    for name, one in every.items():
-        if not isinstance(one.source, Path):
-            raise errors.Refused(
-                f"the rows of {name} are in a database, and a worker of the service reaches no "
-                "network: serve tables in files"
-            )
-        found.append(one.source.resolve())
-    return sorted(set(found))
+class Stale(Exception):
+    """A worker lost a connection that it can't open anew, before anything was paid."""
 
 
 class Worker:
@@ -130,6 +122,9 @@ class Worker:
             if payment is not None and not payment.accepts(reply):
                 raise ValueError("a worker ended a paid job in another way than it may")
             refusal = _error(*reply["error"]) if "error" in reply else None
+            is_stale = "stale" in reply
+            if is_stale and reply["stale"]:
+                refusal = errors.DeclarationError(str(reply["stale"]))
         except Exception as cause:  # a broken process may send anything
             has_failed = not self._is_ended  # otherwise the service itself stops
             self.end()
@@ -137,6 +132,9 @@ class Worker:
                 payment.lock()
                 raise errors.ComputationFailed(FAILED) from None
             raise WorkerLost("a worker ended before anything was paid") from cause
+        if is_stale:
+            self.end()
+            raise refusal or Stale
         if refusal is not None:
             raise refusal
         found: dict[str, Any] = reply["result"]
@@ -144,7 +142,7 @@ class Worker:
 
     def _done(self, job: WorkOrder, payment: Payment | None) -> dict[str, Any]:
         self._send(job.to_json())
-        while not (frame := self._receive()).keys() & {"result", "error"}:
+        while not (frame := self._receive()).keys() & {"result", "error", "stale"}:
             if payment is None:
                 raise ValueError("a worker asked for a payment of a free task")
             self._send(json.dumps(payment.reply(frame)).encode())
@@ -232,11 +230,15 @@ class WorkerPool:
         try:
             if self._is_retired:
                 raise Retired
-            worker = self._usable(wait)
-            try:
-                return worker.result(job, payment)
-            finally:
-                self._take_back(worker)
+            for _ in range(self._count + 2):  # all may be stale, and then comes a new one
+                worker = self._usable(wait)
+                try:
+                    return worker.result(job, payment)
+                except Stale:
+                    continue
+                finally:
+                    self._take_back(worker)
+            raise Busy
         finally:
             self._places.release()
 
@@ -308,6 +310,8 @@ def _start(
     settings: WorkerSettings, theirs: "Connection[Any, Any]", folder: str, log: int
 ) -> "subprocess.Popen[bytes]":
     passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
+    if settings.has_databases:
+        passed |= variables_for_databases()
     return subprocess.Popen(  # noqa: S603  # this Python, with paths of the service's own
         [
             *(sys.executable, "-P", "-m", "discreet.service._worker"),

@@ -37,6 +37,11 @@ def address_of(text: str) -> TableAddress:
     return _postgres_address.address_of(text)
 
 
+def database_address(text: str) -> str:
+    """The address of a database of a server, as those of its tables have it."""
+    return _postgres_address.database_address(text)
+
+
 def table_at(address: TableAddress) -> AddressedTable | TableOfFile:
     """The table there; nothing is read yet."""
     match address:

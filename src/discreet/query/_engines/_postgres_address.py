@@ -3,7 +3,9 @@
 It never holds a password, since addresses stand in files and are shown.
 """
 
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from discreet.errors import InvalidArgument
@@ -22,13 +24,23 @@ _FORM = (
 )
 
 
+class ConnectionsTo(Protocol):
+    """Connections to a database that were opened before."""
+
+    def borrow(self) -> AbstractContextManager[Any]:  # Any: psycopg's own
+        """One of them, for a while."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class PostgresAddress:
-    """A table of a schema; ``database`` is the address of its database."""
+    """A table of a schema; ``database`` is the address of its database. A process without a
+    network has ``open_connections`` to it."""
 
     database: str
     schema: str
     name: str
+    open_connections: ConnectionsTo | None = field(default=None, compare=False, repr=False)
 
     @property
     def label(self) -> str:
@@ -54,6 +66,13 @@ class PostgresAddress:
         parts = urlsplit(self.database)
         named = [*parse_qsl(parts.query), ("table", self.label)]
         return urlunsplit(parts._replace(query=urlencode(named, quote_via=quote, safe="/.")))
+
+
+def database_address(text: str) -> str:
+    """The address of a database, as those of its tables have it."""
+    if not is_address(text) or "table" in dict(parse_qsl(urlsplit(text).query)):
+        raise InvalidArgument("the address of a database reads postgresql://reader@host:port/name")
+    return address_of(f"{text}{'&' if '?' in text else '?'}table=schema.name").database
 
 
 def is_address(text: str) -> bool:

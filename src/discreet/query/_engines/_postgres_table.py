@@ -1,8 +1,4 @@
-"""Reads a table of a PostgreSQL server, by a role that may only read it.
-
-The password comes from the environment (``PGPASSWORD``), a password file (``~/.pgpass``) or a
-service file, as libpq reads them, and never from an address.
-"""
+"""Reads a table of a PostgreSQL server, by a role that may only read it."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,6 +9,7 @@ import pyarrow as pa
 
 from discreet.errors import DeclarationError
 from discreet.query._engines._postgres_address import PostgresAddress
+from discreet.query._engines._postgres_connections import connection_to, named
 
 LEAST_VERSION = 16
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -37,7 +34,6 @@ _SETTINGS = {
 _NEWER = {"transaction_timeout": 170_000}  # settings that older servers don't have
 _WAIT = f"SET LOCAL lock_timeout = '{_SETTINGS['lock_timeout']}'"
 _SET = "SELECT pg_catalog.set_config(%s, %s, TRUE)"
-_CONNECT_SECONDS = 10
 _LABEL = '(CASE WHEN {0} IS NOT NULL THEN concat({0}) END) COLLATE "C"'  # a cast may be the owner's
 _LONGEST_TEXT = 1 << 16  # bytes; some functions of the server fail for 64 MiB, and all take time
 _SHORT_TEXT = (
@@ -110,7 +106,7 @@ class PostgresTable:
 
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The table's schema; None for a column of a type without a rule."""
-        with connected(self.at) as connection, _named(self.at):
+        with connected(self.at) as connection, named(self.at):
             found = _table(connection, self.at)
             _check_role(self.at, found)
             columns = _columns(connection, found)
@@ -151,7 +147,7 @@ def places_in_postgres(at: PostgresAddress) -> set[Hashable]:
     """The table and all its partitions and children, by their numbers in the database."""
     import psycopg
 
-    with connected(at) as connection, _named(at), psycopg.RawCursor(connection) as cursor:
+    with connected(at) as connection, named(at), psycopg.RawCursor(connection) as cursor:
         return {oid for (oid,) in cursor.execute(_PARTS, (_table(connection, at).oid,))}
 
 
@@ -164,19 +160,9 @@ def connected(
     Tables that are locked can't be emptied or changed meanwhile: TRUNCATE also removes rows from
     snapshots that were there before. So the lock comes first; it needs no snapshot.
     """
-    try:
-        import psycopg
-    except ModuleNotFoundError:
-        raise DeclarationError(
-            "a table in PostgreSQL needs psycopg: pip install 'discreet[postgres]'"
-        ) from None
-    with _named(at):
-        connection = psycopg.connect(
-            at.database, autocommit=True, connect_timeout=_CONNECT_SECONDS, prepare_threshold=None
-        )
-    try:
+    with connection_to(at) as connection:
         _check_server(connection, at)
-        with _named(at):
+        with named(at):
             connection.execute(_BEGIN)
             if locked:
                 connection.execute(_WAIT)
@@ -186,19 +172,6 @@ def connected(
                 if connection.info.server_version >= _NEWER.get(name, 0):
                     connection.execute(_SET, (name, value))
         yield connection
-    finally:
-        connection.close()
-
-
-@contextmanager
-def _named(at: PostgresAddress) -> Iterator[None]:
-    """Raises in words of ours for a failure of the server."""
-    import psycopg
-
-    try:
-        yield
-    except psycopg.Error as cause:
-        raise DeclarationError(f"{at.shown}: {_reason(cause)}") from None
 
 
 def _check_server(connection: Any, at: PostgresAddress) -> None:  # Any: psycopg's own
@@ -213,23 +186,6 @@ def _check_server(connection: Any, at: PostgresAddress) -> None:  # Any: psycopg
         raise DeclarationError(
             f"{at.shown}: its texts are in {encoding}; questions need a database in UTF8"
         )
-
-
-def _reason(cause: Any) -> str:  # Any: psycopg's errors
-    """Why a connection failed, in words of ours."""
-    text = str(cause).lower()
-    reasons = {
-        "password": "its server refuses the password; give it in PGPASSWORD or ~/.pgpass",
-        "too many": "its server has no connection left; try again later",
-        "does not exist": "there is no such database, role or table",
-        "not permitted to log in": "its server lets this role not log in: ALTER ROLE ... LOGIN",
-        "no pg_hba.conf entry": "its server has no rule in pg_hba.conf for this role and database",
-        "permission": "its role may not read all columns of the table: GRANT SELECT ON the table",
-        "lock timeout": "another session changes the table; try again later",
-        "due to": "a time limit of its server or role is too short for a question",
-        "remaining connection slots": "its server has no connection left; try again later",
-    }
-    return next((why for sign, why in reasons.items() if sign in text), "no server answers there")
 
 
 @dataclass(frozen=True, slots=True)

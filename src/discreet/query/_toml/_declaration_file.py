@@ -24,7 +24,12 @@ if TYPE_CHECKING:
     from discreet.query._rows._public_table import PublicTable
     from discreet.query._table import Table
 
-from discreet.query._engines._address import address_of, is_address, moved
+from discreet.query._engines._address import (
+    address_of,
+    database_address,
+    is_address,
+    moved,
+)
 from discreet.query._rows._file_format import (
     FileFormat,
     format_of,
@@ -50,7 +55,7 @@ TABLE = (
 PUBLIC = ("source", "format", "delimiter", "columns")
 THROUGH = ("table", "on")
 OF_LINKED = ("unit", "change", "ledger")  # left out, they are those of the table it goes through
-SERVICE = ("requests_per_second", "worker_memory")
+SERVICE = ("requests_per_second", "worker_memory", "databases")
 LEDGER = ("path", "anchor", "epsilon", "delta", "rho", "mu")
 _SOURCE = "the path of a file or folder, or the address of a table"
 _ABOVE_ZERO = "a finite number above 0"
@@ -129,10 +134,12 @@ def read_text(text: str, path: str | Path) -> Mapping[str, TableFile]:
 @dataclass(frozen=True, slots=True)
 class ServiceFacts:
     """The settings of a service of these tables; None where the text does not say: the number of
-    requests that one token may send in a second, and the MiB of memory that a worker may have."""
+    requests that one token may send in a second, and the MiB of memory that a worker may have.
+    ``databases`` are those that it may reach."""
 
     requests_per_second: int | None = None
     worker_memory: int | None = None
+    databases: tuple[str, ...] = ()
 
 
 def service_facts(text: str, path: str | Path) -> ServiceFacts:
@@ -146,7 +153,16 @@ def _top(top: TomlEntry) -> dict[str, TomlEntry]:
 
 def _service_facts(given: Mapping[str, TomlEntry]) -> ServiceFacts:
     inner = given["service"].settings(*SERVICE) if "service" in given else {}
-    return ServiceFacts(**{name: entry.whole() for name, entry in inner.items()})
+    databases = _databases(inner.pop("databases")) if "databases" in inner else ()
+    numbers = {name: entry.whole() for name, entry in inner.items()}
+    return ServiceFacts(**numbers, databases=databases)
+
+
+def _databases(entry: TomlEntry) -> tuple[str, ...]:
+    if not isinstance(entry.value, list) or not all(isinstance(one, str) for one in entry.value):
+        raise entry.mistake("give a list of addresses of databases")
+    texts: list[str] = entry.value
+    return made_at(entry, lambda: tuple(map(database_address, texts)))
 
 
 def _tables(top: TomlEntry) -> Mapping[str, TableFile]:

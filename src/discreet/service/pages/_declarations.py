@@ -13,6 +13,8 @@ from urllib.parse import quote
 from starlette.responses import Response
 
 from discreet.query import ColumnType
+from discreet.query._engines._address import address_of, is_address
+from discreet.query._engines._postgres_address import PostgresAddress
 from discreet.service._body import number_in
 from discreet.service._desk import Desk
 from discreet.service._problems import BAD_BODY, Problem
@@ -25,6 +27,7 @@ _OLD = (
     "this form was paid before, at another price, and nothing more was paid; the one below is new"
 )
 _TRUE, _ROW = "yes", "row"
+_NO_WORD = re.compile(r"\W", re.ASCII)
 _COLUMNS = "columns"
 _SUGGESTED = (_COLUMNS, "rows")
 _FOUND = [ColumnType.INTEGER.value, ColumnType.NUMBER.value, ColumnType.TEXT.value]
@@ -136,19 +139,66 @@ async def sources(visit: Visit, status: int = 200, problem: str = "") -> Respons
     """The first step: the file."""
     found = await visit.get(Desk.sources)
     free = [one["name"] for one in found["sources"] if one["table"] is None]
-    chosen = visit.request.query_params.get("chosen")
-    return visit.page("sources.html", status, sources=free, chosen=chosen, problem=problem)
+    return visit.page(
+        "sources.html",
+        status,
+        sources=free,
+        databases=[PostgresAddress(one, "", "").shown for one in found["databases"]],
+        chosen=visit.request.query_params.get("chosen"),
+        form=visit.form,
+        problem=problem,
+    )
 
 
 async def look(visit: Visit) -> Response:
     """The second step: unit, limit and columns."""
-    source = visit.form.get("source", "")
+    visit.check_owner()
     try:
+        source = await _source(visit)
         looked = await visit.get(Desk.look, form={"source": source})
     except Problem as problem:
         return await sources(visit, problem.kind.status, in_words(problem))
     columns = [ColumnFields.proposed(one, {}) for one in _named(looked["columns"])]
-    return visit.page("declare.html", source=source, columns=columns, form={}, problem="")
+    return _second_step(visit, source, columns)
+
+
+def _second_step(
+    visit: Visit,
+    source: str,
+    columns: Sequence[ColumnFields],
+    *,
+    status: int = 200,
+    problem: str = "",
+) -> Response:
+    """The page of unit, limit and columns."""
+    table = address_of(source).label if is_address(source) else source
+    name = table.rpartition(".")[2] if is_address(source) else table.partition(".")[0]
+    return visit.page(
+        "declare.html",
+        status,
+        source=source,
+        table=table,
+        name=_NO_WORD.sub("_", name),
+        columns=columns,
+        form=visit.form if "column-0" in visit.form else {},
+        problem=problem,
+    )
+
+
+async def _source(visit: Visit) -> str:
+    """The file that the form names, or the address of a table in one of the listed databases."""
+    form = visit.form
+    if "database" not in form:
+        return form.get("source", "")
+    databases = (await visit.get(Desk.sources))["databases"]
+    place, table = form["database"], form.get("table", "").strip()
+    if not (place.isascii() and place.isdigit() and int(place) < len(databases)):
+        raise Problem(BAD_BODY, f"{BAD_BODY.text}: choose a database")
+    schema, dot, name = table.partition(".")
+    if not table or (dot and not (schema and name)):
+        raise Problem(BAD_BODY, f"{BAD_BODY.text}: name the table as schema.name")
+    named = (schema, name) if dot else ("public", table)
+    return str(PostgresAddress(databases[int(place)], *named))
 
 
 def _named(columns: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -174,14 +224,8 @@ async def declare(visit: Visit) -> Response:
             facts |= {"unit": _unit(columns, form), "rows": _number(form, "rows")}
         await visit.get(Desk.declare, name, form={"facts": _facts_text(facts)})
     except Problem as problem:
-        return visit.page(
-            "declare.html",
-            problem.kind.status,
-            source=form.get("source", ""),
-            columns=columns,
-            form=form,
-            problem=in_words(problem),
-        )
+        source, status = form.get("source", ""), problem.kind.status
+        return _second_step(visit, source, columns, status=status, problem=in_words(problem))
     ids = facts.get("unit")
     others = [one for one in columns if one.name != ids]
     places = [str(place) for place, one in enumerate(others) if one.is_open]
