@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from discreet import Limit, Unit
+from discreet._budget import Request
+from discreet.accounting import Pure
 from discreet.errors import InvalidArgument, LedgerError
 from discreet.ledger import Ledger
 from discreet.query._toml._declaration_edit import save
@@ -503,6 +505,22 @@ def test_the_pages_pay_for_no_suggestion_before_its_price_was_shown(
         assert owner.pay(shown, path, **fields).status == 400, wrong
     for choice in ({}, {"text-0": "job"}):  # keys of texts need a delta
         assert owner.pay(shown, path, epsilon="0.2", **choice).status == 400, choice
+    assert served.send("GET", "/v1/tables/wages/budget").json == before
+
+
+def test_suggestions_that_a_crash_lost_are_explained(served: Served) -> None:
+    """They were paid, and nothing is stored: the form says so, and pays nothing again."""
+    owner = Browser(served).sign_in(served.owner)
+    fields = {"epsilon": "0.2", "number-0": "hours"}
+    shown = owner.pay(owner.get("/tables/wages/columns"), "/tables/wages/suggest", **fields)
+    once = shown.hidden("once")
+    request = Request(f"suggest {once}", "another body")
+    served.ledger.charge(Pure(0.2), purpose="SUGGEST hours", by="owner", request=request)
+    before = served.send("GET", "/v1/tables/wages/budget").json
+    lost = owner.pay(shown, "/tables/wages/suggest", **fields)
+    assert lost.status == 409
+    assert "ended before it had stored what was found. Nothing more was paid" in lost.words
+    assert lost.hidden("once") != once
     assert served.send("GET", "/v1/tables/wages/budget").json == before
 
 

@@ -22,6 +22,7 @@ from discreet.ledger import Kind, Ledger
 from discreet.service import _desk
 from discreet.service._app import Application
 from discreet.service._pace import RateLimit
+from discreet.service._routes import LONGEST_RECEIPT
 from discreet.service._sessions import SessionStore
 from discreet.service._tokens import Role
 from discreet.service.pages._questions import Draft, csv_text
@@ -710,6 +711,11 @@ def test_a_receipt_is_checked_by_its_text(ana: Browser) -> None:
     assert made.status == 200
     assert len(receipt) > 100_000
     assert ana.send("/receipts", "/receipts", table="wages", receipt=receipt).status == 200
+    longest = receipt.rstrip("\n") + " " * (LONGEST_RECEIPT - len(receipt))
+    found = ana.send("/receipts", "/receipts", table="wages", receipt=longest)
+    assert (found.status, "too large" in found.words) == (422, False)  # it was read
+    found = ana.send("/receipts", "/receipts", table="wages", receipt=f"{longest}   ")
+    assert (found.status, found.headers["content-type"]) == (400, "text/html; charset=utf-8")
     body = {"receipt": receipt.rstrip("\n")}
     assert ana.served.send("POST", "/v1/tables/wages/check", body).status == 200
     receipt = ana.get(f"{place}/receipt.json").text

@@ -45,7 +45,7 @@ _SUGGESTED = {
 }
 _LONGEST_LOSS = 8_000  # characters: pricing takes time
 _LONGEST_STATEMENT = 40_000
-LONGEST_RECEIPT = 200_000
+LONGEST_RECEIPT = 2_000_000
 RECEIPT = {"receipt": Member(MemberType.TEXT, is_required=True, longest=LONGEST_RECEIPT)}
 _LOSS = {"privacy_loss": Member(MemberType.TEXT, is_required=True, longest=_LONGEST_LOSS)}
 _CHARGED = {

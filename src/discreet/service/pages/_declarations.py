@@ -24,7 +24,8 @@ from discreet.service.pages._visit import REUSED, Visit, choice, in_words, redir
 
 _RANGE = re.compile(r"\s*-?\d+\s*\.\.\s*-?\d+\s*", re.ASCII)
 _OLD = (
-    "this form was paid before, at another price, and nothing more was paid; the one below is new"
+    "this form was paid before: for other values, or the service ended before it had stored what "
+    "was found. Nothing more was paid; the form below is new, and paid anew"
 )
 _TRUE, _ROW = "yes", "row"
 _NO_WORD = re.compile(r"\W", re.ASCII)

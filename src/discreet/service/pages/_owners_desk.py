@@ -65,7 +65,7 @@ async def issue(visit: Visit) -> Response:
         made = await visit.get(Desk.issue, form=visit.form)
     except Problem as problem:
         return await desk(visit, problem.kind.status, problem=in_words(problem))
-    token = {"text": made["token"], "name": visit.form["name"]}
+    token = {"text": made["token"], "name": visit.form["name"], "role": visit.form["role"]}
     try:
         return await desk(visit, token=token)
     except Problem as problem:  # the token is shown now or never

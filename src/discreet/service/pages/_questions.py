@@ -236,7 +236,15 @@ def _short(number: object) -> str:
 def _example(table: Mapping[str, JsonValue]) -> str:
     """A question that the declaration allows."""
     key = next((one["name"] for one in table["columns"] if one["keys"] is not None), None)
-    number = next((one["name"] for one in table["columns"] if one["type"] == "number"), None)
+    numbers = ("number", "integer")
+    number = next(
+        (
+            one["name"]
+            for one in table["columns"]
+            if one["type"] in numbers and one["lower"] is not None
+        ),
+        None,
+    )
     chosen = [quoted(key)] if key else []
     chosen += ["COUNT(*) AS n"] + ([f"AVG({quoted(number)}) AS mean"] if number else [])
     by = f" GROUP BY {quoted(key)}" if key else ""
@@ -295,6 +303,19 @@ class ShownAnswer:
         return _shown.charts(*parted(self.columns), self.rows)
 
     @property
+    def python(self) -> str:
+        """The question as a program asks it, at the same price; empty for other answers."""
+        asked = _question(self.facts)
+        if not asked or self.table is None:
+            return ""
+        names = ("epsilon", "delta", "confidence")
+        price = ", ".join(f"{name}={asked[name]}" for name in names if asked[name])
+        return (
+            f"import discreet as dp\n\ntable = dp.connect(url, token)[{self.table!r}]\n"
+            f"answer = table.question({asked['sql']!r}).release({price})"
+        )
+
+    @property
     def receipt(self) -> str:
         """The receipt as the text that can be checked."""
         return receipt_text(self.facts["receipt"])
@@ -319,7 +340,8 @@ def _assumed(facts: Mapping[str, Any]) -> list[str]:  # Any: JSON
     caps, columns = facts.get("caps"), facts.get("columns")
     lines = []
     if isinstance(caps, dict) and caps.get("rows"):
-        lines.append(f"at most {caps['rows']} rows of each unit count")
+        rows = f"{caps['rows']} row{'' if caps['rows'] == 1 else 's'}"
+        lines.append(f"at most {rows} of each unit count")
     for name, column in (columns if isinstance(columns, dict) else {}).items():
         if not isinstance(column, dict):
             continue

@@ -4,6 +4,7 @@ from starlette.responses import Response
 
 from discreet.service._desk import Desk
 from discreet.service._problems import Problem
+from discreet.service._routes import LONGEST_RECEIPT
 from discreet.service.pages._visit import Visit, in_words
 
 
@@ -30,5 +31,6 @@ async def _page(visit: Visit, status: int = 200, **more: object) -> Response:
         tables=tables,
         receipt=visit.form.get("receipt", ""),
         chosen=visit.form.get("table"),
+        longest=LONGEST_RECEIPT,
         **values,
     )

@@ -1,7 +1,6 @@
 // Takes a receipt from a file that is dropped or chosen. The file goes nowhere but into the form.
 (function () {
   "use strict";
-  var LARGEST = 200000;
   var drop = document.getElementById("drop");
   var text = document.getElementById("receipt");
   var tables = document.getElementById("table");
@@ -9,7 +8,7 @@
 
   function take(file) {
     if (!file) return;
-    if (file.size > LARGEST) {
+    if (file.size > text.maxLength) {
       text.value = "";
       text.setCustomValidity("This file is too large for this page: check it by discreet verify.");
       text.reportValidity();
