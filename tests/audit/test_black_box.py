@@ -49,6 +49,14 @@ def test_a_million_outputs_reach_85_percent(name: str, epsilon: float) -> None:
     assert 0.85 * epsilon <= audit.epsilon() <= epsilon
 
 
+def test_a_million_outputs_are_too_few_for_eight_categories() -> None:
+    """The best guess, known beforehand, and alone: the bound of the mean counts is 83.3 %."""
+    factor, categories = math.exp(0.1), 8
+    named = 2_000_000 * (factor + 1) / (factor + categories - 1)
+    share = at_least(round(named * factor / (factor + 1)), round(named), 1e-9)
+    assert 0.083 < math.log(share / (1 - share)) < 0.084
+
+
 @pytest.mark.parametrize("stddev", [0.7, 2])
 def test_a_gaussian_stays_below_its_profile_and_its_curve(stddev: float) -> None:
     loss = PrivacyLoss.of(Gaussian(stddev))
