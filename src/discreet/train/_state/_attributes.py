@@ -8,7 +8,8 @@ other libraries that change in place, and variables outside of the model.
 
 from array import array
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType
@@ -40,14 +41,16 @@ class Attributes:
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
-        self._owners = [*_owners(model)]
-        self._values = {id(owner): own_of(owner) for owner in self._owners}
+        tree = _Tree.of(model)
+        self._owners = [*_owners(tree)]
+        own = [own_of(owner) for owner in self._owners]
+        self._values = {id(owner): each for owner, each in zip(self._owners, own, strict=True)}
         self._kinds = [(owner, type(owner)) for owner in self._owners]
         modules = [one for one in self._owners if isinstance(one, nn.Module)]
         self._registries = {id(one): _copies(one) for one in modules}
         self.has_derived = any(_derived(one) for one in modules)
-        self._before = _contents(model, self._owners)
-        named = model.named_parameters()
+        self._before = _contents(tree, self._owners, own)
+        named = tree.parameters.items()
         self._versions = [(name, one, one._version) for name, one in named]  # noqa: SLF001  # has no public name
 
     def written(self) -> list[str]:
@@ -56,8 +59,9 @@ class Attributes:
 
     def changed(self) -> list[str]:
         """The names of all contents that differ now."""
-        owners, absent = [*_owners(self._model)], object()
-        before, now = self._before, _contents(self._model, owners)
+        tree, absent = _Tree.of(self._model), object()
+        owners = [*_owners(tree)]
+        before, now = self._before, _contents(tree, owners, map(own_of, owners))
         keys = dict.fromkeys([*before, *now])
         changed = [key for key in keys if before.get(key, absent) != now.get(key, absent)]
         if not changed:
@@ -74,7 +78,8 @@ class Attributes:
         for module in [*self._model.modules()]:
             if (copies := self._registries.get(id(module))) is not None:
                 _put_back_registries(module, copies)
-        for owner in {id(one): one for one in (*self._owners, *_owners(self._model))}.values():
+        now_there = _owners(_Tree.of(self._model))
+        for owner in {id(one): one for one in (*self._owners, *now_there)}.values():
             before, now = self._values.get(id(owner), {}), own_of(owner)
             for name in now.keys() - before.keys():
                 delete_own(owner, name)
@@ -83,13 +88,42 @@ class Attributes:
                     set_own(owner, name, value)
 
 
-def _owners(model: nn.Module) -> Iterator[Any]:  # Any: modules, tensors and classes
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    """A model's modules, parameters and buffers, each once, found in one walk."""
+
+    model: nn.Module
+    modules: list[nn.Module]
+    parameters: dict[str, Tensor]  # by name, as those that follow
+    buffers: dict[str, Tensor]
+
+    @staticmethod
+    def of(model: nn.Module) -> "_Tree":
+        """Faster than PyTorch's own walks, of which each would need one of its own."""
+        modules = dict[int, nn.Module]()
+        parameters, buffers = dict[int, tuple[str, Tensor]](), dict[int, tuple[str, Tensor]]()
+        waiting: list[tuple[str, nn.Module | None]] = [("", model)]
+        while waiting:
+            prefix, module = waiting.pop()
+            if module is None or id(module) in modules:
+                continue
+            modules[id(module)] = module
+            own = vars(module)
+            for found, held in ((parameters, own["_parameters"]), (buffers, own["_buffers"])):
+                for name, one in held.items():
+                    if one is not None:
+                        found.setdefault(id(one), (prefix + name, one))
+            inner = [(f"{prefix}{name}.", one) for name, one in own["_modules"].items()]
+            waiting.extend(reversed(inner))
+        return _Tree(model, [*modules.values()], dict(parameters.values()), dict(buffers.values()))
+
+
+def _owners(tree: _Tree) -> Iterator[Any]:  # Any: modules, tensors and classes
     """All that belongs to a model and may have attributes."""
-    modules = [*model.modules()]
-    yield from modules
-    tensors = (*model.parameters(), *model.buffers())
+    yield from tree.modules
+    tensors = (*tree.parameters.values(), *tree.buffers.values())
     yield from (one for one in tensors if one.__dict__)
-    classes = dict.fromkeys(base for kind in {*map(type, modules)} for base in kind.__mro__)
+    classes = dict.fromkeys(base for kind in {*map(type, tree.modules)} for base in kind.__mro__)
     yield from (one for one in classes if one is not object and not is_of_a_library(one))
 
 
@@ -168,21 +202,20 @@ def _registered(registry: Any) -> Content:  # Any: as above
 
 
 def _contents(
-    model: nn.Module, owners: list[Any]
+    tree: _Tree, owners: list[Any], own: Iterable[dict[str, Any]]
 ) -> dict[AttributePlace | str, Content]:  # Any: as above
     """Contents by owner and name, without buffers: `Buffers` watches these."""
-    parameters = dict(model.named_parameters())
-    modules = [one for one in owners if isinstance(one, nn.Module)]
-    known = {id(one) for one in (*parameters.values(), *model.buffers())}
+    model, modules, parameters = tree.model, tree.modules, tree.parameters
+    known = {id(one) for one in (*parameters.values(), *tree.buffers.values())}
     content = partial(_content, known={*map(id, modules)} | known, depth=_DEPTH)
     found: dict[AttributePlace | str, Content] = {}
-    for owner in owners:
+    for owner, values in zip(owners, own, strict=True):
         found[id(owner), "__class__"] = id(type(owner))
         derived = _derived(owner)
-        for name, value in own_of(owner).items():
+        for name, value in values.items():
             if name not in derived:
                 found[id(owner), name] = content(value)
-    for place, registry in _places_of_registries(model, modules):
+    for place, registry in _places_of_registries(tree):
         found[place] = _registered(registry)
         if isinstance(registry, dict):
             found[place] = found[place], content([*registry.values()])
@@ -195,13 +228,13 @@ def _contents(
 
 
 def _places_of_registries(
-    model: nn.Module, modules: list[nn.Module]
+    tree: _Tree,
 ) -> Iterator[tuple[AttributePlace | str, Any]]:  # Any: dictionaries, sets and flags
     """All registries that have entries, of modules and of tensors, by their places."""
-    for module in modules:
+    for module in tree.modules:
         for name, registry in _filled(module):
             yield (id(module), name), registry
-    for name, one in (*model.named_parameters(), *model.named_buffers()):
+    for name, one in (*tree.parameters.items(), *tree.buffers.items()):
         for kind in _HOOKS:
             if hooks := getattr(one, kind, None):
                 yield f"{name}.{kind}", hooks
@@ -253,8 +286,11 @@ def content_of(value: Any, known: set[int]) -> Content:  # Any: any object
 
 def _content(value: Any, known: set[int], depth: int) -> Content:  # Any: any attribute
     """The value's content; for values that can't be read, the object's identity."""
-    if type(value) in _SIMPLE:
-        return type(value), value
+    kind = type(value)
+    if kind in _SIMPLE:
+        return kind, value
+    if kind is tuple and depth:  # often; the rest of this function takes longer
+        return tuple([_content(each, known, depth - 1) for each in value])
     if isinstance(value, _SHOWN):
         return type(value), repr(value)
     if id(value) in known:  # a module or tensor of the model, with contents of its own
