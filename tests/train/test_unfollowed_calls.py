@@ -3,6 +3,7 @@
 Otherwise one example decides a factor of all others' gradients.
 """
 
+import contextlib
 import random
 import warnings
 from collections.abc import Callable
@@ -35,6 +36,7 @@ def index(x: Tensor) -> Tensor:
     return (x[:, 0] > 20).long() * 50
 
 
+LINALG: Any = vars(torch.linalg)["LinAlgError"]  # Any: PyTorch doesn't export its type
 TABLE = torch.ones(3, 2, dtype=torch.float64)
 RAISES: dict[str, Fails] = {  # by values of the last example
     "cholesky": lambda x: torch.linalg.cholesky(matrices(x)),
@@ -95,6 +97,92 @@ def test_errors_that_losses_catch_are_refused(name: str) -> None:
     with pytest.raises(Refused, match="error that the model or its losses caught"):
         total(caught(RAISES[name]), victim())
     total(caught(RAISES[name]), of(NUMBER, WIDTH))  # ordinary examples raise none
+
+
+@pytest.mark.parametrize("name", RAISES)
+def test_errors_that_losses_would_catch_are_refused_before_they_are_paid(name: str) -> None:
+    """No example raises one: each call fails on purpose."""
+    model = Layers(caught(RAISES[name])).double()
+    before = [each.detach().clone() for each in model.parameters()]
+    with pytest.raises(Refused, match="catch an error of"):
+        check(model, model, of(NUMBER, WIDTH))
+    assert all(torch.equal(*pair) for pair in zip(before, model.parameters(), strict=True))
+
+
+def suppressed(m: Layers, x: Tensor) -> Tensor:
+    factor = 1
+    with contextlib.suppress(LINALG):
+        torch.linalg.inv(matrices(x))
+        factor = 2
+    found: Tensor = summed(m.layer(x)) * factor
+    return found
+
+
+def in_the_second_turn(m: Layers, x: Tensor) -> Tensor:
+    """The same line is within `try` in one function only."""
+
+    def factorised() -> Tensor:
+        return torch.linalg.cholesky(matrices(x)).sum((1, 2))
+
+    found = factorised()
+    try:
+        found = found + factorised()
+    except RuntimeError:
+        found = found * 2
+    losses: Tensor = summed(m.layer(x)) * found
+    return losses
+
+
+def of_an_index(m: Layers, x: Tensor) -> Tensor:
+    try:
+        return summed(m.layer(x) * m.scale[index(x)][:, None])
+    except IndexError:
+        return summed(m.layer(x))
+
+
+def with_other_draws(m: Layers, x: Tensor) -> Tensor:
+    """Random numbers come before and after."""
+    found = F.dropout(m.layer(x))
+    try:
+        scale = torch.linalg.det(torch.linalg.inv(matrices(x)))
+    except LINALG:
+        scale = torch.ones(len(x), dtype=x.dtype)
+    losses: Tensor = summed(F.dropout(found)) * scale
+    return losses
+
+
+@pytest.mark.parametrize("use", [suppressed, in_the_second_turn, of_an_index, with_other_draws])
+def test_ways_to_catch_an_error_are_found(use: Use) -> None:
+    model = Layers(use).double()
+    with pytest.raises(Refused, match=r"catch an error of (linalg_)?(inv|cholesky|__getitem__)"):
+        check(model, model, of(NUMBER, WIDTH))
+
+
+def in_the_end(m: Layers, x: Tensor) -> Tensor:
+    try:
+        scale = torch.linalg.det(torch.linalg.inv(matrices(x)))
+    except RuntimeError as error:
+        raise ValueError("no inverse") from error
+    finally:
+        factor = 2
+    losses: Tensor = summed(m.layer(x)) * scale * factor
+    return losses
+
+
+def without_values(m: Layers, x: Tensor) -> Tensor:
+    """A call without data may fail for all data, or for none."""
+    try:
+        scale = torch.linalg.inv(torch.eye(2))[0, 0]
+    except RuntimeError:
+        scale = torch.ones(())
+    losses: Tensor = summed(m.layer(x)) * scale
+    return losses
+
+
+@pytest.mark.parametrize("use", [in_the_end, without_values])
+def test_losses_that_stop_at_an_error_train(use: Use) -> None:
+    model = Layers(use).double()
+    check(model, model, of(NUMBER, WIDTH))
 
 
 def test_a_fallback_for_one_example_is_refused() -> None:

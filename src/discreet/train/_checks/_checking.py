@@ -15,6 +15,7 @@ from discreet.errors import Refused
 from discreet.train._batches._collated import Microbatch
 from discreet.train._calls._eager import eager
 from discreet.train._calls._graph import refuse_reentrant
+from discreet.train._checks._caught_errors import refuse_caught_errors
 from discreet.train._checks._comparison import ModelComparison
 from discreet.train._checks._made_up import Values, examples_in, made_up
 from discreet.train._clipped_sums._clipping import Clipping
@@ -22,6 +23,7 @@ from discreet.train._clipped_sums._engine import one_loss_each
 from discreet.train._clipped_sums._plain_loop import gradients_of
 from discreet.train._forward._zeroed_memory import ZeroedMemory
 from discreet.train._randomness._drawn_in_common import draw_in_common
+from discreet.train._randomness._held_draws import LEVELS
 from discreet.train._randomness._undisturbed import undisturbed
 from discreet.train._state._attributes import Attributes
 
@@ -83,6 +85,8 @@ def compare(
         )
         middle = among(range(start, start + number))
         limit = middle.compare(microbatch, clipping)
+        with chance.held(LEVELS[0]):
+            refuse_caught_errors(model, lambda: middle.losses(microbatch), microbatch, examples)
         if by_unit:
             middle.at_each_level(lambda: middle.compare_as_unit(microbatch, limit))
         if examples > number + 2:
