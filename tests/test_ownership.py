@@ -152,6 +152,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "train._forward._backward.Backward": "looks at one backward pass",
     "train._state._buffers.Buffers": "a model's buffers within one step",
     "train._forward._capture.Capture": "what one backward pass leaves",
+    "train._checks._caught_errors._Failing": "one forward pass, in which a call may fail",
     "train._randomness._drawn_unrecorded.WatchfulCapture": "what one backward pass leaves",
     "train._tags._draws.Draws": "whose random numbers are whose in one forward pass",
     "train._flow._parsed_index.ParsedIndex": "reads one index",

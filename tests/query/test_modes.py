@@ -18,8 +18,9 @@ import discreet as dp
 from discreet import plots
 from discreet._unit import Change, Unit
 from discreet.errors import QueryRefused
-from discreet.mechanisms.selection import BestOfEachGroup, PermuteAndFlip
+from discreet.mechanisms.selection import BestOfEachGroup, Moves, PermuteAndFlip
 from discreet.query import QuestionPrice, Table
+from discreet.query._plan._key_counts import moves_of_counts
 from tests.query.kit import without_noise
 
 COLUMNS = {
@@ -108,6 +109,14 @@ def test_all_groups_share_one_price(keys: str, unit: Unit) -> None:
         priced = table.question(f"SELECT {sql} FROM t {keys}").price(QuestionPrice(1), 0.95)
         assert priced.privacy_loss.epsilon() == pytest.approx(1)
         assert set(priced.shares.values()) == {Fraction(1, parts)}
+
+
+@pytest.mark.parametrize("change", list(Change))
+def test_counts_of_a_replaced_unit_may_fall(change: Change) -> None:
+    """Its rows leave one key for another, so its counts don't all rise together."""
+    declaration = table_of([], Unit("person", change), rows=5).declaration
+    is_added = change is Change.ADD_REMOVE
+    assert moves_of_counts(declaration) is (Moves.TOGETHER if is_added else Moves.ANYHOW)
 
 
 def law(mechanism: object, counts: Any) -> dict[tuple[int, ...], float]:

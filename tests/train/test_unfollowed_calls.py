@@ -122,7 +122,8 @@ def in_the_second_turn(m: Layers, x: Tensor) -> Tensor:
     """The same line is within `try` in one function only."""
 
     def factorised() -> Tensor:
-        return torch.linalg.cholesky(matrices(x)).sum((1, 2))
+        root: Tensor = torch.linalg.cholesky(matrices(x))
+        return root.sum((1, 2))
 
     found = factorised()
     try:

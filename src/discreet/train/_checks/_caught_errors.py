@@ -36,7 +36,7 @@ multinomial bernoulli poisson binomial bincount repeat_interleave floor_divide _
 __rfloordiv__ remainder __mod__ fmod histc pack_padded_sequence _pack_padded_sequence
 """
 _INDEXED = frozenset({Tensor.__getitem__, Tensor.__setitem__})  # by a tensor
-_Place = tuple[tuple[object, int], ...]  # code and instruction of each frame
+_Instructions = tuple[tuple[object, int], ...]  # code and instruction of each frame
 
 
 def _functions() -> Iterator[Any]:  # Any: functions of PyTorch's
@@ -76,11 +76,11 @@ class _Failing(Capture):
     """A `Capture` in which one call fails, or which notes the places of all that may."""
 
     def __init__(
-        self, model: nn.Module, batch: object, examples: int, *, place: _Place | None
+        self, model: nn.Module, batch: object, examples: int, *, place: _Instructions | None
     ) -> None:
         parameters = dict(model.named_parameters())
         super().__init__(model, parameters, examples, RULES, batch=batch, hides_shapes=True)
-        self.places: dict[_Place, None] = {}  # as an ordered set
+        self.places: dict[_Instructions, None] = {}  # as an ordered set
         self.failed: str | None = None  # the function that did
         self._place = place
 
@@ -117,7 +117,7 @@ class _Failing(Capture):
         return any(map(self.has_values, tensors_in((given,))))
 
 
-def _place_of_call() -> _Place:
+def _place_of_call() -> _Instructions:
     """The instructions of the losses that led to a call, so that turns of one loop count once."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001  has no public name
     found = list[tuple[object, int]]()
