@@ -5,7 +5,6 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 
 import pytest
 import uvicorn
@@ -39,8 +38,10 @@ def served() -> Iterator[str]:
     # CPython 3.11 may fail where two threads parse modules at once (python/cpython#106905), and
     # pytest parses each one that it imports: so the server's thread gets all that it needs
     pages.all_pages()
-    for name in ("ledger", "query", "train.examples._watched"):
-        import_module(f"discreet.{name}")
+    import discreet.ledger
+    import discreet.query
+    import discreet.train.examples._boundaries  # noqa: F401
+
     config = uvicorn.Config(application(), port=0, log_level="error", lifespan="off")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
