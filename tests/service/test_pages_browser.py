@@ -415,6 +415,7 @@ def test_an_owner_declares_a_table(reader: Reader, served: Served, tmp_path: Pat
     reader.page.fill("#epsilon", "30")
     assert "Step 3 of 3" in reader.press("Declare it")
     assert "it never comes back" in reader.page.inner_text("main")
+    reader.page.check("[name^=number-][value=wage]")
     reader.page.fill("#price", "20")  # by which the noise hides no bound
     reader.page.press("#price", "Enter")
     reader.page.wait_for_selector("input[name=agreed]", state="attached")
