@@ -10,6 +10,7 @@ import subprocess
 import sys
 import termios
 from collections import Counter
+from contextlib import AbstractContextManager
 from itertools import pairwise
 from unittest.mock import patch
 
@@ -21,9 +22,11 @@ from rich.console import Console, RenderableType
 from rich.progress import Progress
 from typer.main import get_command
 
-from discreet.cli import app
+from discreet.cli import _asking, app
 from discreet.cli._answers import answer_table
-from discreet.cli._output import StopColumn, show, table
+from discreet.cli._output import StopColumn, at_charge, show, table
+from discreet.mechanisms import Trace
+from discreet.query._bounding._compiled_plan import CompiledPlan
 from tests.cli.kit import BY_UNION, COUNT, DECLARE, Run, process, program
 
 COLOUR = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|9[0-7])(?:;\d+)*m")
@@ -268,3 +271,27 @@ def test_a_long_question_shows_how_to_stop_it() -> None:
         assert hint.render(shown.tasks[0]).plain == ""
         clock[0] = 2.1
         assert hint.render(shown.tasks[0]).plain.startswith("Ctrl-C stops it")
+
+
+def test_the_spinner_tells_when_the_charge_is_recorded(run: Run) -> None:
+    """Before a private value is read."""
+    run(*DECLARE)
+    texts: list[str] = []
+
+    def told(work: str) -> AbstractContextManager[None]:
+        texts.append(f"paying, then {work}")
+        return at_charge(lambda: texts.append("paid"))
+
+    compute = CompiledPlan.compute
+
+    def computed(plan: CompiledPlan, trace: Trace | None) -> object:
+        texts.append("read")
+        return compute(plan, trace)
+
+    with (
+        patch.object(_asking, "busy", told),
+        patch.object(CompiledPlan, "compute", computed),
+    ):
+        for _ in range(2):
+            assert run("ask", "wages", COUNT, "--epsilon", "0.5", "--request", "one").code == 0
+    assert texts == ["paying, then asking DuckDB", "paid", "read", "paying, then asking DuckDB"]

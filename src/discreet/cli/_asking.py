@@ -161,7 +161,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
     is_new_ledger = not declared.ledger.exists()
     with (
         _stopped(declared, by, request),
-        busy(f"paying, then asking {declared.engine}"),
+        busy(f"asking {declared.engine}"),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore", UselessAnswerWarning)  # it was shown above
@@ -281,7 +281,7 @@ def check(  # noqa: PLR0913  # each is an option of the command
     declared = query.open(file).file(name)
     log_to(declared.ledger.log)
     by, request = by or login(), request or secrets.token_hex(8)
-    with _stopped(declared, by, request), busy("paying, then checking"):
+    with _stopped(declared, by, request), busy("checking"):
         share = declared.table().share_of_null(
             column, epsilon=epsilon, confidence=confidence, by=by, request=request
         )

@@ -91,7 +91,7 @@ def ask_at(
         warn(predicted, is_asked=is_asked)
     # 2. the answer, and its cost
     id_ = secrets.token_hex(8) if request is None else request
-    with _stopped(id_), busy("paying, then asking"), warnings.catch_warnings():
+    with _stopped(id_), busy("asking"), warnings.catch_warnings():
         warnings.simplefilter("ignore", UselessAnswerWarning)  # it was shown above
         answer = question.release(**price.named, request=id_)
     say(_FREE.format(id_))
@@ -170,7 +170,7 @@ def check_at(
 ) -> None:
     """Let the service check a column's declaration, for a charge."""
     id_ = secrets.token_hex(8) if request is None else request
-    with _stopped(id_), busy("paying, then checking"):
+    with _stopped(id_), busy("checking"):
         found = asked.share_of_null(column, epsilon=epsilon, confidence=confidence, request=id_)
     say(_FREE.format(id_))
     if not as_json:

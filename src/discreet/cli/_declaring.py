@@ -271,7 +271,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
     )
     comments: Mapping[Keys, str] = {}
     if suggest is not None:
-        with busy("paying, then looking for caps, bounds and keys"):
+        with busy("looking for caps, bounds and keys"):
             wanted, comments, said = with_suggestions(
                 file, wanted, suggest, suggest_delta or 0, chosen=suggest_column or None
             )

@@ -6,6 +6,7 @@ write some of these texts, and a terminal would obey them.
 """
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -69,9 +70,9 @@ def say(message: RenderableType, style: str | None = None) -> None:
 
 
 @contextmanager
-def busy(what: str) -> Iterator[None]:
-    """Show a spinner and the elapsed time on a terminal's stderr, and from two seconds on how to
-    stop; elsewhere nothing.
+def busy(work: str) -> Iterator[None]:
+    """Show a spinner and the elapsed time on a terminal's stderr, whether the ``work`` was paid,
+    and from two seconds on how to stop; elsewhere nothing.
 
     There is no percentage: an engine's progress would depend on the rows.
     """
@@ -85,8 +86,29 @@ def busy(what: str) -> Iterator[None]:
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal
     ) as progress:
-        progress.add_task(what, total=None)
+        task = progress.add_task(f"paying, then {work}", total=None)
+        with at_charge(lambda: progress.update(task, description=f"paid; {work}")):
+            yield
+
+
+@contextmanager
+def at_charge(act: Callable[[], object]) -> Iterator[None]:
+    """Call this function when a ledger of this process records a charge, as its log tells."""
+
+    class Charges(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if isinstance(record.args, tuple) and "charge" in record.args:
+                act()
+
+    log, handler = logging.getLogger("discreet.ledger"), Charges(logging.INFO)
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
         yield
+    finally:
+        log.setLevel(level)
+        log.removeHandler(handler)
 
 
 class StopColumn(ProgressColumn):
