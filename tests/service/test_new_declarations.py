@@ -424,7 +424,7 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     (rows,) = re.findall(r'name="rows"[^>]* value="(\d+)"', shown.text)
     other = {**fields, "epsilon": "4", "agreed": "ε = 4"}
     again = owner.pay(priced, "/tables/mine/suggest", **other)
-    assert (again.status, "nothing more was paid" in again.words) == (409, True)
+    assert (again.status, "Nothing more was paid" in again.words) == (409, True)
     assert fields["once"] not in again.text
     # 5. what was paid has pages
     links = re.findall(r'href="(/answers/suggest[^"]*)">answer', owner.get("/tables/mine").text)
