@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from discreet.errors import Refused
 from discreet.train._calls._arguments import tensors_in
 from discreet.train._flow import sets_first
+from discreet.train._flow._call import sees_places
 from discreet.train._flow._random import is_random
 from discreet.train._flow._shapes import elementwise, of_the_first
 from discreet.train._flow._table import FLOW
@@ -356,5 +357,6 @@ def test_no_argument_of_a_layer_makes_examples_touch(name: str) -> None:
     assert not broken(name)[1]
 
 
+@sees_places
 def _as_the_first(call: Any) -> Any:  # Any: a call of a rule, and its tag
     return call.tags.of(call.first)

@@ -5,8 +5,8 @@ of the result, or one tag for each of its tensors if they differ. After a functi
 rows are untracked. Read `_call`, then `_table` for the functions and their rules, then the files by
 kind of function: `_shapes`, `_dims`, `_products`, `_parts`, `_indexing`, `_picks`, `_row_numbers`,
 `_groups`, `_layers`, `_losses`, `_random`, and `_writing` in place. `_parsed_index` reads an index,
-`_places` is for rows by their place. `_counts` follows indices 0, 1, 2, ..., which depend on no
-data.
+`_places` is for rows by their place, `_omitted` for arguments that rules leave out. `_counts`
+follows indices 0, 1, 2, ..., which depend on no data.
 """
 
 from dataclasses import replace
@@ -26,6 +26,7 @@ from discreet.train._flow._call import (
 from discreet.train._flow._counts import count_on
 from discreet.train._flow._groups import NOTES
 from discreet.train._flow._indexing import getitem
+from discreet.train._flow._omitted import tags_by
 from discreet.train._flow._parsed_index import MASKS
 from discreet.train._flow._parts import narrowed, parted, selected, unbound
 from discreet.train._flow._picks import COMPARISONS, mask_selected, note_mask
@@ -99,7 +100,7 @@ def _result_tags(call: Call, rule: FlowRule, tensors: list[Tensor]) -> ResultTag
         return _places(call, rule, lost)
     if (call.keywords or rule in TAKES_DIMS) and _has_tensor_as_dim(call, rule):
         return UntrackedRows("a dimension that is a tensor")
-    found = rule(call)
+    found = tags_by(rule, call)
     if found is OVER_EXAMPLES:
         return UntrackedRows(f"{name_of(call.function)} over examples")
     return found

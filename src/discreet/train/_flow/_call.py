@@ -54,6 +54,16 @@ ResultTags = Tag | list[Tag | None] | None  # of the result, or of each of its t
 FlowRule = Callable[[Call], ResultTags]
 
 
+SEES_PLACES: set[FlowRule] = set()
+
+
+def sees_places(rule: FlowRule) -> FlowRule:
+    """State that a rule looks at all tensors of a call, also at those that depend on no data: no
+    rows of its result differ by place in the batch."""
+    SEES_PLACES.add(rule)
+    return rule
+
+
 def of_first(rule: Callable[[Call, ExampleRows], ResultTags]) -> FlowRule:
     """The rule of functions of one tensor, from a rule for rows of examples.
 

@@ -11,8 +11,9 @@ from discreet.train._calls._arguments import UNREADABLE, tensors_in
 from discreet.train._flow._call import Call, FlowRule, name_of
 from discreet.train._flow._dims import sorted_out
 from discreet.train._flow._indexing import getitem
+from discreet.train._flow._omitted import tags_by
 from discreet.train._flow._parsed_index import MASKS, place_after
-from discreet.train._flow._parts import narrowed, parted, selected, unbound
+from discreet.train._flow._parts import joined, narrowed, parted, selected, unbound
 from discreet.train._flow._picks import inverse_scattered, mask_selected
 from discreet.train._flow._random import draws, is_random
 from discreet.train._flow._row_numbers import masked_places
@@ -20,6 +21,7 @@ from discreet.train._flow._shapes import (
     copied,
     elementwise,
     expanded,
+    interleaved,
     of_the_first,
     permuted,
     refit,
@@ -105,8 +107,36 @@ def _note_alike_rows(call: Call) -> None:
         every = range(result.dim())
         found = {dim for dim in every if all(_is_alike(call, one, dim) for one in several)}
         tags.indices.note_alike_rows(result, found)
+        if rule is elementwise and result.requires_grad and not any(map(tags.draws.has, several)):
+            for dim in {*every} - found:
+                _note_constants(call, several, dim)
     elif not any(map(tags.draws.has, several)):
+        if rule in (interleaved, joined) and isinstance(result, Tensor):
+            tags.indices.note_alike_rows(result, _repeats(call, several))
         _note_alike_by_rule(call, rule, several)
+
+
+def _repeats(call: Call, several: list[Tensor]) -> set[int]:
+    """The dimensions along which a result has the same row of one tensor again and again."""
+    first, result = several[0], call.result
+    if FLOW.get(call.function) is joined:
+        if any(one is not first for one in several):
+            return set()
+        given = call.named("tensors dim")
+        dim = given.get("dim", given.get("axis", 0)) % result.dim()
+        return {dim} if call.function is torch.stack or first.shape[dim] == 1 else set()
+    if first.dim() != result.dim():
+        return set()
+    return {dim for dim, size in enumerate(first.shape) if size == 1}
+
+
+def _note_constants(call: Call, several: list[Tensor], dim: int) -> None:
+    """Note a result that derives from equal rows of weights and from constants."""
+    back, result = dim - call.result.dim(), call.result
+    others = [one for one in several if not _is_alike(call, one, dim)]
+    if result.shape[dim] > 1 and not any(one.requires_grad or one is result for one in others):
+        pairs = [(one, back + one.dim()) for one in others]
+        call.tags.indices.note_constants_in(result, dim, pairs)
 
 
 def _is_alike(call: Call, one: Tensor, dim: int) -> bool:
@@ -117,31 +147,38 @@ def _is_alike(call: Call, one: Tensor, dim: int) -> bool:
 
 def _note_alike_by_rule(call: Call, rule: FlowRule, several: list[Tensor]) -> None:
     """Take equal rows for those of examples, and see where a rule has them in the result."""
-    tags, first = call.tags, several[0]
     if rule in (mask_selected, masked_places):  # they take other entries of each row
         return
-    for dim, length in enumerate(first.shape):
-        if length == 1 or not tags.indices.has_alike_rows(first, dim):
-            continue
-        if rule is getitem and _has_mask_over(call.args[1], dim):
-            continue
-        rows = ExampleRows(dim, RowLayout(ExampleOrder(length)))
-        alike = [
-            one
-            for one in several
-            if one.shape == first.shape and tags.indices.has_alike_rows(one, dim)
-        ]
-        with tags.supposing(dict.fromkeys(alike, rows)):
-            try:
-                tag = rule(call)
-            except UNREADABLE:
-                continue
-        results = tensors_in((call.result,))
-        found = tag if isinstance(tag, list) else [tag] * len(results)
-        for each, own in zip(results, found, strict=False):
-            # after a reshape or a join, blocks may be equal where rows are not
-            if isinstance(own, ExampleRows) and own.layout == rows.layout and own.dim < each.dim():
-                tags.indices.note_alike_rows(each, {own.dim})
+    for each in several:
+        for dim, length in enumerate(each.shape):
+            if length > 1 and call.tags.indices.has_alike_rows(each, dim):
+                _note_alike_by_rows(call, rule, several, each, dim)
+
+
+def _note_alike_by_rows(  # noqa: PLR0917  # what a call is made of
+    call: Call, rule: FlowRule, several: list[Tensor], first: Tensor, dim: int
+) -> None:
+    """The same for equal rows of one argument along one dimension."""
+    tags = call.tags
+    if rule is getitem and (
+        _has_mask_over(call.args[1], dim) if first is call.args[0] else first.dtype in MASKS
+    ):
+        return
+    rows = ExampleRows(dim, RowLayout(ExampleOrder(first.shape[dim])))
+    alike = [
+        one for one in several if one.shape == first.shape and tags.indices.has_alike_rows(one, dim)
+    ]
+    with tags.supposing(dict.fromkeys(alike, rows)):
+        try:
+            tag = tags_by(rule, call)
+        except UNREADABLE:
+            return
+    results = tensors_in((call.result,))
+    found = tag if isinstance(tag, list) else [tag] * len(results)
+    for each, own in zip(results, found, strict=False):
+        # after a reshape or a join, blocks may be equal where rows are not
+        if isinstance(own, ExampleRows) and own.layout == rows.layout and own.dim < each.dim():
+            tags.indices.note_alike_rows(each, {own.dim})
 
 
 def _has_mask_over(index: object, dim: int) -> bool:

@@ -7,7 +7,15 @@ from typing import Any
 from torch import Tensor
 
 from discreet.train._calls._arguments import tensors_in
-from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all, of_first
+from discreet.train._flow._call import (
+    OVER_EXAMPLES,
+    Call,
+    FlowRule,
+    ResultTags,
+    of_all,
+    of_first,
+    sees_places,
+)
 from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._flow._shapes import elementwise
 from discreet.train._tags._layouts import RowLayout
@@ -19,6 +27,7 @@ def along(
 ) -> FlowRule:  # Any: dimensions
     """The rule of functions that mix entries along given dimensions, and may remove these."""
 
+    @sees_places
     def tag_result(call: Call) -> ResultTags:
         given = call.named(names)
         data = given["input"]
@@ -51,6 +60,7 @@ def along(
 _areas = along("input x dim", default=-1, removes=True)
 
 
+@sees_places
 def areas(call: Call) -> ResultTags:
     """Areas: points in one dimension lie along ``dim``, and so along no row of examples."""
     given = call.named("input x dim")
@@ -65,6 +75,7 @@ def areas(call: Call) -> ResultTags:
     return _areas(call)
 
 
+@sees_places
 def flipped(call: Call) -> ResultTags:
     """`Tensor.flip`, with dimensions as single arguments or in a list."""
     dims = call.keywords.get("dims", call.args[1:])
@@ -84,6 +95,7 @@ def bilinear(call: Call) -> ResultTags:
     return OVER_EXAMPLES if is_last else tag
 
 
+@sees_places
 def sorted_out(call: Call) -> ResultTags:
     """`sort` and `argsort`: in one dimension, their indices are a permutation, which picks the
     sorted values."""
@@ -135,6 +147,7 @@ def by_first(least: int = 1, *, data: int = 1) -> FlowRule:
     return tag_result
 
 
+@sees_places
 def locally_normalised(call: Call) -> ResultTags:
     """`F.local_response_norm`: its factors are numbers, and tensors might differ by place."""
     return UntrackedRows("a factor that is a tensor") if call.others else by_first(2)(call)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from discreet.train._flow._call import Call
+from discreet.train._flow._call import Call, sees_places
 from discreet.train._flow._parsed_index import MASKS, ParsedIndex, dims_of
 from discreet.train._flow._places import BY_PLACE, ROW_NUMBERS, beside_constants, differs
 from discreet.train._tags._by_tensor import Tags
@@ -21,6 +21,7 @@ from discreet.train._tags._tag import (
 )
 
 
+@sees_places
 def getitem(call: Call) -> Tag | None:
     """`data[index]`."""
     data, index = call.args[:2]

@@ -10,7 +10,7 @@ from torch.nn.utils.rnn import pad_packed_sequence
 
 from discreet.errors import Refused
 from discreet.train._calls._arguments import tensors_in
-from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all
+from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all, sees_places
 from discreet.train._flow._places import BY_PLACE, beside_constants, differs
 from discreet.train._tags._indices import NO_INDEX
 from discreet.train._tags._layouts import RowLayout
@@ -23,12 +23,15 @@ from discreet.train._tags._tag import (
 )
 
 
+@sees_places
 def recurrent(call: Call) -> ResultTags:
     """PyTorch's recurrent layers: they return results and last states (layer, example, hidden)."""
     is_packed = isinstance(call.args[3], (list, tuple))
     weights = call.args[3 if is_packed else 2]
     if any(map(call.tags.depends, tensors_in((weights,)))):
         return UntrackedRows("a recurrent layer with weights of data")
+    if any(one.dim() > 1 for one in _biases(call, tensors_in((weights,)), is_packed=is_packed)):
+        return BY_PLACE
     if is_packed:
         return _recurrent_packed(call)
     data, second = call.args[:2]
@@ -49,6 +52,13 @@ def recurrent(call: Call) -> ResultTags:
     if states != own:
         return UntrackedRows("a recurrent layer with states of other rows")
     return [tag, *[states] * (len(call.result) - 1)]
+
+
+def _biases(call: Call, weights: list[Tensor], *, is_packed: bool) -> list[Tensor]:
+    """The biases among the weights of a recurrent layer: of each direction the third and fourth."""
+    has_biases, layers, is_double = (call.args[n + is_packed] for n in (3, 4, 7))
+    number = len(weights) // (int(layers) * (2 if is_double else 1))
+    return [one for n, one in enumerate(weights) if has_biases and n % number in (2, 3)]
 
 
 def _recurrent_packed(call: Call) -> ResultTags:
@@ -110,6 +120,7 @@ def _refused_masks(
     return None
 
 
+@sees_places
 def packed_up(call: Call) -> ResultTags:
     """`_pack_padded_sequence`: for each step in time, the rows of all examples that reach it."""
     given = call.named("input lengths batch_first")
@@ -132,6 +143,7 @@ def packed_up(call: Call) -> ResultTags:
     ]
 
 
+@sees_places
 def padded_up(call: Call) -> ResultTags:
     """`_pad_packed_sequence`: each example's steps are next to one another again."""
     given = call.named("data batch_sizes batch_first")

@@ -2,7 +2,14 @@
 
 from torch import Tensor
 
-from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all
+from discreet.train._flow._call import (
+    OVER_EXAMPLES,
+    Call,
+    FlowRule,
+    ResultTags,
+    of_all,
+    sees_places,
+)
 from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._flow._shapes import elementwise
 from discreet.train._tags._tag import ExampleRows, OneExample, UntrackedRows, merged
@@ -11,6 +18,7 @@ from discreet.train._tags._tag import ExampleRows, OneExample, UntrackedRows, me
 def losses(names: str) -> FlowRule:
     """The rule of losses: without reduction, one for each entry."""
 
+    @sees_places
     def tag_result(call: Call) -> ResultTags:
         given = call.named(names)
         reduction = given.get("reduction", "mean")
@@ -22,6 +30,7 @@ def losses(names: str) -> FlowRule:
     return tag_result
 
 
+@sees_places
 def cross_entropy(call: Call) -> ResultTags:
     """`F.cross_entropy`: logits (example, class, ...), labels (example, ...) or of that shape."""
     given = call.named(
@@ -44,6 +53,7 @@ def losses_of_rows(names: str, *, data: int) -> FlowRule:
     """The rule of losses that are one number for each row: the first ``data`` arguments have
     examples in their first dimension, all others are the same for each."""
 
+    @sees_places
     def tag_result(call: Call) -> ResultTags:
         given = call.named(names)
         order = names.split()
@@ -65,6 +75,7 @@ def losses_of_rows(names: str, *, data: int) -> FlowRule:
     return tag_result
 
 
+@sees_places
 def gaussian_nll(call: Call) -> ResultTags:
     """`F.gaussian_nll_loss`: a variance for each entry, or one for all entries of a row."""
     given = call.named("input target var full eps reduction")
@@ -75,6 +86,7 @@ def gaussian_nll(call: Call) -> ResultTags:
     return elementwise(call)
 
 
+@sees_places
 def ctc_loss(call: Call) -> ResultTags:
     """`F.ctc_loss`: log-probabilities (time, example, class), labels (example, time), lengths."""
     given = call.named(

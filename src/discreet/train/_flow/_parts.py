@@ -5,11 +5,20 @@ from dataclasses import replace
 import torch
 
 from discreet.train._calls._arguments import tensors_in
-from discreet.train._flow._call import OVER_EXAMPLES, Call, FlowRule, ResultTags, of_all, of_first
+from discreet.train._flow._call import (
+    OVER_EXAMPLES,
+    Call,
+    FlowRule,
+    ResultTags,
+    of_all,
+    of_first,
+    sees_places,
+)
 from discreet.train._tags._layouts import ExampleOrder, RowLayout
 from discreet.train._tags._tag import ExampleRows, OneExample, Tag, UntrackedRows
 
 
+@sees_places
 def joined(call: Call) -> ResultTags:
     """`torch.cat` along a dimension, and `torch.stack` along a new one."""
     given = call.named("tensors dim")
@@ -37,6 +46,7 @@ def joined(call: Call) -> ResultTags:
 def joined_along(dim: int) -> FlowRule:
     """The rule of functions that join tensors of this many dimensions or more along one of them."""
 
+    @sees_places
     def tag_result(call: Call) -> ResultTags:
         parts = [*call.named("tensors")["tensors"]]
         if any(part.dim() != call.result.dim() for part in parts):
@@ -62,6 +72,7 @@ def _of_alone(call: Call, alone: list[OneExample], sizes: list[int], dim: int) -
     return ExampleRows(dim, RowLayout(ExampleOrder(len(whose), whose)))
 
 
+@sees_places
 @of_first
 def parted(call: Call, rows: ExampleRows) -> ResultTags:
     """Functions that split a tensor along a dimension."""
@@ -81,6 +92,7 @@ def parted(call: Call, rows: ExampleRows) -> ResultTags:
     return found
 
 
+@sees_places
 @of_first
 def unbound(call: Call, rows: ExampleRows) -> ResultTags:
     """`unbind`: one tensor for each place of a dimension, which is removed."""
@@ -88,6 +100,7 @@ def unbound(call: Call, rows: ExampleRows) -> ResultTags:
     return [_at(rows, dim=dim, place=place) for place in range(len(call.result))]
 
 
+@sees_places
 @of_first
 def selected(call: Call, rows: ExampleRows) -> ResultTags:
     """`select`: one place of a dimension, which is removed."""
@@ -105,6 +118,7 @@ def _at(rows: ExampleRows, *, dim: int, place: int) -> Tag:
     return OneExample(layout.order, place // layout.inner % max(1, layout.order.size))
 
 
+@sees_places
 @of_first
 def narrowed(call: Call, rows: ExampleRows) -> ResultTags:
     """`narrow`: consecutive places of a dimension."""
@@ -116,6 +130,7 @@ def narrowed(call: Call, rows: ExampleRows) -> ResultTags:
     return ExampleRows(dim, call.tags.sliced(rows.layout, start, start + given["length"]))
 
 
+@sees_places
 @of_first
 def diagonal(call: Call, rows: ExampleRows) -> ResultTags:
     """`diagonal`: two dimensions become one, the last."""

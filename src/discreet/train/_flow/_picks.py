@@ -5,7 +5,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, name_of, of_all
+from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, name_of, of_all, sees_places
 from discreet.train._flow._indexing import getitem
 from discreet.train._flow._places import BY_PLACE, ROW_NUMBERS
 from discreet.train._flow._shapes import elementwise
@@ -32,6 +32,7 @@ def note_mask(call: Call) -> None:
         call.tags.indices.note_mask(call.result, name_of(call.function).strip("_"), call.args)
 
 
+@sees_places
 def mask_selected(call: Call) -> ResultTags:
     """`masked_select`: as an index by a mask."""
     given = call.named("input mask")
@@ -41,6 +42,7 @@ def mask_selected(call: Call) -> ResultTags:
     return getitem(replace(call, args=(data, mask), keywords={}))
 
 
+@sees_places
 def chosen(call: Call) -> ResultTags:
     """`index_select`: rows of a dimension."""
     given = call.named("input dim index")
@@ -49,6 +51,7 @@ def chosen(call: Call) -> ResultTags:
     return getitem(replace(call, args=(data, where_to), keywords={}))
 
 
+@sees_places
 def gathered(call: Call) -> ResultTags:
     """`gather`: an index for each entry, along one dimension."""
     given = call.named("input dim index")
@@ -69,6 +72,7 @@ def _varies(call: Call, table: Tensor) -> bool:
     return call.tags.depends(table) or call.tags.draws.has(table)
 
 
+@sees_places
 def taken_along(call: Call) -> ResultTags:
     """`take_along_dim`: as `gather`, with other names."""
     given = call.named("input indices dim")
@@ -78,6 +82,7 @@ def taken_along(call: Call) -> ResultTags:
     return gathered(replace(call, args=(given["input"], dim, given["indices"]), keywords={}))
 
 
+@sees_places
 def scattered(call: Call) -> ResultTags:
     """`scatter` and the like: the reverse of `gather`."""
     given = call.named("input dim index src")
@@ -97,6 +102,7 @@ def _entry_by_entry(call: Call, some: tuple[object, ...], dim: int) -> ResultTag
     return tag if is_whole else BY_PLACE
 
 
+@sees_places
 def inverse_scattered(call: Call) -> ResultTags:
     """`scatter_`: if 0, 1, 2, ... is scattered by a permutation, the result is its inverse."""
     given = call.named(_SCATTERED)
@@ -113,6 +119,7 @@ def inverse_scattered(call: Call) -> ResultTags:
     return scattered(call)
 
 
+@sees_places
 def index_added(call: Call) -> ResultTags:
     """`index_add` and `index_copy`: rows put back to the places from which an index picked them."""
     given = call.named("input dim index source")
@@ -137,6 +144,7 @@ def _named(call: Call, tag: ResultTags) -> ResultTags:
     )
 
 
+@sees_places
 def divided(call: Call) -> ResultTags:
     """`floor_divide`: an index divided by an integer may be an index of coarser rows."""
     if (

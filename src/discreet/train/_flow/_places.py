@@ -3,7 +3,8 @@
 An example's place depends on which others are in the batch: if one leaves, all behind it move. So a
 constant that is combined with rows of examples must be the same for each example. Values of a
 constant depend on no data, and may be compared. But if rows were picked, even their number depends
-on data: then a constant must be known to be the same for all of them, whatever its values.
+on data: then a constant must be known to be the same for all of them, whatever its values. So must
+what derives from trained weights: rows of equal values may have different gradients.
 """
 
 from collections.abc import Iterable
@@ -52,7 +53,14 @@ def differs(tags: Tags, one: Tensor, dim: int, layout: RowLayout) -> bool:
         return False
     if places is None or one.shape[dim] != layout.length:
         return True
+    if tags.indices.was_trained(one):  # equal values may have gradients by other factors
+        behind = tags.indices.constants_in(one, dim)
+        return behind is None or any(_differ(values, own, layout) for values, own in behind)
+    return _differ(tags.indices.before(one).detach(), dim, layout)
+
+
+def _differ(values: Tensor, dim: int, layout: RowLayout) -> bool:
+    """Whether values differ between examples."""
     blocks = layout.outer, layout.order.size, layout.inner
-    values = tags.indices.before(one).detach()
-    by_example = values.reshape(*one.shape[:dim], *blocks, *one.shape[dim + 1 :])
+    by_example = values.reshape(*values.shape[:dim], *blocks, *values.shape[dim + 1 :])
     return not bool((by_example == by_example.narrow(dim + 1, 0, 1)).all())

@@ -5,12 +5,13 @@ from typing import Any
 from torch import Tensor
 
 from discreet.train._calls._arguments import tensors_in
-from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all
+from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all, sees_places
 from discreet.train._flow._places import BY_PLACE, beside_constants, differs
 from discreet.train._tags._by_tensor import Tags
 from discreet.train._tags._tag import ExampleRows, Tag, UntrackedRows, merged
 
 
+@sees_places
 def multiplied(call: Call) -> ResultTags:
     """Products of matrices, batch by batch."""
     given = call.named("input other")
@@ -18,6 +19,7 @@ def multiplied(call: Call) -> ResultTags:
     return _product_of(call.tags, given["input"], right, call.result)
 
 
+@sees_places
 def added_to_product(call: Call) -> ResultTags:
     """`addmm` and the like: a tensor plus a product of two others."""
     given = call.named("input mat1 mat2")
@@ -79,6 +81,7 @@ def _differs_in_product(
     )
 
 
+@sees_places
 def einsum(call: Call) -> ResultTags:
     """`einsum`: each letter names a dimension."""
     equation, several = call.args[0], tensors_in(call.args[1:])
@@ -120,6 +123,7 @@ def einsum(call: Call) -> ResultTags:
     return found
 
 
+@sees_places
 def distances(call: Call) -> ResultTags:
     """`cdist`: the distance of each row of one tensor to each row of another one."""
     given = call.named("x1 x2")
@@ -147,6 +151,7 @@ def distances(call: Call) -> ResultTags:
     return tag
 
 
+@sees_places
 def attended(call: Call) -> ResultTags:
     """Attention: queries, keys and values have two dimensions after those of the batch."""
     some = tensors_in((call.args, call.keywords))

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from discreet.train._calls._arguments import tensors_in
-from discreet.train._flow._call import Call, FlowRule, ResultTags
+from discreet.train._flow._call import Call, FlowRule, ResultTags, sees_places
 from discreet.train._flow._indexing import getitem
 from discreet.train._flow._parts import selected, unbound
 from discreet.train._flow._places import ROW_NUMBERS
@@ -22,6 +22,7 @@ _REMAINDERS = frozenset(
 )
 
 
+@sees_places
 def masked_places(call: Call) -> ResultTags:
     """`nonzero`, and `torch.where` with a condition only: the indices of nonzero entries."""
     given = call.named("input")
@@ -40,6 +41,7 @@ def masked_places(call: Call) -> ResultTags:
     return [ROW_NUMBERS if each is rows else own for each in call.result]
 
 
+@sees_places
 def where(call: Call) -> ResultTags:
     """`torch.where`: with a condition only, it returns indices."""
     if isinstance(call.result, Tensor):

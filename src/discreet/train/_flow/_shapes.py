@@ -7,7 +7,14 @@ import torch
 from torch import Tensor
 
 from discreet.train._calls._arguments import Args, Function, tensors_in
-from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all, of_first
+from discreet.train._flow._call import (
+    OVER_EXAMPLES,
+    Call,
+    ResultTags,
+    of_all,
+    of_first,
+    sees_places,
+)
 from discreet.train._flow._places import BY_PLACE, differs
 from discreet.train._tags._indices import NO_INDEX
 from discreet.train._tags._layouts import RowLayout
@@ -20,6 +27,7 @@ from discreet.train._tags._tag import (
 )
 
 
+@sees_places
 def elementwise(call: Call) -> ResultTags:
     """Functions of each entry, with all arguments broadcast."""
     first = call.result if isinstance(call.result, Tensor) else tensors_in((call.result,))[0]
@@ -40,12 +48,14 @@ def is_in(call: Call) -> ResultTags:
     return of_the_first(call)
 
 
+@sees_places
 def copied(call: Call) -> ResultTags:
     """The same entries, perhaps elsewhere or of another type."""
     call.tags.indices.note_copy(call.first, call.result)
     return call.tags.of(call.first) or OUTSIDE_BATCH
 
 
+@sees_places
 def broadcast(call: Call) -> ResultTags:
     """`broadcast_tensors`: each argument expanded to the shape of all."""
     some = tensors_in(call.args)
@@ -55,6 +65,7 @@ def broadcast(call: Call) -> ResultTags:
     return [of_all(call.tags, (one,), result.dim()) or OUTSIDE_BATCH for one, result in pairs]
 
 
+@sees_places
 def one_hot(call: Call) -> ResultTags:
     """`F.one_hot`: without a number of classes, the largest label of all examples sets it."""
     if is_sized_by_labels(call):
@@ -77,11 +88,13 @@ def has_public_shape(tag: Tag | None) -> bool:
     return not isinstance(tag, UntrackedRows)
 
 
+@sees_places
 def of_numbers(call: Call) -> ResultTags:
     """`new_tensor`: the first argument gives only its type."""
     return UntrackedRows("a new tensor of data") if call.has_data_besides() else OUTSIDE_BATCH
 
 
+@sees_places
 @of_first
 def refit(call: Call, rows: ExampleRows) -> ResultTags:
     """Views and reshapes: the same entries in the same order."""
@@ -91,6 +104,7 @@ def refit(call: Call, rows: ExampleRows) -> ResultTags:
     return found or UntrackedRows("a reshape that splits examples")
 
 
+@sees_places
 def expanded(call: Call) -> ResultTags:
     """`expand`, `expand_as`: broadcast to a shape, which may depend on examples."""
     if all(has_public_shape(call.tags.of(one)) for one in call.others):
@@ -106,6 +120,7 @@ def _expanded(call: Call, rows: ExampleRows) -> ResultTags:
     return ExampleRows(dim, layout)
 
 
+@sees_places
 @of_first
 def permuted(call: Call, rows: ExampleRows) -> ResultTags:
     """Functions that permute dimensions; a call without data shows their order."""
@@ -132,6 +147,7 @@ def _order(
     return tuple(n - 2 for n in function(probe, *rest, **dict(keywords)).shape)
 
 
+@sees_places
 @of_first
 def repeated(call: Call, rows: ExampleRows) -> ResultTags:
     """`repeat` and `tile`: the whole tensor several times."""
@@ -141,6 +157,7 @@ def repeated(call: Call, rows: ExampleRows) -> ResultTags:
     return ExampleRows(dim, RowLayout(layout.order, layout.outer * times, layout.inner))
 
 
+@sees_places
 def interleaved(call: Call) -> ResultTags:
     """`repeat_interleave`: each entry several times in a row."""
     given = call.named("input repeats dim")

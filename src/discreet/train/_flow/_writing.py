@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from discreet.train._calls._arguments import tensors_in
-from discreet.train._flow._call import Call
+from discreet.train._flow._call import Call, ResultTags, sees_places
 from discreet.train._flow._indexing import depends, read_at, refused_index
 from discreet.train._flow._parsed_index import ParsedIndex
 from discreet.train._flow._places import BY_PLACE, ROW_NUMBERS, beside_constants, differs
@@ -15,8 +15,13 @@ from discreet.train._tags._by_tensor import Tags
 from discreet.train._tags._tag import ExampleRows, OneExample, Tag, UntrackedRows
 
 
-def setitem(call: Call) -> Tag | None:
+@sees_places
+def setitem(call: Call) -> ResultTags:
     """`data[index] = value`: the data's tag afterwards."""
+    return _set(call)
+
+
+def _set(call: Call) -> Tag | None:
     tags, (data, index, value) = call.tags, call.args[:3]
     if (
         isinstance(value, Tensor)
@@ -28,11 +33,12 @@ def setitem(call: Call) -> Tag | None:
     return index_put(tags, data, index, value)
 
 
-def put(call: Call) -> Tag | None:
+@sees_places
+def put(call: Call) -> ResultTags:
     """`index_put`: as an assignment at these indices, to a copy of the data or in place."""
     given = call.named("input indices values accumulate")
     args = given["input"], tuple(given["indices"]), given["values"]
-    return setitem(replace(call, args=args, keywords={}))
+    return _set(replace(call, args=args, keywords={}))
 
 
 def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  # Any: as given

@@ -20,7 +20,7 @@ def linear(capture: Capture, function: Function, args: Args, keywords: Keywords)
     """`torch.nn.functional.linear`: inputs (example, ..., in), weight (out, in)."""
     given = named("input weight bias", args, keywords)
     inputs, weight, bias = given["input"], given["weight"], given.get("bias")
-    if capture.is_weight(inputs):
+    if capture.is_weight(inputs) or (bias is not None and bias.dim() > 1):
         return capture.otherwise(function, args, keywords)  # type: ignore[no-any-return]
     capture.refuse_other_rows(inputs, weight, bias, least=2)
     result = capture.call(function, inputs, weight, bias)

@@ -119,6 +119,8 @@ class IndexFacts:
         self._before: dict[int, Tensor] = {}  # values of constants that it may change
         self._alike = _Facts[None]()  # tensors that are the same for each example
         self._alike_rows = _Facts[set[int]]()  # dimensions along which all rows are equal
+        # of what derives from weights: by dimension, the constants in which alone rows differ
+        self._constants_in = _Facts[dict[int, list[tuple[Tensor, int]]]]()
         self._counts = _Facts[int]()  # the dimension along which a tensor counts 0, 1, 2, ...
         self._permutations = _Facts[_Version]()  # the permutation itself
         self._inverses = _Facts[_Version]()  # the permutation that the index undoes
@@ -139,6 +141,7 @@ class IndexFacts:
             self._places,
             self._alike,
             self._alike_rows,
+            self._constants_in,
             self._counts,
             self._permutations,
             self._inverses,
@@ -290,7 +293,20 @@ class IndexFacts:
 
     def has_alike_rows(self, tensor: Tensor, dim: int) -> bool:
         """Whether all rows along a dimension are equal, by how they were made."""
-        return tensor.stride(dim) == 0 or dim in (self._alike_rows.of(tensor) or ())
+        is_noted = self._alike.has(tensor) or dim in (self._alike_rows.of(tensor) or ())
+        return is_noted or tensor.stride(dim) == 0
+
+    def note_constants_in(
+        self, tensor: Tensor, dim: int, several: list[tuple[Tensor, int]]
+    ) -> None:
+        """Record that rows of a tensor, which derives from weights, are made alike of equal rows
+        and of these constants, each along a dimension of its own."""
+        copies = [(one.detach().clone(), own) for one, own in several]
+        self._constants_in.set(tensor, {**(self._constants_in.of(tensor) or {}), dim: copies})
+
+    def constants_in(self, tensor: Tensor, dim: int) -> list[tuple[Tensor, int]] | None:
+        """The values of these constants when the tensor was made, and their dimensions, or None."""
+        return (self._constants_in.of(tensor) or {}).get(dim)
 
     @contextmanager
     def as_then(self, were_alike: list[Tensor]) -> Iterator[None]:
@@ -305,11 +321,16 @@ class IndexFacts:
     def note_before(self, tensor: Tensor) -> None:
         """Keep the values of a constant that the current call may change."""
         if not self.is_alike(tensor):
-            self._before[id(tensor)] = tensor.detach().clone()
+            before = tensor.detach().clone()
+            self._before[id(tensor)] = before.requires_grad_(tensor.requires_grad)
 
     def before(self, tensor: Tensor) -> Tensor:
         """The values of a constant before the current call."""
         return self._before.get(id(tensor), tensor)
+
+    def was_trained(self, tensor: Tensor) -> bool:
+        """Whether a tensor without a tag derived from trained weights before the current call."""
+        return self.before(tensor).requires_grad
 
     def end_call(self) -> None:
         """Note that the current call, which changed a tensor, has been followed."""
