@@ -206,6 +206,13 @@ def test_relations_that_mix_units_are_refused(text: str, said: str) -> None:
         opened([], Caps(3)).question(text)
 
 
+@pytest.mark.parametrize("on", [["home"], ["person"], {"home": "person", "person": "home"}])
+def test_tables_are_joined_on_the_whole_id(on: Any) -> None:
+    table = opened([], Caps(3))
+    with pytest.raises(InvalidArgument, match="joined on home, person"):
+        table.join(table._beside["ages"], on)  # type: ignore[arg-type]  # a Table
+
+
 def test_no_column_is_called_as_the_id_is() -> None:
     """Else it could be taken for the id of a relation's rows."""
     with pytest.raises(InvalidArgument, match="means the unit's id here"):

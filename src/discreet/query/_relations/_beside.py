@@ -168,6 +168,10 @@ def joined(
     first, steps = (before.first, before.steps) if isinstance(before, Joined) else (before, ())
     has_ids = bool(unit.columns) and not known.is_public(part)
     is_on_unit = has_ids and all(on.get(name) == name for name in unit.columns)
+    if has_ids and not is_on_unit and any(name in on for name in unit.columns):
+        raise InvalidArgument(
+            f"on: a unit's tables are joined on {', '.join(unit.columns)}; give these names"
+        )
     step = JoinStep(part, (), unit.columns if is_on_unit else (), is_left)
     *earlier, own = joined_names(Joined(first, (*steps, step)), known)
     as_named = joined_names(before, known) if isinstance(before, Joined) else earlier
