@@ -15,6 +15,7 @@ from discreet.ledger import Ledger
 from discreet.ledger._anchor import Anchor, AnchorMark
 from discreet.ledger._decisions import receipt_of
 from discreet.ledger._facts import Charge
+from discreet.ledger._place import LedgerPlace
 from discreet.ledger._store import Transaction
 from tests.ledger.kit import charges, copied, files, made, pay, raced
 
@@ -155,6 +156,80 @@ def test_an_anchor_of_another_ledger_is_refused(path: Path, anchor: Path) -> Non
     anchor.write_text(huge)
     with pytest.raises(LedgerDamaged, match="older than its anchor"):
         Ledger.open(path, anchor=anchor)
+
+
+@pytest.fixture
+def linked(anchor: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Other names of the anchor, by how they lead to it."""
+    near = anchor.parent.with_name("near")
+    near.mkdir()
+    (near / "file").symlink_to(anchor)
+    (near / "relative").symlink_to("../elsewhere/anchor")
+    (near / "twice").symlink_to(near / "file")
+    (near / "folder").symlink_to(anchor.parent, target_is_directory=True)
+    monkeypatch.chdir(near)
+    names = {name: str(near / name) for name in ("file", "relative", "twice")}
+    return names | {"folder": str(near / "folder" / "anchor"), "below": "../elsewhere/anchor"}
+
+
+@pytest.mark.parametrize("by", ["file", "relative", "twice", "folder", "below"])
+@pytest.mark.parametrize("is_first", [True, False], ids=["made by a link", "made before"])
+def test_copies_share_an_anchor_by_whatever_path(
+    path: Path, anchor: Path, linked: dict[str, str], by: str, is_first: bool
+) -> None:
+    names = [linked[by], str(anchor)]
+    before = files(Path.cwd())
+    copy = copied(path, path.with_name("copy"))
+    first = Ledger.open(path, anchor=names[not is_first])
+    second = Ledger.open(copy, anchor=names[is_first])
+    pay(first, Pure(0.1))
+    with pytest.raises(LedgerDamaged, match="older than its anchor"):
+        pay(second, Pure(0.1))
+    assert files(Path.cwd()) == before  # the links are there, and nothing beside them
+    assert files(anchor.parent) == [".anchor.lock", "anchor"]
+
+
+@pytest.mark.parametrize("by", ["file", "relative", "twice", "folder", "below"])
+def test_a_declared_anchor_moves_behind_its_link(
+    path: Path, anchor: Path, linked: dict[str, str], by: str
+) -> None:
+    copy = copied(path, path.with_name("copy"))
+    ledger = Ledger.open(path, anchor=anchor)
+    for resolved in (False, True):
+        place = LedgerPlace.written(str(path), linked[by], Path.cwd())
+        place = place.resolved() if resolved else place
+        pay(place.open_or_create(ledger.unit, ledger.limit), Pure(0.1))
+    place = LedgerPlace.written(str(copy), linked[by], Path.cwd())
+    with pytest.raises(LedgerDamaged, match="older than its anchor"):
+        place.open_or_create(ledger.unit, ledger.limit)
+
+
+def test_an_anchor_of_several_names_is_refused(path: Path, anchor: Path) -> None:
+    ledger = Ledger.open(path, anchor=anchor)
+    other = anchor.with_name("other")
+    other.hardlink_to(anchor)
+    for name in (anchor, other):
+        with pytest.raises(LedgerError, match=r"2 names \(hard links\).* remove the other names"):
+            Ledger.open(path, anchor=name)
+    with pytest.raises(LedgerError, match="hard links"):
+        pay(ledger, Pure(0.1))
+    assert charges(Ledger.open(path)) == 0
+    other.unlink()
+    pay(ledger, Pure(0.1))
+
+
+def test_a_link_in_the_place_of_an_anchor_is_refused(path: Path, anchor: Path) -> None:
+    ledger = Ledger.open(path, anchor=anchor)
+    anchor.rename(anchor.with_name("moved"))
+    anchor.symlink_to("moved")
+    with pytest.raises(LedgerError, match="can't be read: Too many levels of symbolic links"):
+        pay(ledger, Pure(0.1))
+    assert charges(Ledger.open(path)) == 0
+    anchor.unlink()
+    anchor.symlink_to(anchor)  # it leads to itself
+    with pytest.raises(LedgerError, match="Too many levels of symbolic links"):
+        Ledger.open(path, anchor=anchor)
+    assert anchor.is_symlink()
 
 
 def test_a_place_that_can_hold_no_anchor_is_refused(path: Path, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def open_anchored(address: Address, anchor: Address | None) -> tuple[Store, Anch
 def anchor_at(address: Address) -> AnchorPlace:
     """The anchor at this path, or in this database, made or not."""
     found = _parsed(address, "anchor")
-    return Anchor(found) if isinstance(found, Path) else PostgresAnchor(*found)
+    return Anchor.at(found) if isinstance(found, Path) else PostgresAnchor(*found)
 
 
 def is_in_database(anchor: str) -> bool:

@@ -70,9 +70,18 @@ class AnchorPlace(Protocol):
 @dataclass(frozen=True, slots=True)
 class Anchor:
     """A small file whose mark only moves forward. It helps if an attacker who can restore an
-    older ledger can't restore an older anchor, for example on another disk or of another user."""
+    older ledger can't restore an older anchor, for example on another disk or of another user.
+
+    The path leads through no link: a new file takes the place of the old one, and must not take the
+    place of a link to it.
+    """
 
     path: Path
+
+    @staticmethod
+    def at(path: Path) -> "Anchor":
+        """The anchor in the file that a path leads to, through links of files and folders."""
+        return Anchor(Path(os.path.realpath(path)))
 
     @property
     def address(self) -> str:
@@ -87,7 +96,9 @@ class Anchor:
     def read(self) -> AnchorMark:
         """The mark, which the chain must contain."""
         try:
-            values = json.loads(self.path.read_text(encoding="ascii"))
+            with open(self.path, encoding="ascii", opener=_open_no_link) as file:
+                names = os.fstat(file.fileno()).st_nlink
+                values = json.loads(file.read())
             mark = AnchorMark(values["number"], values["digest"])
         except OSError as mistake:
             raise LedgerError(
@@ -97,12 +108,18 @@ class Anchor:
             raise LedgerDamaged(f"the anchor {self.path} is no anchor: {mistake}") from mistake
         if type(mark.number) is not int or mark.number < 0 or not isinstance(mark.digest, str):
             raise LedgerDamaged(f"the anchor {self.path} is no anchor")
+        if names > 1:
+            raise LedgerError(
+                f"the anchor {self.path} is one file with {names} names (hard links): a mark that "
+                "moves under one of them stays behind under the others, so that two copies of the "
+                "ledger could both go on; remove the other names"
+            )
         return mark
 
     def begin(self, mark: AnchorMark) -> None:
         """Make the file, with this first mark, unless another opening made it meanwhile."""
         with self._locked():
-            if not self.path.exists():
+            if not os.path.lexists(self.path):
                 self._replace(mark)
 
     def check(self) -> None:
@@ -141,3 +158,7 @@ class Anchor:
             raise LedgerError(
                 f"the anchor {self.path} can't be written: {mistake.strerror}"
             ) from mistake
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW)
