@@ -74,12 +74,17 @@ OTHER_PARAMETERS = (  # secrets, another database, and none of libpq's
         "postgresql://reader@host:5433/shop?table=public.visits",
         "postgresql://reader@/shop?host=/tmp/a%20folder&table=public.visits",
         "postgresql:///shop?service=main&table=public.odd.name",
+        "postgresql:///shop?host=/tmp/a%20folder&table=public.visits",
     ],
 )
 def test_an_address_is_written_as_it_is_read(text: str) -> None:
     assert is_address(text)
     assert address_of(str(address_of(text))) == address_of(text)
     assert "table" not in address_of(text).database
+    conninfo = pytest.importorskip("psycopg.conninfo")
+    known = conninfo.conninfo_to_dict(address_of(text).database)
+    assert known.get("dbname") == "shop"
+    assert known.get("host", known.get("service")) in ("host", "/tmp/a folder", "main")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 
 import discreet as dp
 from discreet.errors import DeclarationError
+from discreet.query._engines import _spark_table
 from discreet.query._engines._spark_session import session
 from discreet.query._rows._source import check_schema, kinds, source_of
 from tests.query import spark_tables
@@ -218,3 +219,21 @@ def test_a_file_counts_once_by_however_many_links(tmp_path: Path) -> None:
     here = parts(str(folder), *asked, {"rows": 20})
     assert parts(f"spark:{folder}", *asked, {"rows": 20}) == here
     assert parts(f"spark:{folder / '0.parquet'}", *asked, {"rows": 20}) != here
+
+
+@pytest.mark.long
+def test_a_link_that_appears_between_two_listings_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark_tables.check()
+    folder = _folder_of(tmp_path / "f", _INTEGERS, _INTEGERS)
+    counted = _spark_table._counted
+
+    def linked(*listed: Any) -> list[str]:
+        found = counted(*listed)
+        (folder / "2.parquet").hardlink_to(folder / "0.parquet")
+        return found
+
+    monkeypatch.setattr(_spark_table, "_counted", linked)
+    with pytest.raises(DeclarationError, match="changed while they were listed"):
+        kinds(source_of(f"spark:{folder}", ["x"]))

@@ -6,7 +6,7 @@ It never holds a password, since addresses stand in files and are shown.
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
-from urllib.parse import parse_qs, parse_qsl, quote, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qs, parse_qsl, quote, urlencode, urlsplit
 
 from discreet.errors import InvalidArgument
 
@@ -65,7 +65,7 @@ class PostgresAddress:
     def __str__(self) -> str:
         parts = urlsplit(self.database)
         named = [*parse_qsl(parts.query), ("table", self.label)]
-        return urlunsplit(parts._replace(query=urlencode(named, quote_via=quote, safe="/.")))
+        return _text(parts._replace(query=urlencode(named, quote_via=quote, safe="/.")))
 
 
 def database_address(text: str) -> str:
@@ -105,4 +105,11 @@ def address_of(text: str) -> PostgresAddress:
     left = [pair for pair in query if pair[0] != "table"]
     rest = urlencode(left, quote_via=quote, safe="/")
     database = parts._replace(scheme="postgresql", query=rest, fragment="")
-    return PostgresAddress(urlunsplit(database), schema, name)
+    return PostgresAddress(_text(database), schema, name)
+
+
+def _text(parts: SplitResult) -> str:
+    """The address as libpq takes it, which wants two slashes also where no host is named."""
+    return f"{parts.scheme}://{parts.netloc}{parts.path}" + (
+        f"?{parts.query}" if parts.query else ""
+    )

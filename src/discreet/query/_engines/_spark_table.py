@@ -132,16 +132,21 @@ def _opened_files(own: Any, at: SparkAddress) -> Frames:  # Any: a session of Sp
     # 1. the files that count: each once, by however many links it is there
     reader = own.read.options(**_OPTIONS)
     found, given = reader.parquet(at.where), [at.where]
-    listed = _files(own, [found])
+    read = listed = _files(own, [found])
     files = _counted(listed, own._jvm.org.apache.hadoop.fs.Path(at.where))  # noqa: SLF001  # no public form
     if len(files) < len(listed):
         _check_no_pattern(at, files)
-        found, given = own.read.parquet(*files), files
+        found, given, read = own.read.parquet(*files), files, dict.fromkeys(files)
     # 2. one file, or many whose types Spark's executors find to be the same
     if len(files) <= 1:
         return (found,)
     try:
-        return (reader.option("mergeSchema", "true").parquet(*given),)
+        merged = reader.option("mergeSchema", "true").parquet(*given)
+        if _files(own, [merged]).keys() != read.keys():  # it listed the folder again
+            raise DeclarationError(
+                f"{at.shown}: its files changed while they were listed; ask again"
+            )
+        return (merged,)
     except (PySparkException, Py4JError):
         pass  # several types, or a file that can't be read
     # 3. the files by their types
