@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.explore import _server
+from discreet.explore import _server, pages
 from tests.cli.kit import Run
 
 
@@ -44,6 +44,7 @@ def test_the_explorer_serves_until_interrupted(tmp_path: Path) -> None:
             running.send_signal(signal.SIGINT)
             _, said = running.communicate(timeout=60)
         assert running.returncode == 130, said
+        assert "paid" not in said
     assert list(tmp_path.iterdir()) == []
 
 
@@ -75,6 +76,27 @@ def test_a_folder_with_files_is_not_overwritten(run: Run, tmp_path: Path) -> Non
     ended = run("explore", "--export", str(tmp_path / "site"))
     assert ended.code == 2
     assert "new or empty" in ended.message
+
+
+def test_a_folder_that_cannot_be_made_is_named_with_the_reason(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("precious")
+    ended = run("explore", "--export", str(tmp_path / "file" / "site"))
+    assert ended.code == 2
+    assert "Not a directory; give another one" in ended.message
+    assert "paid" not in ended.message
+
+
+def test_a_stopped_export_says_nothing_of_payment(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pages, "view", stop)
+    ended = run("explore", "--export", str(tmp_path / "site"))
+    assert ended.code == 130
+    assert "paid" not in ended.err
+    assert not (tmp_path / "site").exists()
 
 
 @pytest.mark.parametrize("port", ["-1", "65536", "x"])

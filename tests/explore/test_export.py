@@ -59,6 +59,39 @@ def test_only_a_new_or_empty_folder_is_written(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
+@pytest.mark.parametrize("below", ["file/site", "x" * 300, "nul\0"])
+def test_a_folder_that_cannot_be_made_is_refused_before_any_work(
+    below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compute(*_: object) -> None:
+        raise AssertionError("a view was computed")
+
+    monkeypatch.setattr(pages, "view", compute)
+    (tmp_path / "file").write_text("precious")
+    with pytest.raises(InvalidArgument, match=r"folder = .*; give another one"):
+        export(tmp_path / below)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_a_stopped_export_leaves_no_file(
+    error: BaseException, is_new: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So the same command can be given again."""
+
+    def stop(*_: object, **__: object) -> None:
+        raise error
+
+    place = tmp_path / "site"
+    if not is_new:
+        place.mkdir()
+    monkeypatch.setattr(pages, "view", stop)
+    with pytest.raises(type(error) if isinstance(error, OSError) else KeyboardInterrupt):
+        export(place, outcomes=1)
+    assert list(tmp_path.rglob("*")) == ([] if is_new else [place])
+
+
 def test_some_outcomes_are_needed(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="outcomes"):
         export(tmp_path / "new", outcomes=0)

@@ -5,6 +5,7 @@ import math
 import re
 import sys
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import islice, pairwise, product
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from matplotlib import pyplot
 
 from discreet import Ledger, Limit, Unit, explore, plots
+from discreet._exact import precision
 from discreet.accounting import PrivacyLoss, Pure, _theorems
 from discreet.accounting.pld import _distribution
 from discreet.accounting.pld._dominating_pairs import Side
@@ -22,9 +24,20 @@ from discreet.errors import BudgetExceeded, InvalidArgument
 from discreet.explore import pages
 from discreet.explore._page import ControlPlaces, Page, View, read, shown, to_json, written
 from discreet.explore._rendering import index
-from discreet.explore.pages import _budget, _composition, _survey
+from discreet.explore.pages import (
+    _attacks,
+    _budget,
+    _composition,
+    _noisy_counts,
+    _survey,
+    _temperature,
+    _training,
+)
 from discreet.explore.pages._budget import outcome_of
-from discreet.explore.pages._texts import at_most, meaning
+from discreet.explore.pages._clusters import SeparatingLine
+from discreet.explore.pages._mechanism_facts import on_axis
+from discreet.explore.pages._texts import about, at_least, at_most, meaning
+from discreet.plots import Axis
 
 SOME = 4
 COSTLY = ("composition", "trust")  # their lines take seconds
@@ -128,6 +141,7 @@ def check_form(view: View) -> None:
         for series in chart.series:
             assert series.points
             for x, *heights in series.points:
+                assert all(chart.y.low <= float(y) <= chart.y.high for y in heights)
                 assert all(isinstance(y, int | float) and math.isfinite(y) for y in heights)
                 if chart.x.categories:
                     assert x in chart.x.categories
@@ -149,18 +163,18 @@ def test_each_view_says_in_the_same_words_what_its_epsilon_means(
         return
     found = re.fullmatch(
         r"ε = ([\d.]+) means: your data change the probability of any outcome by at most a factor "
-        r"of e\^ε, about ([\d.,]+|10[⁰¹²³⁴⁵⁶⁷⁸⁹]+)(, except with probability δ = \S+)?\. "
+        r"of e\^ε, about ([\d.,]+|10[⁰¹²³⁴⁵⁶⁷⁸⁹]+)(, and δ = \S+ more)?\. "
         r"A guess [a-z ]+ is right at most ([\d.]+)\xa0% of the time, instead of 50\xa0%\.",
         said,
     )
     assert found
-    epsilon, factor, rare, right = found.groups()
+    epsilon, factor, more, right = found.groups()
     if not factor.startswith("10") or len(factor) < 3:
         named = float(factor.replace(",", ""))
         assert named == pytest.approx(math.exp(float(epsilon)), rel=0.02)
     # (e^epsilon + delta) / (1 + e^epsilon) bounds each guess; the loss itself may say less
     assert 50 <= float(right) <= 100 / (1 + math.exp(-float(epsilon))) * 1.01 + 0.1
-    assert rare is not None or float(epsilon) > 0
+    assert more is not None or float(epsilon) > 0
 
 
 @pytest.mark.parametrize(("name", "places"), list(several()))
@@ -306,6 +320,104 @@ def test_an_attack_is_drawn_as_a_dot_at_its_questions() -> None:
     asked = {"attack": "rebuild a table", "noise": "exact answers", "epsilon": 1, "questions": 200}
     [overlay] = run(asked).overlays
     assert overlay.series.points == ((200, 100.0),)
+    dot, interval = run({**asked, "noise": "with noise"}).overlays
+    [(_, right)], [(_, low), (_, high)] = dot.series.points, interval.series.points
+    assert float(low) < float(right) < float(high)
+
+
+def test_wilsons_interval_solves_its_equation() -> None:
+    """Its ends are the shares whose distance from the found one is 1.96 standard deviations."""
+    for right in (0, 1, 50, 57, 100):
+        for end in _attacks._share_interval(right, 100):
+            distance, variance = right / 100 - end, end * (1 - end) / 100
+            assert distance**2 == pytest.approx(1.96**2 * variance, abs=1e-12)
+
+
+@pytest.mark.parametrize("right", [0, 3, 50, 100])
+def test_no_share_is_drawn_at_another_height(right: int) -> None:
+    """However many points are right: a wrong line may have few."""
+    points, labels = _training._POINTS, _training._LABELS
+    scores = np.sort(points @ [1, 0])
+    lines = tuple(SeparatingLine(sign, 0, -sign * at) for sign in (1, -1) for at in scores[::20])
+    drawn = _training._accuracy("", lines, 0).points
+    assert min(float(y) for _, y in drawn) < 40
+    expected = [100 * line.right(points, labels) for line in lines]
+    assert [float(y) for _, y in drawn] == pytest.approx(expected)
+    beyond = on_axis([(1, right)], Axis("", 3, 50))
+    assert beyond == (((1, right),) if right in (3, 50) else ())
+
+
+def test_the_log_loss_in_words_is_not_cut_to_the_picture() -> None:
+    """A model that is sure of wrong sides has a log loss far beyond the axis."""
+    page = pages.page("temperature")
+    wrong = SeparatingLine(-50, -50, 0)
+    outcome = _temperature._fitted(wrong, page.values(page.start))
+    found = _temperature._losses(wrong, is_public=True).mean(axis=0)
+    assert found[_temperature._TEMPERATURES.index(1)] > 10
+    assert f"was {about(float(found[_temperature._TEMPERATURES.index(1)]))} at" in outcome.says
+    axis = page.view(page.start).charts[0].y
+    heights = [float(y) for one in outcome.overlays for _, y in one.series.points]
+    assert all(axis.low <= y <= axis.high for y in heights)
+
+
+@given(st.floats(1e-6, 1e6), st.integers(1, 5))
+def test_bounds_are_rounded_away_from_the_truth(bound: float, digits: int) -> None:
+    lower, upper = at_least(bound, digits), at_most(bound, digits)
+    assert Fraction(lower) <= Fraction(repr(bound)) <= Fraction(upper)
+
+
+@pytest.mark.parametrize("name", pages.NAMES)
+def test_each_column_is_rounded_as_its_head_says(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cell under "at least" is rounded down, and every other bound up."""
+    page = pages.page(name)
+    module = sys.modules[page.compute.__module__]
+    for function in ("at_least", "at_most"):
+        if hasattr(module, function):
+            monkeypatch.setattr(module, function, lambda *_, said=function: f"<{said}>")
+    view = page.compute(page.values(page.start))
+    for row in view.rows:
+        for head, cell in zip(view.heads, row, strict=True):
+            assert ("at_least" not in cell) or "at least" in head
+            assert ("at_most" not in cell) or "at least" not in head
+    assert name != "composition" or [row[1:3] for row in view.rows] == [
+        ("<at_least>", "<at_most>")
+    ] * len(view.rows)
+
+
+_AS_A_PROBABILITY = re.compile(
+    r"except with probability δ|probability δ\b|failure probability|bound of epsilon may fail|"
+    r"how often (it|the ratio)|(δ|[Dd]elta) is a (small )?probability|are rare"
+)
+
+
+@pytest.mark.parametrize("name", pages.NAMES)
+def test_no_text_calls_delta_a_probability_of_failure(name: str) -> None:
+    """(ε, δ) bounds a probability by e^ε times the other plus δ. How often the ratio exceeds e^ε
+    is another number, and larger."""
+    page = pages.page(name)
+    terms = (text for control in page.controls for text in (control.hint, control.term))
+    views = [page.view(places) for places in some_places(page)]
+    said = (text for view in views for text in (view.says, view.meaning))
+    abouts = (chart.about for view in views for chart in view.charts)
+    for text in (page.lead, page.answer, *page.notes, *terms, *said, *abouts):
+        assert not _AS_A_PROBABILITY.search(text)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 3])
+def test_outputs_beyond_the_ratio_are_more_likely_than_delta(epsilon: float) -> None:
+    """As the page on mechanisms says of its Gaussian noise."""
+    law = _noisy_counts._calibrated(epsilon, 1e-6, 1, 1).law
+    with precision(256):
+        chances = [_noisy_counts._chance(law, abs(out)) for out in range(-400, 401)]
+        pairs = list(pairwise(chances))
+        beyond = float(sum(one for one, other in pairs if float((one / other).log()) > epsilon))
+        excess = float(
+            sum(max(float(one - other * math.exp(epsilon)), 0.0) for one, other in pairs)
+        )
+    assert beyond > 3e-6
+    assert 0 < excess <= 1.000001e-6
 
 
 @pytest.mark.parametrize("name", pages.NAMES)

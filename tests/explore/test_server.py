@@ -46,6 +46,24 @@ def test_each_page_but_the_last_leads_to_the_next(client: TestClient) -> None:
     assert led == [*([name] for name in pages.NAMES[1:]), []]
 
 
+@pytest.mark.parametrize("kind", ["views", "outcomes"])
+def test_another_site_starts_no_work(client: TestClient, kind: str) -> None:
+    """Browsers say from where a page asks. A link from elsewhere still opens a page."""
+    page = pages.page("survey")
+    name = "survey/flip" if kind == "outcomes" else "survey"
+    path = f"/{kind}/{name}/{written(page.start)}.json"
+    for headers in (
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "http://elsewhere.example"},
+        {"Origin": "null"},
+    ):
+        assert client.get(path, headers=headers).status_code == 403
+    for headers in ({}, {"Sec-Fetch-Site": "same-origin"}, {"Origin": "http://testserver"}):
+        assert client.get(path, headers=headers).status_code == 200
+    assert client.get("/survey.html", headers={"Sec-Fetch-Site": "cross-site"}).status_code == 200
+
+
 @pytest.mark.parametrize("name", pages.NAMES)
 def test_the_first_view_is_in_the_page(client: TestClient, name: str) -> None:
     """Readers without JavaScript see it."""

@@ -109,7 +109,7 @@ def test_runs_of_one_plan_are_those_of_their_own_settings() -> None:
     without noise, from the untrained model on."""
     data = _clusters.clusters(100, 1)
     settings = [RunSettings(clip, 0.01, 100, rate) for clip, rate in ((0.1, 1), (2, 5), (0.1, 1))]
-    runs = list(_clusters.private_lines(*data, settings, steps=3))
+    runs = list(_clusters.private_lines(*data, settings, records=100, steps=3))
     for one, lines in zip(settings, runs, strict=True):
         [expected] = _clusters.simulated(
             *data,
@@ -138,8 +138,14 @@ def test_recorded_outcomes_at_the_same_values_share_no_run(
     made = list[SeparatingLine]()
 
     def one_after_another(
-        points: ClusterPoints, labels: ClusterSides, settings: Sequence[RunSettings], *, steps: int
+        points: ClusterPoints,
+        labels: ClusterSides,
+        settings: Sequence[RunSettings],
+        *,
+        records: int,
+        steps: int,
     ) -> Iterator[tuple[SeparatingLine, ...]]:
+        assert records in (100, 200)
         for _each in settings:
             made.append(SeparatingLine(math.cos(len(made)), math.sin(len(made)), 0))
             yield (made[-1],) * steps
@@ -230,6 +236,30 @@ def test_an_example_far_away_moves_the_plain_line_and_hardly_the_clipped_one() -
     assert moved[-1] > 15
     clipped = [_example._clipped(_example._data(far), 0.5) for far in (None, 8)]
     assert clipped[0].angle(clipped[1]) < 2
+
+
+@pytest.mark.parametrize("distance", [None, 8])
+def test_every_step_takes_all_examples_whether_or_not_the_one_is_there(
+    distance: float | None,
+) -> None:
+    """The sampling rate must not tell. The tolerance is ten standard deviations of the noise, and a
+    third of what one example that is left out of one step can change."""
+    key = distance, 0.5, 0.01, 0
+    found = _example._private([key])[key]
+    expected = _example._clipped(_example._data(distance), 0.5)
+    assert (found.across, found.up, found.offset) == pytest.approx(
+        (expected.across, expected.up, expected.offset), abs=5e-3
+    )
+
+
+def test_a_pair_of_runs_says_how_much_the_example_does() -> None:
+    """Beside the angle, which is mostly that of two runs' noise."""
+    page = pages.page("example")
+    values = page.values(page.start)
+    turned = _example._turned(values["distance"], values["clip"])
+    assert turned < 2
+    said = f"Without noise it would be {turned:.1f}°, by the example alone"
+    assert said in page.experiment("train").run(values).says
 
 
 def test_clipped_training_without_limit_is_plain() -> None:

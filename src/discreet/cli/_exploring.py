@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from discreet.cli._failures import INTERRUPTED, FailureExit
 from discreet.cli._output import progress, say, show
 from discreet.errors import Refused
 
@@ -44,6 +45,9 @@ def explore(
             show(f"{export / 'index.html'}")
             return
         explorer.serve(port, opens_browser=browser, ready=_announce)
+    except KeyboardInterrupt:
+        say("stopped" if export is None else "stopped; no file was kept", "yellow")
+        raise FailureExit(INTERRUPTED) from None
     except ImportError as error:
         if "discreet[explore]" not in str(error):
             raise

@@ -2,7 +2,8 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -30,11 +31,42 @@ def export(
     """
     wanted = _checks.positive_count(outcomes=outcomes)
     place = Path(folder)
-    if place.exists() and not (place.is_dir() and not any(place.iterdir())):
-        raise InvalidArgument(f"folder = {str(place)!r} is there already: give a new or empty one")
-    (place / "data").mkdir(parents=True)
-    for static in (_look.STATIC, STATIC):
-        shutil.copytree(static, place / "static", dirs_exist_ok=True)
+    with _writing(place):
+        is_new = not place.exists()
+        if not (is_new or (place.is_dir() and not any(place.iterdir()))):
+            raise InvalidArgument(
+                f"folder = {str(place)!r} is there already: give a new or empty one"
+            )
+        (place / "data").mkdir(parents=True)
+    try:
+        _fill(place, wanted, progress)
+    except BaseException:  # Ctrl-C, too: the same command can then be given again
+        for made in (place / "data", place / "static"):
+            shutil.rmtree(made, ignore_errors=True)
+        for name in ("index", *pages.NAMES):
+            (place / f"{name}.html").unlink(missing_ok=True)
+        if is_new:
+            with suppress(OSError):  # somebody else wrote into it
+                place.rmdir()
+        raise
+
+
+@contextmanager
+def _writing(place: Path) -> Iterator[None]:
+    """Names the folder and the reason where it can't be written."""
+    try:
+        yield
+    except InvalidArgument:
+        raise
+    except (OSError, ValueError) as error:  # a path may hold a null character
+        reason = getattr(error, "strerror", None) or "it can't be written"
+        raise InvalidArgument(f"folder = {str(place)!r}: {reason}; give another one") from None
+
+
+def _fill(place: Path, wanted: int, progress: Callable[[int, int], object] | None) -> None:
+    with _writing(place):
+        for static in (_look.STATIC, STATIC):
+            shutil.copytree(static, place / "static", dirs_exist_ok=True)
     done, whole = 0, sum(_work(page, wanted) for page in pages.all_pages())
 
     def advance(work: int) -> None:
@@ -45,10 +77,12 @@ def export(
 
     for page in pages.all_pages():
         data = _data(page, wanted, advance)
-        (place / "data" / f"{page.name}.js").write_text(data, encoding="utf-8")
         html = page_html(page, is_export=True)
-        (place / f"{page.name}.html").write_text(html, encoding="utf-8")
-    (place / "index.html").write_text(index(is_export=True), encoding="utf-8")
+        with _writing(place):
+            (place / "data" / f"{page.name}.js").write_text(data, encoding="utf-8")
+            (place / f"{page.name}.html").write_text(html, encoding="utf-8")
+    with _writing(place):
+        (place / "index.html").write_text(index(is_export=True), encoding="utf-8")
 
 
 def _work(page: Page, outcomes: int) -> int:

@@ -119,9 +119,19 @@ def _page(request: "Request") -> "Response":
     return HTMLResponse(page_html(page, is_export=False))
 
 
+def _check_origin(request: "Request") -> None:
+    """Refuse what another site's page made the browser ask for: it would keep this machine busy."""
+    from starlette.exceptions import HTTPException
+
+    site, origin, host = map(request.headers.get, ("sec-fetch-site", "origin", "host"))
+    if site not in (None, "same-origin", "none") or origin not in (None, f"http://{host}"):
+        raise HTTPException(403, "another site asked for this")
+
+
 def _view(request: "Request") -> "Response":
     from starlette.responses import Response
 
+    _check_origin(request)
     name, places = request.path_params["page"], read(request.path_params["places"])
     found = to_json(pages.view(name, places))
     request.app.state.reserve.open(pages.page(name), places)
@@ -131,6 +141,7 @@ def _view(request: "Request") -> "Response":
 def _outcome(request: "Request") -> "Response":
     from starlette.responses import Response
 
+    _check_origin(request)
     page = pages.page(request.path_params["page"])
     experiment = page.experiment(request.path_params["experiment"])
     places = read(request.path_params["places"])

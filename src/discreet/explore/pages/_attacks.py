@@ -38,7 +38,7 @@ _PERSON = Unit("person", Change.REPLACE)
 _PEOPLE = 100
 _HIGHEST = 200_000  # of a salary
 _QUESTIONS = (2, 10, 30, 100, 200, 400)
-_LEAST = 30  # percent right, on the axis
+_SURE = 1.96  # standard deviations, for 95 %
 
 DIFFERENCE, REBUILD = "whose salary is it?", "rebuild a table"
 OFF, ON = "exact answers", "with noise"
@@ -120,13 +120,14 @@ def _chart(each: float, count: int) -> Chart:
         "How often an attack can be right",
         (
             "Of two equally likely guesses about one person: yes or no, or one salary or another. "
-            "The dot is the attack’s own result."
+            f"A dot is one attack on {_PEOPLE} people, and chance may carry it over the line. With "
+            "noise it has a 95 % interval, as if its guesses were independent."
         ),
         Axis("questions", _QUESTIONS[0], _QUESTIONS[-1], is_log=True),
-        Axis("right, in %", _LEAST, 105),
+        Axis("right, in %", 0, 105),
         (
             Series("exact answers: there is no bound", "line", exact, 1),
-            Series("with noise: no attack is above this", "line", noisy, 0),
+            Series("with noise: no attack is above this on average", "line", noisy, 0),
         ),
         (RuleLine("x", count, "asked"), RuleLine("y", 50, "blind guess")),
     )
@@ -212,10 +213,21 @@ def _rebuild(each: float, count: int, *, is_noisy: bool) -> ExperimentOutcome:
     known = groups.T @ groups + 4 * variance * np.eye(_PEOPLE)
     guessed = np.linalg.solve(known, groups.T @ (answers - groups.sum(axis=1) / 2)) > 0
     right = int((guessed == secrets).sum())
-    dot = Series("this attack", "dots", ((count, float(max(right, _LEAST))),), 2)
-    return ExperimentOutcome(
-        f"{right} of {_PEOPLE} secrets are guessed right", overlays=(Overlay(0, dot),)
-    )
+    says = f"{right} of {_PEOPLE} secrets are guessed right"
+    drawn = [Series("this attack", "dots", ((count, 100 * right / _PEOPLE),), 2)]
+    if is_noisy:
+        low, high = (100 * end for end in _share_interval(right, _PEOPLE))
+        drawn.append(Series("", "line", ((count, low), (count, high)), 2))
+        says += f", by chance: a share of {low:.0f} to {high:.0f}\N{NO-BREAK SPACE}% fits that"
+    return ExperimentOutcome(says, overlays=tuple(Overlay(0, one) for one in drawn))
+
+
+def _share_interval(right: int, count: int) -> tuple[float, float]:
+    """Wilson's interval of a share at 95 %, for independent guesses."""
+    share, under = right / count, 1 + _SURE**2 / count
+    middle = (share + _SURE**2 / (2 * count)) / under
+    half = _SURE * (share * (1 - share) / count + (_SURE / count) ** 2 / 4) ** 0.5 / under
+    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def _ledger(epsilon: float) -> "Ledger":
@@ -247,9 +259,9 @@ PAGE = Page(
             "Attack with exact answers first, then with noise."
         ),
         (
-            "The line for noise is no attack but a proof: no method whatever guesses better. It "
-            "rises with the number of questions, which is why a budget must end some day. The "
-            "attack here is one of many, and may stay far below the line."
+            "The line for noise is no attack but a proof: on average no method whatever "
+            "guesses better. It rises with the number of questions, which is why a budget must "
+            "end some day. The attack here is one of many, and may stay far below the line."
         ),
         (
             "Two more attacks have pages of their own: Linking finds a person in ratings without "

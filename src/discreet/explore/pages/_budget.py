@@ -330,8 +330,8 @@ PAGE = Page(
         ),
         (
             "Epsilon (ε) bounds what an attacker can learn about one person. Basic composition "
-            "adds up the epsilons. Tight composition is smaller if one accepts a small failure "
-            "probability δ = 10⁻⁶ and fixes the questions beforehand; here it helps after some "
+            "adds up the epsilons. Tight composition is smaller if one accepts a small δ, here "
+            "10⁻⁶, and fixes the questions beforehand; here it helps after some "
             "twenty questions: 20 of ε = 0.25 cost 4.9 instead of 5. Advanced composition, an "
             "older bound, charges the first question most: 2.953 for ε = 0.5, and 1.029 for the "
             "fourth one. It is smaller than the sum "

@@ -117,12 +117,18 @@ class RunSettings:
 
 
 def private_lines(
-    points: ClusterPoints, labels: ClusterSides, settings: Sequence[RunSettings], *, steps: int
+    points: ClusterPoints,
+    labels: ClusterSides,
+    settings: Sequence[RunSettings],
+    *,
+    records: int,
+    steps: int,
 ) -> Iterator[tuple[SeparatingLine, ...]]:
     """The line after each step of a private run, for each of these settings.
 
-    Runs on the same points are phases of one plan, so that the model is checked once for all.
-    Raises `ImportError` without PyTorch.
+    ``records`` is public: it decides the sampling rate, so it must not be counted from the points
+    if one of them is a secret. Runs on the same points are phases of one plan, so
+    that the model is checked once for all. Raises `ImportError` without PyTorch.
     """
     from discreet.train import Stage, plan  # they load PyTorch
     from discreet.train.examples._boundaries import private_runs
@@ -130,7 +136,7 @@ def private_lines(
     for first in range(0, len(settings), _TOGETHER):
         some = settings[first : first + _TOGETHER]
         stages = [Stage(steps, one.batch, one.clip, one.noise) for one in some]
-        made = plan(multiplier=1, delta=DELTA, records=len(points), stages=stages)
+        made = plan(multiplier=1, delta=DELTA, records=records, stages=stages)
         with _ONE_AT_A_TIME:
             runs = list(private_runs(points, labels, made, [one.rate for one in some]))
         for run in runs:

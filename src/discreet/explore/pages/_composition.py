@@ -20,10 +20,12 @@ from discreet.explore._page import (
     View,
     shown,
 )
+from discreet.explore.pages._mechanism_facts import on_axis
 from discreet.explore.pages._texts import (
     ABOUT_EPSILON,
     ABOUT_NOISE,
     about,
+    at_least,
     at_most,
     meaning_of_both,
     program,
@@ -35,7 +37,7 @@ _MOST = 100_000  # larger counts take long to compute
 _STEPS = (1, 10, 100, 1000, 10_000, _MOST)
 _TOLERANCE = 0.01
 _SHOWN = (100, 1000, 10_000)
-_LOW, _HIGH = 0.01, 100
+_LOW, _HIGH = 0.01, 1000
 _RENYI = "Renyi"
 
 _CODE = """
@@ -98,7 +100,8 @@ def view(values: ControlValues) -> View:
         rows=tuple(
             (
                 f"{count:,}",
-                *map(at_most, (*_interval(noise, rate, count), _renyi(noise, rate, count))),
+                at_least(_lower(noise, rate, count)),
+                *map(at_most, (_upper(noise, rate, count), _renyi(noise, rate, count))),
             )
             for count in _SHOWN
         ),
@@ -118,17 +121,21 @@ def _fits(steps: int, longer: int, target: float) -> str:
 
 
 def _chart(noise: float, rate: float, target: float) -> Chart:
+    y = Axis("epsilon (ε)", _LOW, _HIGH, is_log=True)
+
     def points(
         of: Callable[[float, float, int], float], counts: Sequence[int]
-    ) -> tuple[tuple[float, ...], ...]:
-        found = ((count, of(noise, rate, count)) for count in counts)
-        return tuple((count, max(epsilon, _LOW)) for count, epsilon in found if epsilon < math.inf)
+    ) -> tuple[tuple[float, float], ...]:
+        return on_axis(((count, of(noise, rate, count)) for count in counts), y)
 
     return Chart(
         "Epsilon by steps",
-        f"At δ = {shown(_DELTA)}. Both axes are logarithmic. The certified ends mostly coincide.",
+        (
+            f"At δ = {shown(_DELTA)}. Both axes are logarithmic; what is above {_HIGH:,} is not "
+            "drawn. The certified ends mostly coincide."
+        ),
         Axis("steps", _STEPS[0], _STEPS[-1], is_log=True),
-        Axis("epsilon (ε)", _LOW, _HIGH, is_log=True),
+        y,
         (
             Series("Renyi", "line", points(_renyi, _STEPS), 1),
             Series("certified: at most", "line", points(_upper, _STEPS), 0),

@@ -1,6 +1,7 @@
 """Facts and pictures that the pages' mechanisms have in common."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 from discreet.accounting import PrivacyLoss
@@ -38,12 +39,18 @@ def ratio_chart(x: Axis, logs: Series, epsilon: float) -> Chart:
     points = tuple((at, float(f"{float(log) / epsilon:.5g}")) for at, log in logs.points)
     return Chart(
         "Their ratio",
-        "The logarithm of (with you / without you), in units of ε. Privacy keeps it within ±1.",
+        "The logarithm of (with you / without you), in units of ε. Without δ it stays within ±1.",
         x,
         Axis("ln ratio, in units of ε", -1.5, 1.5),
         (replace(logs, points=points),),
         (RuleLine("y", 1, "ε"), RuleLine("y", -1, "−ε")),
     )
+
+
+def on_axis(points: Iterable[tuple[float, float]], axis: Axis) -> tuple[tuple[float, float], ...]:
+    """The points that lie on the second axis. One beyond it is left out: drawn at its end, it
+    would look like a value."""
+    return tuple((x, y) for x, y in points if axis.low <= y <= axis.high)
 
 
 def round_top(height: float) -> float:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from discreet._html import up
 from discreet._unit import Unit
 from discreet.explore._page import Control, ControlValues, Page, Preset, View
 from discreet.explore.pages._mechanism_facts import (
@@ -20,7 +21,6 @@ from discreet.explore.pages._texts import (
     ABOUT_EPSILON,
     WHICH_VALUE,
     at_most,
-    at_most_percent,
     meaning,
     percent,
     program,
@@ -98,7 +98,7 @@ def _response(values: ControlValues) -> View:
             ("probability of the truth", percent(truth)),
             (
                 "error of a share among 1,000 people, at 95 %",
-                f"± {at_most_percent(figures['error'])}",
+                f"± {up(100 * figures['error'], 3)} percentage points",
             ),
         ),
         figures=figures,
@@ -221,7 +221,9 @@ PAGE = Page(
         ),
         (
             "Laplace noise, randomized response and the exponential mechanism keep the ratio below "
-            "e^ε for every output. Gaussian noise does not: there δ bounds how often it is larger. "
+            "e^ε for every output. Gaussian noise does not: there the probability of any set of "
+            "outputs is at most e^ε times that for the other table, plus δ. Outputs with a larger "
+            "ratio are together more likely than δ: it bounds only what is beyond e^ε. "
             "In return it shares ε better among many questions: its error grows with the square "
             "root of their number, that of Laplace noise with the number itself."
         ),

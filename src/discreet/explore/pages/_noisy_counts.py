@@ -102,8 +102,8 @@ def _noise_says(values: ControlValues, error: int, *, is_gaussian: bool) -> str:
     subject = f"Each of {values['questions']} answers" if many else "The answer"
     if is_gaussian:
         tail = (
-            "The ratio grows without end, but outputs where it exceeds e^ε are rare: δ = "
-            f"{shown(values['delta'])} pays for them."
+            "The ratio grows without end, but the probability of any set of outputs is at most e^ε "
+            f"times that for the other table, plus δ = {shown(values['delta'])}."
         )
     elif many:
         tail = f"Each answer alone gets ε = {about(values['epsilon'] / values['questions'])}."

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from discreet._html import up
 from discreet.explore._page import (
     Control,
     ControlValues,
@@ -17,7 +18,6 @@ from discreet.explore._page import (
 from discreet.explore.pages._texts import (
     WHICH_VALUE,
     at_most,
-    at_most_percent,
     meaning,
     percent,
     program,
@@ -47,8 +47,8 @@ def view(values: ControlValues) -> View:
     epsilon, error = survey.privacy_loss().epsilon(), _error(odds, people)
     if error < 1:
         can_tell = (
-            f"Yet the share of yes among {people:,} people is known to within "
-            f"{at_most_percent(error)}, at 95 % confidence."
+            f"Yet the estimated share of yes among {people:,} people is off by at most "
+            f"{_points(error)} in 95 % of surveys."
         )
     else:
         can_tell = f"{people:,} people are too few to tell the share of yes at all."
@@ -60,11 +60,11 @@ def view(values: ControlValues) -> View:
         ),
         meaning=meaning(survey.privacy_loss(), guess=WHICH_VALUE),
         charts=(_chart(odds, people),),
-        heads=("people", "error at 95 %", "what a person loses"),
+        heads=("people", "error in 95 % of surveys", "what a person loses"),
         rows=tuple(
             (
                 f"{count:,}",
-                f"± {at_most_percent(_error(odds, count))}",
+                f"± {_points(_error(odds, count))}",
                 f"ε = {at_most(epsilon)}, however many take part",
             )
             for count in (100, 1000, 10_000, 100_000)
@@ -72,6 +72,11 @@ def view(values: ControlValues) -> View:
         figures={"epsilon": epsilon, "truth": truth, "error": error},
         code=program(_CODE, odds=odds, people=people),
     )
+
+
+def _points(error: float) -> str:
+    """The error of a share, rounded up."""
+    return f"{up(100 * error, 3)} percentage points"
 
 
 def _chart(odds: float, people: int) -> Chart:
@@ -171,6 +176,11 @@ PAGE = Page(
             "subtracted. What remains is chance, and it shrinks with the square root of the "
             "number of people. Odds of 3 are the classic two coins: heads, tell the truth; "
             "tails, let a second coin answer."
+        ),
+        (
+            "The stated error is known before anybody is asked: it is that of the coins. The "
+            "interval of one survey is found from its reports alone. It holds for all independent "
+            "reports, and is a little wider for that."
         ),
     ),
     controls=(

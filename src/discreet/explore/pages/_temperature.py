@@ -28,6 +28,7 @@ from discreet.explore.pages._clusters import (
     RunSettings,
     SeparatingLine,
 )
+from discreet.explore.pages._mechanism_facts import on_axis
 from discreet.explore.pages._texts import (
     ABOUT_EPSILON,
     ABOUT_NOISE,
@@ -41,7 +42,7 @@ from discreet.mechanisms.selection import ExponentialMechanism, Moves
 from discreet.plots import Axis, Chart, Series
 
 _RECORDS, _STEPS, _CLIP, _RATE = 200, 20, 0.1, 0.75
-_LOWEST, _HIGHEST = 0.03, 2.0
+_LOG_LOSS = Axis("log loss", 0.03, 2.0, is_log=True)
 _PRIVATE_POINTS = _clusters.clusters(_RECORDS, 1)
 _PUBLIC_POINTS = _clusters.clusters(100, 9)
 _TEMPERATURES = (0.01, 0.03, 0.06, 0.1, 0.2, 0.35, 0.6, 1, 3)
@@ -84,11 +85,12 @@ def view(values: ControlValues) -> View:
                 "How wrong the model’s probabilities are",
                 (
                     f"Log loss on the {values['data']}: the average of minus the logarithm of the "
-                    "probability that the model gives to a point’s true side. Lower is better; "
+                    "probability that the model gives to a point’s true side. Lower is better, "
+                    "and what lies beyond 2 is not drawn; "
                     "dots are the temperatures chosen."
                 ),
                 Axis("temperature", _TEMPERATURES[0], _TEMPERATURES[-1], is_log=True),
-                Axis("log loss", _LOWEST, _HIGHEST, is_log=True),
+                _LOG_LOSS,
                 (_curve("plain model", _plain(), PLAIN, is_public=is_public),),
             ),
             Chart(
@@ -150,11 +152,8 @@ def _losses(line: SeparatingLine, *, is_public: bool) -> ClusterPoints:
 
 def _curve(label: str, line: SeparatingLine, style: int, *, is_public: bool) -> Series:
     means = _losses(line, is_public=is_public).mean(axis=0)
-    points = (
-        (t, max(min(round(float(m), 4), _HIGHEST), _LOWEST))
-        for t, m in zip(_TEMPERATURES, means, strict=True)
-    )
-    return Series(label, "line", tuple(points), style)
+    points = ((t, round(float(m), 4)) for t, m in zip(_TEMPERATURES, means, strict=True))
+    return Series(label, "line", on_axis(points, _LOG_LOSS), style)
 
 
 def fit(values: ControlValues) -> ExperimentOutcome:
@@ -173,7 +172,7 @@ def fit_all(many: Sequence[ControlValues]) -> Iterator[ExperimentOutcome]:
         turns[own] += 1
     wanted = list(dict.fromkeys(keys))
     settings = [RunSettings(_CLIP, noise, _RECORDS, _RATE) for noise, _ in wanted]
-    runs = _clusters.private_lines(*_PRIVATE_POINTS, settings, steps=_STEPS)
+    runs = _clusters.private_lines(*_PRIVATE_POINTS, settings, records=_RECORDS, steps=_STEPS)
     lines = {key: run[-1] for key, run in zip(wanted, runs, strict=True)}
     for key, values in zip(keys, many, strict=True):
         yield _fitted(lines[key], values)
@@ -183,15 +182,17 @@ def _fitted(line: SeparatingLine, values: ControlValues) -> ExperimentOutcome:
     """A temperature for this model."""
     is_public = values["data"] == PUBLIC
     losses = _losses(line, is_public=is_public)
-    best = int(losses.mean(axis=0).argmin())
+    means = losses.mean(axis=0)
+    best = int(means.argmin())
     chosen = best if is_public else _chosen(losses, values["choice"])
     curve = _curve("private model", line, PRIVATE, is_public=is_public)
-    at_one, at_chosen = (curve.points[n][1] for n in (_TEMPERATURES.index(1), chosen))
-    found = Series("chosen", "dots", (curve.points[chosen],), PRIVATE)
+    at_one, at_chosen = (float(means[n]) for n in (_TEMPERATURES.index(1), chosen))
+    point = on_axis([(_TEMPERATURES[chosen], round(at_chosen, 4))], _LOG_LOSS)
+    drawn = (curve, Series("chosen", "dots", point, PRIVATE))
     return ExperimentOutcome(
-        f"Temperature {_TEMPERATURES[chosen]:g}: the log loss is {about(float(at_chosen))}, and "
-        f"was {about(float(at_one))} at temperature 1",
-        overlays=(Overlay(_CURVE, curve), Overlay(_CURVE, found)),
+        f"Temperature {_TEMPERATURES[chosen]:g}: the log loss is {about(at_chosen)}, and "
+        f"was {about(at_one)} at temperature 1",
+        overlays=tuple(Overlay(_CURVE, one) for one in drawn if one.points),
     )
 
 

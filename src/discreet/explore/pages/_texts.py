@@ -2,7 +2,7 @@
 
 import math
 
-from discreet._html import up
+from discreet._html import down, up
 from discreet.accounting import Approximate, PrivacyLoss
 from discreet.explore._page import power_of_ten, shown
 
@@ -16,8 +16,8 @@ ABOUT_EPSILON = (
     "more private and needs more noise."
 )
 ABOUT_DELTA = (
-    "Delta is a small probability with which the bound of epsilon may fail. It should be far below "
-    "one over the number of people."
+    "Delta is what the probability of an outcome may change beyond the factor of epsilon. It "
+    "should be far below one over the number of people."
 )
 ABOUT_CLIP = (
     "The longest gradient that one example may have. A longer one is shortened to it, so that no "
@@ -32,6 +32,11 @@ ABOUT_NOISE = (
 def at_most(bound: float, digits: int = 4) -> str:
     """The upper bound to this many digits, rounded up."""
     return "no bound" if math.isinf(bound) else up(bound, digits)
+
+
+def at_least(bound: float, digits: int = 4) -> str:
+    """The lower bound to this many digits, rounded down."""
+    return "no bound" if math.isinf(bound) else down(bound, digits)
 
 
 def about(number: float, digits: int = 3) -> str:
@@ -60,10 +65,10 @@ def meaning(loss: PrivacyLoss, delta: float = 0, *, guess: str = WHETHER_IN) -> 
     A best guess at even odds is right (1 + advantage) / 2 of the time.
     """
     epsilon, right = loss.epsilon(delta), (1 + loss.advantage()) / 2
-    rare = f", except with probability δ = {shown(delta)}" if delta else ""
+    more = f", and δ = {shown(delta)} more" if delta else ""
     return (
         f"ε = {at_most(epsilon)} means: your data change the probability of any outcome by at "
-        f"most a factor of e^ε, about {_factor(epsilon)}{rare}. A guess {guess} is right at most "
+        f"most a factor of e^ε, about {_factor(epsilon)}{more}. A guess {guess} is right at most "
         f"{at_most_percent(min(right, 1))} of the time, instead of {percent(0.5)}."
     )
 

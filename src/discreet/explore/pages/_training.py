@@ -99,7 +99,7 @@ def view(values: ControlValues) -> View:
                 "Right answers by step",
                 "The share of points on the right side.",
                 Axis("step", 0, _STEPS),
-                Axis("right, in %", 40, 102),
+                Axis("right, in %", 0, 102),
                 (_accuracy("plain", lines, PLAIN),),
             ),
         ),
@@ -165,7 +165,7 @@ def _epsilon_chart(spent: dict[int, float]) -> Chart:
 
 def _accuracy(label: str, lines: tuple[SeparatingLine, ...], style: int) -> Series:
     found = (line.right(_POINTS, _LABELS) for line in lines)
-    points = tuple((step, max(round(100 * one, 1), 40.0)) for step, one in enumerate(found, 1))
+    points = tuple((step, round(100 * one, 1)) for step, one in enumerate(found, 1))
     return Series(label, "line", points, style)
 
 
@@ -194,9 +194,8 @@ def train_all(many: Sequence[ControlValues]) -> Iterator[ExperimentOutcome]:
     """A private run for each of these values."""
     names = ("clip", "noise", "batch", "rate")
     settings = [RunSettings(*(values[name] for name in names)) for values in many]
-    for one, lines in zip(
-        settings, _clusters.private_lines(_POINTS, _LABELS, settings, steps=_STEPS), strict=True
-    ):
+    runs = _clusters.private_lines(_POINTS, _LABELS, settings, records=_RECORDS, steps=_STEPS)
+    for one, lines in zip(settings, runs, strict=True):
         yield _outcome(one, lines)
 
 

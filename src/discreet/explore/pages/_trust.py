@@ -5,6 +5,7 @@ from functools import lru_cache
 import numpy as np
 
 from discreet._budget import Limit
+from discreet._html import down
 from discreet._unit import Change, Unit
 from discreet.accounting import ShuffledReports, calibrate
 from discreet.errors import NoBound
@@ -22,7 +23,6 @@ from discreet.explore.pages._texts import (
     ABOUT_EPSILON,
     WHICH_VALUE,
     about,
-    at_most,
     meaning_of_both,
     program,
 )
@@ -91,7 +91,7 @@ def view(values: ControlValues) -> View:
         heads=("who is trusted", "error of a count, at 95 %", "ε of one report"),
         rows=(
             ("central: the collector", f"± {about(errors['central'])}", "none: exact data"),
-            ("shuffled: the shuffler", f"± {about(errors['shuffled'])}", at_most(own)),
+            ("shuffled: the shuffler", f"± {about(errors['shuffled'])}", down(own, 4)),
             ("local: nobody", f"± {about(errors['local'])}", f"{epsilon:g}"),
         ),
         figures={**errors, "own": own},
