@@ -79,7 +79,7 @@ def view(values: ControlValues) -> View:
     worst = errors["local"] / errors["central"]
     return View(
         says=(
-            f"At ε = {epsilon:g} and {people:,} people, a count is off by up to "
+            f"At ε = {epsilon:g} and {people:,} people, 95 % of counts are off by at most "
             f"{about(errors['central'])} if one collector is trusted, by "
             f"{about(errors['shuffled'])} with a shuffler, and by {about(errors['local'])} if "
             f"nobody is trusted: {about(worst)} times as much."
