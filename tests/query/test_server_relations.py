@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet as dp
-from discreet.errors import QueryRefused
+from discreet.errors import DeclarationError, QueryRefused
 from discreet.ledger import Kind
 from discreet.query import PublicTable, Table
 from discreet.query._bounding._compiled_plan import prepare
 from discreet.query._engines import _engine
+from discreet.query._engines._address import address_of
 from discreet.query._rows._source import served_by
 from tests.query import postgres_tables, spark_tables
 
@@ -230,6 +231,98 @@ def test_no_row_that_is_a_unit_counts_twice(
     for pair in pairs(tmp_path):
         with pytest.raises(QueryRefused, match="have the same rows"):
             _united(pair)
+
+
+def _declared(folder: Path, sources: tuple[str, str]) -> Mapping[str, Table]:
+    text = "".join(
+        f'[tables.{name}]\nsource = "{one}"\nrow = true\n'
+        + ('format = "parquet"\n' if ":" not in one else "")
+        + f'ledger = {{ path = "{name}.ledger", epsilon = 9 }}\n[tables.{name}.columns]\n'
+        'x = { type = "number", lower = 0, upper = 1 }\n'
+        for name, one in zip("ab", sources, strict=True)
+    )
+    (folder / "discreet.toml").write_text(text)
+    return dp.open(folder / "discreet.toml")
+
+
+def test_a_table_and_its_parts_have_one_budget(tmp_path: Path) -> None:
+    """Whichever of both is asked is refused before the charge, until one ledger has both."""
+    pairs = _partitions()
+    with pytest.raises(DeclarationError, match="two ledgers"):
+        _declared(tmp_path, pairs.pop())  # one table's name twice
+    for pair in pairs:
+        for name, one in _declared(tmp_path, pair).items():
+            with pytest.raises(DeclarationError, match=r"rows in common .* but two ledgers"):
+                one.sql(f"SELECT COUNT(*) AS n FROM {name}", epsilon=1)
+    assert not [*tmp_path.glob("*.ledger")]
+    (table, part), (parent, _) = pairs[0], pairs[2]
+    apart = [(table, parent), (part, f"{part.removesuffix('_p')}_q"), (part, f"{table}_none")]
+    for pair in apart:
+        declared = _declared(tmp_path, pair)
+        declared["a"].sql("SELECT COUNT(*) AS n FROM a", epsilon=1)
+    text = (tmp_path / "discreet.toml").read_text().replace(apart[-1][1], table)
+    (tmp_path / "discreet.toml").write_text(text.replace("b.ledger", "a.ledger"))
+    for name, one in dp.open(tmp_path / "discreet.toml").items():
+        one.sql(f"SELECT COUNT(*) AS n FROM {name}", epsilon=1)
+
+
+SPELLINGS = [
+    "postgresql://r@localhost/d",
+    "postgres://other@LOCALHOST.:5432/d",
+    "postgresql://127.0.0.1/%64",
+    "postgresql://127.0.1.1/d?application_name=k",
+    "postgresql://[::1]:5432/d",
+    "postgresql://[0:0:0:0:0:0:0:1]/d",
+    "postgresql:///d",
+    "postgresql://%2Frun%2Fpostgresql/d",
+    "postgresql:///d?host=/run/postgresql&port=5432",
+    "postgresql://far.example/d?hostaddr=127.0.0.1",
+    "postgresql://far.example:9/d?host=localhost&port=5432",
+]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_database_of_this_host_has_one_place(spelling: str, tmp_path: Path) -> None:
+    mark = "&" if "?" in spelling else "?"
+    for other, is_shared in (("d", True), ("e", False)):
+        pair = (f"postgresql:///{other}?table=s.t", f"{spelling}{mark}table=s.%74")
+        if is_shared:
+            with pytest.raises(DeclarationError, match="two ledgers"):
+                _declared(tmp_path, pair)
+        else:
+            assert len(_declared(tmp_path, pair)) == 2
+
+
+def test_databases_of_other_hosts_and_ports_are_apart(tmp_path: Path) -> None:
+    others = ["//far.example/d?", "//localhost:5433/d?", "//10.0.0.1/d?", "//far.example:9/d?"]
+    others += ["//localhost/d?host=nearer.example&", "//localhost/d?port=9&", "///d?service=k&"]
+    places = {address_of(f"postgresql:{one}table=s.t").place for one in ["///d?", *others]}
+    assert len(places) == len(others) + 1
+
+
+def test_files_that_spark_reads_have_one_budget(tmp_path: Path) -> None:
+    """No session is asked: the paths tell, and links of this host."""
+    inner = tmp_path / "f" / "in"
+    inner.mkdir(parents=True)
+    pq.write_table(pa.table({"x": [0.5]}), inner / "a.parquet")
+    pq.write_table(pa.table({"x": [0.5]}), tmp_path / "other.parquet")
+    (tmp_path / "link").symlink_to(tmp_path / "f")
+    (tmp_path / "hard").mkdir()
+    (tmp_path / "hard" / "b.parquet").hardlink_to(inner / "a.parquet")
+    whole = f"spark:{tmp_path}/f"
+    spellings = ["f/in", "f/in/a.parquet", "link", "link/in", "hard", "./f"]
+    shared = [(whole, f"spark:{tmp_path}/{one}") for one in spellings]
+    shared += [(whole, f"{tmp_path}/{one}") for one in spellings]
+    shared += [
+        (whole, f"spark:file://{tmp_path}/link"),
+        ("spark:hdfs://h/a", "spark:hdfs://h/a/./b"),
+    ]
+    for pair in [*shared, *((other, one) for one, other in shared)]:
+        with pytest.raises(DeclarationError, match="two ledgers"):
+            _declared(tmp_path, pair)
+    apart = [(whole, f"{tmp_path}/other.parquet"), ("spark:hdfs://h/a", "spark:hdfs://h/ab")]
+    for pair in [*apart, (whole, f"spark:{tmp_path}/other.parquet")]:
+        assert len(_declared(tmp_path, pair)) == 2
 
 
 @pytest.mark.parametrize("is_joined", [True, False])

@@ -1,7 +1,7 @@
 """The addresses of tables in databases and in Spark. Those of a DuckDB file are computed in this
 process; the others stay where they are."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +51,33 @@ def table_at(address: TableAddress) -> AddressedTable | TableOfFile:
             return DuckdbFile(address)
         case PostgresAddress():
             return PostgresTable(address)
+
+
+def local_path(address: TableAddress) -> Path | None:
+    """The path of Parquet files on this host, if the address names such."""
+    return address.local_path if isinstance(address, SparkAddress) else None
+
+
+def overlap(one: TableAddress, other: TableAddress) -> bool:
+    """Whether both name one table, or one path lies in the other, as far as their texts tell."""
+    if isinstance(one, SparkAddress) and isinstance(other, SparkAddress):
+        return one.overlaps(other)
+    return one.place == other.place
+
+
+def kept_apart(
+    table: AddressedTable | TableOfFile, others: Iterable[TableAddress]
+) -> AddressedTable | TableOfFile:
+    """The table, which is refused once it is looked at if a server says that it has rows of one of
+    these."""
+    if not isinstance(table, PostgresTable):
+        return table
+    beside = [
+        one
+        for one in others
+        if isinstance(one, PostgresAddress) and one.in_database == table.at.in_database
+    ]
+    return replace(table, apart=tuple(beside))
 
 
 def places_at(table: AddressedTable) -> set[Hashable]:

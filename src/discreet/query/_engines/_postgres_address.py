@@ -3,10 +3,11 @@
 It never holds a password, since addresses stand in files and are shown.
 """
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any, Protocol
-from urllib.parse import SplitResult, parse_qs, parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode, urlsplit
 
 from discreet.errors import InvalidArgument
 
@@ -18,6 +19,8 @@ _PARAMETERS = (
 )
 """Parameters of a connection that are public, and don't name another database."""
 _PORT = "5432"
+_OF_THIS_HOST = ("127.", "/", "@")
+"""The beginnings of its addresses, and of its sockets."""
 _FORM = (
     "the address of a table in PostgreSQL reads "
     "postgresql://reader@host:port/database?table=schema.name"
@@ -48,13 +51,24 @@ class PostgresAddress:
         return f"{self.schema}.{self.name}"
 
     @property
-    def place(self) -> tuple[str, ...]:
-        """Equal for the addresses of one table, whatever the user and the options."""
+    def in_database(self) -> tuple[str, ...]:
+        """Equal for the addresses of one database, however they spell it, and whatever the user and
+        the options. Parameters come before what stands in front of them, as in libpq."""
         parts = urlsplit(self.database)
-        query = parse_qs(parts.query)
-        host = parts.hostname or ",".join(query.get("host", []))
-        port = str(parts.port or ",".join(query.get("port", [_PORT])))
-        return host, port, parts.path, self.schema, self.name
+        query = dict(parse_qsl(parts.query))
+        host = query.get("hostaddr") or query.get("host") or unquote(parts.hostname or "")
+        host = host.lower().rstrip(".")
+        with suppress(ValueError):
+            host = str(ip_address(host))
+        if host.startswith(_OF_THIS_HOST) or host in ("", "localhost", "::1"):
+            host = "" if host or "service" not in query else f"service {query['service']}"
+        port = query.get("port") or str(parts.port or _PORT)
+        return host, port, unquote(parts.path)
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """Equal for the addresses of one table."""
+        return *self.in_database, self.schema, self.name
 
     @property
     def shown(self) -> str:

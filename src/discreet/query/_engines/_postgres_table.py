@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -95,9 +95,11 @@ _PARTS = """
 
 @dataclass(frozen=True, slots=True)
 class PostgresTable:
-    """A table of a server, by its address."""
+    """A table of a server, by its address. Tables that must be ``apart`` from it have another
+    budget: neither has rows of the other."""
 
     at: PostgresAddress
+    apart: tuple[PostgresAddress, ...] = field(default=(), compare=False)
 
     @property
     def label(self) -> str:
@@ -109,6 +111,7 @@ class PostgresTable:
         with connected(self.at) as connection, named(self.at):
             found = _table(connection, self.at)
             _check_role(self.at, found)
+            _check_apart(connection, self, found)
             columns = _columns(connection, found)
         if not any(columns.values()):
             raise DeclarationError(
@@ -145,10 +148,33 @@ class PostgresRows:
 
 def places_in_postgres(at: PostgresAddress) -> set[Hashable]:
     """The table and all its partitions and children, by their numbers in the database."""
+    with connected(at) as connection, named(at):
+        return _parts(connection, _table(connection, at).oid)
+
+
+def _parts(connection: Any, oid: int) -> set[Hashable]:  # Any: psycopg's own
     import psycopg
 
-    with connected(at) as connection, named(at), psycopg.RawCursor(connection) as cursor:
-        return {oid for (oid,) in cursor.execute(_PARTS, (_table(connection, at).oid,))}
+    with psycopg.RawCursor(connection) as cursor:
+        return {part for (part,) in cursor.execute(_PARTS, (oid,))}
+
+
+def _check_apart(connection: Any, table: PostgresTable, found: "_TableFacts") -> None:
+    """Refuse a table that has rows of one with another ledger: together they would exceed either
+    limit. One that isn't there has none."""
+    import psycopg
+
+    for other in table.apart:
+        with psycopg.RawCursor(connection) as cursor:
+            row = cursor.execute(_TABLE, (other.schema, other.name)).fetchone()
+        if row is None:
+            continue
+        if not _parts(connection, found.oid).isdisjoint(_parts(connection, row[0])):
+            raise DeclarationError(
+                f"{table.label} and {other.label} have rows in common (one is a partition or a "
+                "child of the other, or both have one), but two ledgers; one dataset has one "
+                "budget: give both the same ledger and anchor"
+            )
 
 
 @contextmanager

@@ -5,6 +5,7 @@ It names no cluster: that is what Spark's own settings do, or the session that a
 
 import re
 from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 from discreet.errors import InvalidArgument
 
@@ -44,8 +45,22 @@ class SparkAddress:
         """Equal for the addresses of the same rows, as far as these tell."""
         if self.is_path:
             path = re.sub("/+", "/", self.where.removeprefix("file:"))
-            return "spark", path.rstrip("/")
+            return "spark", str(PurePosixPath(path))
         return "spark", self.where.lower()
+
+    def overlaps(self, other: "SparkAddress") -> bool:
+        """Whether both name one table, or one path lies in the other."""
+        if not (self.is_path and other.is_path):
+            return self.place == other.place
+        here, there = PurePosixPath(self.place[1]), PurePosixPath(other.place[1])
+        return here.is_relative_to(there) or there.is_relative_to(here)
+
+    @property
+    def local_path(self) -> Path | None:
+        """Where the files lie if they are on this host, as far as the address tells: Spark's own
+        settings may name another store for a path alone."""
+        path = self.where.removeprefix("file:")
+        return Path(re.sub("/+", "/", path)) if path.startswith("/") else None
 
     @property
     def shown(self) -> str:

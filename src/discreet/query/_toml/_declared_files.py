@@ -1,7 +1,7 @@
 """The files that a declaration names: of tables with their ledgers, and of public tables."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,14 @@ from discreet._budget import AnyLimit
 from discreet._unit import Unit
 from discreet.ledger import Ledger
 from discreet.ledger._place import LedgerPlace
-from discreet.query._engines._address import TableAddress, engine_of, table_at
+from discreet.query._engines._address import (
+    TableAddress,
+    engine_of,
+    kept_apart,
+    local_path,
+    overlap,
+    table_at,
+)
 from discreet.query._facts._columns import Column
 from discreet.query._facts._declaration import Declaration
 from discreet.query._rows._file_format import FileFormat
@@ -49,7 +56,12 @@ class TableFile:
     def with_columns(self, others: Sequence[str]) -> "TableSource":
         """The source with its declared columns and these; JSON has no others."""
         names = [*others, *self.declaration.columns]
-        return declared_rows(self.source, self.format, self.delimiter, names)
+        if isinstance(self.source, Path):
+            return declared_rows(self.source, self.format, self.delimiter, names)
+        private = [one for one in self.others.values() if isinstance(one, TableFile)]
+        apart = [one.source for one in private if one.ledger.identity != self.ledger.identity]
+        addresses = [one for one in apart if not isinstance(one, Path)]
+        return kept_apart(table_at(self.source), addresses)
 
     @property
     def place(self) -> Hashable:
@@ -65,14 +77,23 @@ class TableFile:
     def shares_rows(self, other: "TableFile") -> bool:
         """Whether both have the same source, or one is a folder around the other, or they lead to
         one file, as far as that shows without reading."""
-        here, there = self.place, other.place
+        one, another = self.by_path, other.by_path
+        here, there = one.place, another.place
+        if not (isinstance(one.source, Path) or isinstance(another.source, Path)):
+            return overlap(one.source, another.source)
         if not (isinstance(here, Path) and isinstance(there, Path)):
-            return here == there
+            return False
         if here.is_relative_to(there) or there.is_relative_to(here):
             return True
         from discreet.query._rows._shared_rows import share_rows
 
-        return share_rows(self.with_columns(()), other.with_columns(()))
+        return share_rows(one.with_columns(()), another.with_columns(()))
+
+    @property
+    def by_path(self) -> "TableFile":
+        """The same rows by the path of their files, if an engine reads these on this host."""
+        path = None if isinstance(self.source, Path) else local_path(self.source)
+        return replace(self, source=path, format=FileFormat.PARQUET) if path else self
 
     def open_ledger(self) -> Ledger:
         """The ledger, created if there is none; refused if it differs from the declaration."""
