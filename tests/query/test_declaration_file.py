@@ -249,9 +249,15 @@ def test_an_owner_sets_up_a_service(written: str, found: ServiceFacts) -> None:
     assert service_facts(GOOD, PLACE) == ServiceFacts()
 
 
+@pytest.mark.parametrize("value", ["0", '"7"', "true", "{ a = 1 }"])
+def test_databases_of_a_service_are_a_list(value: str) -> None:
+    with pytest.raises(DeclarationError, match=r"line 2: .*give a list of addresses of databases"):
+        service_facts(f"[service]\ndatabases = {value}\n{GOOD}", PLACE)
+
+
 @pytest.mark.parametrize("value", ["0", "-1", "1.5", '"7"', "true", "[7]", "inf"])
-@pytest.mark.parametrize("name", SERVICE)
-def test_settings_of_a_service_are_whole_numbers(name: str, value: str) -> None:
+@pytest.mark.parametrize("name", sorted({*SERVICE} - {"databases"}))
+def test_numbers_of_a_service_are_whole(name: str, value: str) -> None:
     text = f"[service]\n{name} = {value}\n{GOOD}"
     for read in (read_text, service_facts):
         with pytest.raises(DeclarationError, match=r"line 2: .*give a whole number, 1 or above"):
