@@ -227,7 +227,6 @@ def test_an_error_names_the_option_of_a_mistake(
         (["only.csv", "--row", "--epsilon", "1", "--delimiter", "ab"], "'--delimiter': 'ab': give"),
         (["only.csv", "--row", "--epsilon", "1", "--delimiter", '"'], "'--delimiter'"),
         (["empty.csv", "--row", "--epsilon", "1"], "its first line must name each column"),
-        (["only.csv", "--row", "--epsilon", "1"], "nothing was written"),
     ],
 )
 def test_a_table_that_cannot_be_declared(arguments: list[str], message: str, run: Run) -> None:

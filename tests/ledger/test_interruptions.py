@@ -41,6 +41,8 @@ def acts(ledger: Ledger, folder: Path, number: int) -> dict[str, Callable[[], ob
     }
 
 
+@pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # between opening and `with`
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <_io.FileIO")
 @pytest.mark.parametrize("is_file", [False, True])
 @pytest.mark.parametrize("name", ["charge", "keep", "reserve", "lock", "backup", "spent"])
 def test_an_interrupted_ledger_goes_on(tmp_path: Path, name: str, is_file: bool) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import DeclarationError, DiscreetError, InvalidArgument, Refused
+from discreet.errors import DiscreetError, InvalidArgument, Refused
 from discreet.service import Place, _desk, serve
 from discreet.service._app import Application
 from discreet.service._pace import RateLimit
@@ -53,12 +53,6 @@ def refused(file: Path, kind: type[DiscreetError], place: Place | None = None) -
     return str(caught.value)
 
 
-def test_nothing_starts_without_a_declaration(tmp_path: Path) -> None:
-    refused(tmp_path / "discreet.toml", DeclarationError)
-    (tmp_path / "discreet.toml").write_text("")
-    refused(tmp_path / "discreet.toml", DeclarationError)
-
-
 @pytest.mark.parametrize("deadline", [0, -1, float("nan"), float("inf"), 61])
 def test_a_deadline_is_positive_and_at_most_a_minute(tmp_path: Path, deadline: float) -> None:
     with pytest.raises(InvalidArgument, match="deadline"):
@@ -94,7 +88,7 @@ def test_a_table_whose_rows_no_worker_reaches_is_refused(tmp_path: Path) -> None
     file = kit.declare(tmp_path)
     address = "postgresql://reader@localhost/x?table=a.b"
     file.write_text(file.read_text().replace("wages.parquet", address))
-    assert "network" in refused(file, Refused)
+    assert "list it in discreet.toml: [service] databases" in refused(file, Refused)
 
 
 def test_a_second_service_of_a_declaration_is_refused(tmp_path: Path) -> None:
