@@ -14,7 +14,7 @@ from discreet._late_methods import compile_when_called
 
 
 def outcome(use: Callable[[], object]) -> object:
-    """Of a use of a value: what it returns, or the class and the text of its error."""
+    """The result of using a value, or the class and the text of its error."""
     try:
         return use()
     except (TypeError, ValueError, AttributeError) as error:

@@ -509,7 +509,7 @@ def test_the_pages_pay_for_no_suggestion_before_its_price_was_shown(
 
 
 def test_suggestions_that_a_crash_lost_are_explained(served: Served) -> None:
-    """They were paid, and nothing is stored: the form says so, and pays nothing again."""
+    """The charge is recorded, no suggestion is stored: the form says so and does not pay again."""
     owner = Browser(served).sign_in(served.owner)
     fields = {"epsilon": "0.2", "number-0": "hours"}
     shown = owner.pay(owner.get("/tables/wages/columns"), "/tables/wages/suggest", **fields)

@@ -97,7 +97,7 @@ def at_charge(act: Callable[[], object]) -> Iterator[None]:
 
     class Charges(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            if isinstance(record.args, tuple) and "charge" in record.args:
+            if isinstance(record.args, tuple) and record.args[1:2] == ("charge",):
                 act()
 
     log, handler = logging.getLogger("discreet.ledger"), Charges(logging.INFO)

@@ -8,8 +8,7 @@ PostgreSQL's are `_postgres_compiler`, `_postgres_forms` and `_postgres_texts`, 
 `_postgres_table` and `_postgres_address` say where, and `_postgres_connections` connects. Spark's
 files have the same names (`_spark`, `_spark_compiler`, `_spark_forms`, `_spark_texts`,
 `_spark_table`, `_spark_address`), with `_spark_session` for the application that computes.
-`_address` reads all addresses,
-`_file_behind` knows links to one file as one, and `_common_type` is the type of a column in several
-files. `_other_dialects` writes SQL for engines on
-which nothing is run.
+`_address` reads all addresses, `_file_behind` finds the file behind a link, and `_common_type` is
+the type of a column in several files. `_other_dialects` writes SQL for engines on which nothing is
+run.
 """

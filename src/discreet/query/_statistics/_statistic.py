@@ -18,7 +18,7 @@ from discreet.query._questions._usefulness import advice_for
 
 Found = TypeVar("Found", covariant=True)
 
-_LARGE = 10_000  # rows; an answer that tells nothing of so many is hopeless
+_LARGE = 10_000  # rows: an answer that is useless for a group of this size is announced
 
 
 @dataclass(frozen=True, slots=True)
