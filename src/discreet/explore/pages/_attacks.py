@@ -227,7 +227,8 @@ def _share_interval(right: int, count: int) -> tuple[float, float]:
     share, under = right / count, 1 + _SURE**2 / count
     middle = (share + _SURE**2 / (2 * count)) / under
     half = _SURE * (share * (1 - share) / count + (_SURE / count) ** 2 / 4) ** 0.5 / under
-    return max(middle - half, 0.0), min(middle + half, 1.0)
+    # It contains the share, which rounding could break at 0 and at 1.
+    return max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0)
 
 
 def _ledger(epsilon: float) -> "Ledger":
