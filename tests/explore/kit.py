@@ -117,6 +117,20 @@ class Visitor:
         )
         self.settle()
 
+    def follow(self, link: str) -> None:
+        """Click a link to other controls of the page, and wait until the page has heard of it and
+        shows their view."""
+        self.page.evaluate(
+            """() => {
+              window.heard = new Promise(done => {
+                addEventListener("hashchange", done, {once: true});
+              });
+            }"""
+        )
+        self.page.click(link)
+        self.page.evaluate("() => window.heard.then(() => true)")
+        self.settle()
+
     def settle(self) -> None:
         """Wait until the view of the controls is shown."""
         self.page.wait_for_function(

@@ -356,9 +356,7 @@ def test_a_preset_sets_its_controls_and_no_other(visitor: Visitor, address: str,
     visitor.go(f"{address}{name}.html")
     wanted: dict[str, object] = {}
     for preset in page.presets:
-        visitor.page.click(f".presets a:text-is('{preset.label}')")
-        visitor.page.wait_for_function("() => location.hash.split('&').length > 1")
-        visitor.settle()
+        visitor.follow(f".presets a:text-is('{preset.label}')")
         wanted |= preset.values
         check_shown(visitor, explore.view(name, wanted))
 
