@@ -15,7 +15,8 @@
     │   ├── LedgerLocked     a computation failed after it was paid; the owner must unlock
     │   ├── LedgerDiffers    the ledger and the declaration contradict each other
     │   ├── ReceiptDiffers   a receipt was altered, or is not from this ledger
-    │   └── LedgerDamaged    its chain of entries is broken, or it is older than its anchor
+    │   └── LedgerDamaged    its chain of entries is broken
+    │       └── AnchorDiffers    it lacks the entry that its anchor has: it is another copy
     ├── ServiceError         a service gave no answer, or none that a service sends
     └── ComputationFailed    it was paid, then failed; only the owner's log has the cause
 
@@ -86,7 +87,12 @@ class ReceiptDiffers(LedgerError):
 
 
 class LedgerDamaged(LedgerError):
-    """The ledger's chain of entries is broken, or it is older than its anchor says."""
+    """The ledger's chain of entries is broken, or lacks an entry."""
+
+
+class AnchorDiffers(LedgerDamaged):
+    """The ledger lacks the entry that its anchor has: it is older, another copy, or another ledger.
+    The right one is the copy that opens with this anchor."""
 
 
 class ServiceError(DiscreetError):

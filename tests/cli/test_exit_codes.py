@@ -28,6 +28,7 @@ CODES = {
     "BudgetExceeded": 4,
     "LedgerError": 5,
     "LedgerDamaged": 5,
+    "AnchorDiffers": 5,
     "ComputationFailed": 5,
     "ServiceError": 5,
     "DiscreetError": 5,

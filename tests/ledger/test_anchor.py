@@ -8,16 +8,30 @@ from pathlib import Path
 
 import pytest
 
-from discreet._budget import Receipt, Request
-from discreet.accounting import Pure
-from discreet.errors import LedgerDamaged, LedgerError
-from discreet.ledger import Ledger
+from discreet._budget import Limit, Receipt, Request
+from discreet.accounting import Filter, PrivacyLoss, Pure
+from discreet.errors import AnchorDiffers, LedgerDamaged, LedgerError
+from discreet.ledger import Ledger, _appending
 from discreet.ledger._anchor import Anchor, AnchorMark
 from discreet.ledger._decisions import receipt_of
-from discreet.ledger._facts import Charge
+from discreet.ledger._facts import (
+    KINDS,
+    Backup,
+    Charge,
+    Fact,
+    Grant,
+    Lock,
+    Opening,
+    Revoke,
+    StepReservation,
+    StoredAnswer,
+    Subtotal,
+    Unlock,
+)
 from discreet.ledger._place import LedgerPlace
 from discreet.ledger._store import Transaction
-from tests.ledger.kit import charges, copied, files, made, pay, raced
+from discreet.ledger._writer import Writer
+from tests.ledger.kit import PERSON, charges, copied, files, made, pay, raced
 
 
 @pytest.fixture
@@ -72,6 +86,80 @@ def test_a_rolled_back_copy_that_went_on_is_refused(path: Path, anchor: Path) ->
         pay(unaware, Pure(0.3))
     with pytest.raises(LedgerDamaged, match="entry 1 is another one than its anchor has"):
         pay(ledger, Pure(0.01))
+
+
+SMALL = Filter.for_limit(Limit(1))
+LOSS = PrivacyLoss.of(Pure(0.1), unit=PERSON)
+EACH: tuple[Fact, ...] = (
+    Opening(PERSON, SMALL),
+    Charge(LOSS, "a test", "ana", None, is_insecure=False),
+    StoredAnswer(1, "42"),
+    Lock(1),
+    Unlock("looked", "owner"),
+    StepReservation(1, 0, 0, 1, 5, "plan"),
+    Backup(),
+    Subtotal(LOSS),
+    Grant("bo", SMALL, "owner"),
+    Revoke("bo", "owner"),
+)
+
+
+def append(ledger: Ledger, fact: Fact) -> None:
+    ledger._writer.write(lambda rows, head: _appending._append(rows, head, fact))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_copies_that_record_the_same_at_one_time_differ(
+    path: Path, anchor: Path, kind: type[Fact], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each would take the mark of the other for its own, and both would go on."""
+    (fact,) = (each for each in EACH if type(each) is kind)
+    pay(Ledger.open(path), Pure(0.1), Request("first", "body"))
+    ledger = Ledger.open(path, anchor=anchor)
+    other = Ledger.open(copied(path, path.with_name("copy")), anchor=anchor)
+    monkeypatch.setattr("discreet.ledger._store._now", ledger.history()[0].at.replace)
+    advanced = Writer._advanced
+
+    def overtaken(self: Writer, head: AnchorMark, known: set[AnchorMark]) -> AnchorMark:
+        monkeypatch.setattr(Writer, "_advanced", advanced)
+        append(other, fact)  # between the commit of the first copy and its mark
+        return advanced(self, head, known)
+
+    monkeypatch.setattr(Writer, "_advanced", overtaken)
+    with pytest.raises(AnchorDiffers, match=r"entry 2 is recorded, but .* another one than"):
+        append(ledger, fact)
+    here, there = Ledger.open(path).history(), other.history()
+    assert [entry.digest for entry in here[:2]] == [entry.digest for entry in there[:2]]
+    assert here[2].digest != there[2].digest
+    assert here[2].at == there[2].at
+    append(other, Unlock("it goes on", "owner"))
+
+
+def test_ledgers_that_are_made_at_one_time_differ(
+    tmp_path: Path, anchor: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = made(tmp_path / "before").history()[0].at
+    monkeypatch.setattr("discreet.ledger._store._now", at.replace)
+    one, other = (made(tmp_path / name) for name in ("one", "other"))
+    assert one.history()[0].at == other.history()[0].at
+    Ledger.open(tmp_path / "one", anchor=anchor)
+    with pytest.raises(AnchorDiffers, match="or this is the anchor of another ledger"):
+        Ledger.open(tmp_path / "other", anchor=anchor)
+
+
+def test_a_refused_copy_is_told_which_one_is_right(path: Path, anchor: Path) -> None:
+    """By following the advice: the copy that opens with the anchor has every charge that was given
+    a receipt under it."""
+    ledger = Ledger.open(path, anchor=anchor)
+    older = copied(path, path.with_name("older"))
+    ledger.backup(path.with_name("backup"))
+    receipt = pay(ledger, Pure(0.4))
+    diverged = copied(older, path.with_name("diverged"))
+    pay(Ledger.open(diverged), Pure(0.4))
+    for name in ("older", "backup", "diverged"):
+        with pytest.raises(AnchorDiffers, match=r"The right ledger is the copy that opens with th"):
+            Ledger.open(path.with_name(name), anchor=anchor)
+    assert Ledger.open(path, anchor=anchor).history()[-1].digest == receipt.digest
 
 
 def test_charges_without_the_anchor_are_caught_up(path: Path, anchor: Path) -> None:

@@ -34,6 +34,7 @@ from discreet.ledger._facts import (
     Unlock,
 )
 
+ID = "of this entry"
 AT = datetime(2026, 11, 21, 1, 2, 3, 4, tzinfo=UTC)
 STATE = LedgerState(Spent(0, (1, 2, 3)), 4, is_locked=False, opening=0, opening_digest=ROOT)
 
@@ -96,30 +97,32 @@ STATES = st.builds(
 )
 
 
-@given(WHOLE, st.datetimes(timezones=st.timezones()), FACTS, STATES)
+@given(WHOLE, st.datetimes(timezones=st.timezones()), FACTS, STATES, TEXT)
 def test_written_links_are_read_back(
-    number: int, at: datetime, fact: Fact, state: LedgerState
+    number: int, at: datetime, fact: Fact, state: LedgerState, entry_id: str
 ) -> None:
-    link = read(write(number, at, fact, state, previous=ROOT), ROOT)
-    assert (link.number, link.fact, link.state) == (number, fact, state)
+    link = read(write(number, at, fact, state, entry_id=entry_id, previous=ROOT), ROOT)
+    assert (link.number, link.id, link.fact, link.state) == (number, entry_id, fact, state)
     assert link.at == at.astimezone(UTC)
     assert link.at.utcoffset() == timedelta(0)
-    assert write(number, link.at, fact, state, previous=ROOT).digest == link.digest
+    again = write(number, link.at, fact, state, entry_id=entry_id, previous=ROOT)
+    assert again.digest == link.digest
 
 
 def test_a_digest_binds_everything() -> None:
-    row = write(3, AT, Lock(1), STATE, previous=ROOT)
+    row = write(3, AT, Lock(1), STATE, entry_id=ID, previous=ROOT)
     digests = {row.digest}
     for other in (
-        write(4, AT, Lock(1), STATE, previous=ROOT),
-        write(3, AT + timedelta(microseconds=1), Lock(1), STATE, previous=ROOT),
-        write(3, AT, Lock(2), STATE, previous=ROOT),
-        write(3, AT, StoredAnswer(1, ""), STATE, previous=ROOT),
-        write(3, AT, Lock(1), replace(STATE, charges=5), previous=ROOT),
-        write(3, AT, Lock(1), STATE, previous="1" * 64),
+        write(4, AT, Lock(1), STATE, entry_id=ID, previous=ROOT),
+        write(3, AT + timedelta(microseconds=1), Lock(1), STATE, entry_id=ID, previous=ROOT),
+        write(3, AT, Lock(2), STATE, entry_id=ID, previous=ROOT),
+        write(3, AT, StoredAnswer(1, ""), STATE, entry_id=ID, previous=ROOT),
+        write(3, AT, Lock(1), replace(STATE, charges=5), entry_id=ID, previous=ROOT),
+        write(3, AT, Lock(1), STATE, entry_id="other", previous=ROOT),
+        write(3, AT, Lock(1), STATE, entry_id=ID, previous="1" * 64),
     ):
         digests.add(other.digest)
-    assert len(digests) == 7
+    assert len(digests) == 8
     with pytest.raises(LedgerDamaged, match="doesn't fit its digest"):
         read(row, "1" * 64)
 
@@ -136,7 +139,7 @@ def test_a_digest_binds_everything() -> None:
     ],
 )
 def test_values_of_the_wrong_type_are_damage(change: dict[str, object]) -> None:
-    row = replace(write(1, AT, Lock(1), STATE, previous=ROOT), **change)  # type: ignore[arg-type]  # that is what is tested
+    row = replace(write(1, AT, Lock(1), STATE, entry_id=ID, previous=ROOT), **change)  # type: ignore[arg-type]  # that is what is tested
     with pytest.raises(LedgerDamaged, match="wrong type"):
         read(row, ROOT)
 
@@ -161,7 +164,7 @@ def test_values_of_the_wrong_type_are_damage(change: dict[str, object]) -> None:
     ],
 )
 def test_other_texts_are_damage_even_with_a_right_digest(field: str, text: str) -> None:
-    row = replace(write(3, AT, Lock(1), STATE, previous=ROOT), **{field: text})  # type: ignore[arg-type]  # a text each
+    row = replace(write(3, AT, Lock(1), STATE, entry_id=ID, previous=ROOT), **{field: text})  # type: ignore[arg-type]  # a text each
     row = replace(row, digest=sha256([row.number, row.kind, row.at, row.body, ROOT]))
     with pytest.raises(LedgerDamaged, match=r"can't be read|isn't written as"):
         read(row, ROOT)
@@ -186,10 +189,13 @@ def test_other_texts_are_damage_even_with_a_right_digest(field: str, text: str) 
         ('"charge":1', '"charge":-1'),
         ('"charge":1', '"charge": 1'),
         ('"charge":1', '"charge":1,"more":1'),
+        ('"id":"of this entry",', ""),
+        ('"id":"of this entry"', '"id":null'),
+        ('"id":"of this entry"', '"id":["of this entry"]'),
     ],
 )
 def test_other_values_are_damage_even_with_a_right_digest(old: str, new: str) -> None:
-    row = write(3, AT, Lock(1), STATE, previous=ROOT)
+    row = write(3, AT, Lock(1), STATE, entry_id=ID, previous=ROOT)
     assert old in row.body
     row = replace(row, body=row.body.replace(old, new))
     row = replace(row, digest=sha256([row.number, row.kind, row.at, row.body, ROOT]))
@@ -199,29 +205,34 @@ def test_other_values_are_damage_even_with_a_right_digest(old: str, new: str) ->
 
 def test_times_are_stored_in_utc() -> None:
     east = datetime(2026, 11, 21, 3, tzinfo=timezone(timedelta(hours=2)))
-    assert write(3, east, Lock(1), STATE, previous=ROOT).at == "2026-11-21T01:00:00.000000+00:00"
+    assert (
+        write(3, east, Lock(1), STATE, entry_id=ID, previous=ROOT).at
+        == "2026-11-21T01:00:00.000000+00:00"
+    )
 
 
 def test_the_format_is_what_it_was() -> None:
     """A change here makes every existing ledger unreadable: it needs another FORMAT."""
     request = Request("first", "body")
     loss = PrivacyLoss.of(Pure(0.1), unit=Unit("person"))
-    row = write(1, AT, Charge(loss, "p", "ana", request, False), STATE, previous=ROOT)
+    row = write(1, AT, Charge(loss, "p", "ana", request, False), STATE, entry_id=ID, previous=ROOT)
     assert row.body == (
-        '{"by":"ana","is_insecure":false,"loss":{"terms":[{"count":1,"epsilon":"1/10","term":"Pure"}'
-        '],"unit":{"change":"add_remove","column":"person"}},"purpose":"p","request":{"body":"body",'
+        '{"by":"ana","id":"of this entry","is_insecure":false,'
+        '"loss":{"terms":[{"count":1,"epsilon":"1/10","term":"Pure"}],"unit":{"change":"add_remove","column":"person"}},"purpose":"p","request":{"body":"body",'
         '"id":"first"},"state":{"charges":4,"is_locked":false,"opening":0,"spent":{"leak":0,'
         f'"sums":[1,2,3]}},"terms":"{ROOT}"}}}}'
     )
     assert row.key == "request " + sha256(["ana", "first"])
-    assert row.digest == "1f2fb7958a8d4083226052f2569181082c4ab1b35adafaaee292c028401d075f"
-    assert (2, Fraction(1, 10**18), Fraction(1, 10**60)) == (FORMAT, UNIT, FAILURE_UNIT)
+    assert row.digest == "9d7ec06ce542c07df4817e851d179e38bac066e6ddebc5d458b0d250b0fc7a0a"
+    assert (3, Fraction(1, 10**18), Fraction(1, 10**60)) == (FORMAT, UNIT, FAILURE_UNIT)
 
 
 def test_limits_are_written_by_their_names() -> None:
     written = []
     for limit in (Limit(1, 1e-6), RhoLimit(0.5), MuLimit(1), RenyiLimit({8: 1, 2: 0.25})):
-        row = write(0, AT, Opening(Unit.ROW, Filter.for_limit(limit)), STATE, previous=ROOT)
+        row = write(
+            0, AT, Opening(Unit.ROW, Filter.for_limit(limit)), STATE, entry_id=ID, previous=ROOT
+        )
         written.append(json.loads(row.body)["limit"])
     assert written == [
         {"epsilon": "1", "delta": "1/1000000"},

@@ -109,7 +109,7 @@ def test_an_export_with_right_digests_still_has_to_add_up(tmp_path: Path) -> Non
     pay(ledger, Pure(0.1))
     with ledger._store.writing() as rows:
         head = rows.head()
-        rows.append(head, replace(head.fact, id="another"), replace(head.state, charges=2))  # type: ignore[arg-type]  # a charge
+        rows.append(head, head.fact, replace(head.state, charges=2))
     ledger.export(tmp_path / "x.jsonl")
     with pytest.raises(LedgerDamaged, match="sums or the state after entry 2"):
         check_export(tmp_path / "x.jsonl")

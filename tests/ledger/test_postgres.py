@@ -207,7 +207,7 @@ def test_a_connection_that_was_lost_between_two_uses_is_not_noticed(
 def test_a_commit_of_unknown_outcome_is_looked_up(
     at: str, monkeypatch: pytest.MonkeyPatch, is_committed: bool
 ) -> None:
-    """The connection is lost before it, or before its outcome arrived: one charge either way."""
+    """The connection is lost before it, or before its outcome arrived: one entry either way."""
     ledger, plain = made(at), Connection.commit
     pay(ledger, LOSS)
 
@@ -224,6 +224,9 @@ def test_a_commit_of_unknown_outcome_is_looked_up(
     assert receipt.number == 2
     assert ledger.history()[2].digest == receipt.digest
     assert charges(ledger) == 2
+    monkeypatch.setattr(Connection, "commit", commit)
+    assert ledger.reserve(receipt, LOSS, count=2, of=5, plan="p") == range(2)
+    assert ledger.reserved(receipt) == 2
 
 
 def test_equal_charges_have_different_digests(at: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,7 +144,12 @@ def test_a_changed_subtotal_is_damage(tmp_path: Path) -> None:
     with ledger._store.reading() as rows:
         link, before = rows.link(number), rows.link(number - 1)
     forged = _entries.write(
-        number, link.at, Subtotal(PrivacyLoss()), link.state, previous=before.digest
+        number,
+        link.at,
+        Subtotal(PrivacyLoss()),
+        link.state,
+        entry_id=link.id,
+        previous=before.digest,
     )
     with unguarded(tmp_path / "x") as connection:
         connection.execute(

@@ -112,7 +112,9 @@ TROUBLES: dict[str, tuple[Trouble, Trouble, str | None]] = {
         "can't be opened: Permission denied|server only reads",
     ),
     "damaged": alike(lambda at: lasting(at, EDITED), "damaged: entry 2 doesn't fit its digest"),
-    "rolled back": alike(lambda at: lasting(at, OLDER), "damaged: it is older than its anchor"),
+    "rolled back": alike(
+        lambda at: lasting(at, OLDER), "takes no charge: it is older than its anchor"
+    ),
     "clock set back": alike(lambda _: clock(1970), None),
     "clock set forward": alike(lambda _: clock(9999), None),
 }

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import typer
 
 from discreet.errors import (
+    AnchorDiffers,
     BudgetExceeded,
     ComputationFailed,
     DeclarationError,
@@ -98,6 +99,7 @@ KINDS: tuple[tuple[type[BaseException], FailureKind], ...] = (
     (LedgerDiffers, FailureKind("ledger_differs", REFUSED, "declare what the ledger recorded")),
     (ReceiptDiffers, FailureKind("receipt_differs", REFUSED, "do not rely on this receipt")),
     (BudgetExceeded, FailureKind("budget_exceeded", BUDGET, "spend less, or ask the owner")),
+    (AnchorDiffers, FailureKind("anchor_differs", FAILED, "use the copy that its anchor opens")),
     (LedgerDamaged, FailureKind("ledger_damaged", FAILED, "restore the ledger from a backup")),
     (LedgerError, FailureKind("ledger", FAILED, "look at the ledger's file")),
     (ServiceError, FailureKind("service", FAILED, "repeat the command with its --request")),

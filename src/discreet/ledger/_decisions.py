@@ -7,7 +7,6 @@ A charge goes through these stages:
 3. `CountedCharge`: the sums of one `Track` after it; the filter admits them or not
 """
 
-import secrets
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -19,6 +18,7 @@ from discreet.accounting import Filter, PrivacyLoss, Spent, Term
 from discreet.accounting.filter._shares import Squares
 from discreet.accounting.filter._sums import Counting, FilterCost
 from discreet.errors import (
+    AnchorDiffers,
     BudgetExceeded,
     DiscreetError,
     InvalidArgument,
@@ -53,6 +53,10 @@ _FAILED = (
 _BACKUP = (
     "this ledger is a backup, which lacks all later charges: charge the original ledger. If the "
     "original is lost, its owner calls ledger.unlock(reason, by) here, or `discreet unlock`"
+)
+_RIGHT = (
+    "The right ledger is the copy that opens with this anchor: put it in this place. A backup is "
+    "refused as well, if it lacks that entry"
 )
 
 
@@ -107,7 +111,7 @@ def charge_for(
     asked = request and Request(str.__str__(request.id), str.__str__(request.body))
     exact, why, who = storable(whole), _checks.text(purpose=purpose), _checks.text(by=by)
     digest = None if statement is None else text_digest(statement)
-    return Charge(exact, why, who, asked, bool(is_insecure), digest, secrets.token_hex(16))
+    return Charge(exact, why, who, asked, bool(is_insecure), digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,10 +376,13 @@ def verified_head(rows: Transaction, anchored: AnchorMark | None) -> Link:
     head = rows.head()
     if anchored is not None:
         if anchored.number > head.number:
-            raise LedgerDamaged("it is older than its anchor: a rolled-back copy?")
+            raise AnchorDiffers(
+                "it is older than its anchor: a rolled-back copy? It ends at entry "
+                f"{head.number}, and its anchor has entry {anchored.number}. {_RIGHT}"
+            )
         if rows.link(anchored.number).digest != anchored.digest:
-            raise LedgerDamaged(
+            raise AnchorDiffers(
                 f"entry {anchored.number} is another one than its anchor has: another copy went "
-                "on, or this is the anchor of another ledger?"
+                f"on, or this is the anchor of another ledger? {_RIGHT}"
             )
     return head

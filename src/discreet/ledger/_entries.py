@@ -7,13 +7,20 @@ never changes.
 """
 
 import json
+import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from discreet._budget import Request
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger._canonical import canonical, sha256
-from discreet.ledger._fact_json import fact_from_json, fact_to_json, state_from_json, state_to_json
+from discreet.ledger._fact_json import (
+    fact_from_json,
+    fact_to_json,
+    state_from_json,
+    state_to_json,
+    text_from_json,
+)
 from discreet.ledger._facts import (
     KINDS,
     Charge,
@@ -42,10 +49,12 @@ class Row:
     digest: str
 
 
-def write(number: int, at: datetime, fact: Fact, state: LedgerState, *, previous: str) -> Row:
+def write(
+    number: int, at: datetime, fact: Fact, state: LedgerState, *, entry_id: str, previous: str
+) -> Row:
     """The row that records this fact after the link whose digest is ``previous``."""
     kind, time = KINDS[type(fact)].value, _time(at)
-    body = _body(fact, state)
+    body = _body(entry_id, fact, state)
     digest = sha256([number, kind, time, body, previous])
     return Row(number, kind, time, key_of(number, fact), body, digest)
 
@@ -58,7 +67,7 @@ def read(row: Row, previous: str) -> Link:
     if row.digest != sha256([row.number, row.kind, row.at, row.body, previous]):
         raise LedgerDamaged(f"entry {row.number} doesn't fit its digest: it was altered or moved")
     link = _parsed(row)
-    written = _time(link.at), key_of(row.number, link.fact), _body(link.fact, link.state)
+    written = _time(link.at), key_of(row.number, link.fact), _body(link.id, link.fact, link.state)
     if written != (row.at, row.key, row.body):
         raise LedgerDamaged(f"entry {row.number} isn't written as a ledger writes it")
     return link
@@ -67,16 +76,23 @@ def read(row: Row, previous: str) -> Link:
 def checked_row(
     number: int, at: datetime, fact: Fact, state: LedgerState, *, previous: str
 ) -> tuple[Row, Link]:
-    """The row, and the link that is read from it, after a check that the two say the same."""
-    row = write(number, at, fact, state, previous=previous)
+    """The row of a new entry, and the link that is read from it, after a check that the two say the
+    same."""
+    entry_id = new_id()
+    row = write(number, at, fact, state, entry_id=entry_id, previous=previous)
     link = _parsed(row)
-    if (link.fact, link.state) != (fact, state):
+    if (link.id, link.fact, link.state) != (entry_id, fact, state):
         raise LedgerError(f"entry {number} would be read as another one: nothing was recorded")
     return row, link
 
 
-def _body(fact: Fact, state: LedgerState) -> str:
-    return canonical({**fact_to_json(fact), "state": state_to_json(state)})
+def new_id() -> str:
+    """A random id of a new entry."""
+    return secrets.token_hex(16)
+
+
+def _body(entry_id: str, fact: Fact, state: LedgerState) -> str:
+    return canonical({**fact_to_json(fact), "id": entry_id, "state": state_to_json(state)})
 
 
 def _parsed(row: Row) -> Link:
@@ -84,7 +100,8 @@ def _parsed(row: Row) -> Link:
         values = json.loads(row.body)
         fact = fact_from_json(Kind(row.kind), values)
         state = state_from_json(values["state"])
-        return Link(row.number, datetime.fromisoformat(row.at), fact, state, row.digest)
+        entry_id, at = text_from_json(values["id"]), datetime.fromisoformat(row.at)
+        return Link(row.number, at, entry_id, fact, state, row.digest)
     except _UNREADABLE as mistake:
         raise LedgerDamaged(f"entry {row.number} can't be read: {mistake}") from mistake
 

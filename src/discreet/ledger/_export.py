@@ -13,7 +13,7 @@ from pathlib import Path
 
 from discreet._budget import AnyLimit
 from discreet._unit import Unit
-from discreet.errors import LedgerDamaged, LedgerError
+from discreet.errors import AnchorDiffers, LedgerDamaged, LedgerError
 from discreet.ledger import _chain, _entries
 from discreet.ledger._addresses import anchor_at
 from discreet.ledger._anchor import AnchorMark
@@ -77,6 +77,8 @@ def check_export(
     try:
         with place.open(encoding="ascii", newline="\n") as file:
             _chain.verify(_chain.without_text(link) for link in found.links(file))
+    except AnchorDiffers as difference:
+        raise AnchorDiffers(f"the export {place} is not whole: {difference}") from difference
     except LedgerDamaged as damage:
         raise LedgerDamaged(f"the export {place} is damaged: {damage}") from damage
     except UnicodeDecodeError as mistake:
@@ -114,7 +116,7 @@ class _ExportReader:
         if not is_closed:
             raise LedgerDamaged("its last line is missing, or names other entries")
         if not self._is_anchored:
-            raise LedgerDamaged("it is older than its anchor")
+            raise AnchorDiffers("it is older than its anchor, or of another ledger: export again")
 
     @property
     def _closing(self) -> str:
@@ -135,7 +137,9 @@ class _ExportReader:
 def _lines(links: Iterable[Link]) -> Iterator[str]:
     number, previous = 0, ROOT
     for link in links:
-        row = _entries.write(link.number, link.at, link.fact, link.state, previous=previous)
+        row = _entries.write(
+            link.number, link.at, link.fact, link.state, entry_id=link.id, previous=previous
+        )
         yield f"{canonical({**asdict(row), 'body': json.loads(row.body)})}\n"
         number, previous = number + 1, row.digest
     yield _closing(number, previous)

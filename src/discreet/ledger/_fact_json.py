@@ -33,7 +33,7 @@ from discreet.ledger._facts import (
     Unlock,
 )
 
-FORMAT = 2  # of the file and of its entries; another one is refused by name
+FORMAT = 3  # of the file and of its entries; another one is refused by name
 _FILTERS = 64  # that are remembered
 _LOSSES = 1024  # that are remembered: most charges of a ledger are alike
 
@@ -46,14 +46,13 @@ def fact_to_json(fact: Fact) -> dict[str, object]:
         case Opening(unit, chosen):
             plain = {"column": unit.plain, "change": unit.change.value}
             return {"format": FORMAT, "unit": plain, **_filter_to_json(chosen)}
-        case Charge(loss, purpose, by, request, is_insecure, statement, identity, share):
+        case Charge(loss, purpose, by, request, is_insecure, statement, share):
             asked = None if request is None else {"id": request.id, "body": request.body}
             paid = _loss_to_json(loss)
             facts = {"purpose": purpose, "by": by, "is_insecure": is_insecure}
             stated = {} if statement is None else {"statement": statement}
-            named = {} if identity is None else {"id": identity}
             charged = {} if share is None else {"share": _share_charge_to_json(share)}
-            return {"loss": paid, "request": asked, **facts, **stated, **named, **charged}
+            return {"loss": paid, "request": asked, **facts, **stated, **charged}
         case Unlock(reason, by, allow_repeat=False):
             return {"reason": reason, "by": by}
         case Subtotal(total, shares):
@@ -78,14 +77,17 @@ def fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any: JSON
             return Opening(unit, _filter_from_json(canonical(values)))
         case Kind.CHARGE:
             asked = values["request"]
-            request = None if asked is None else Request(_text(asked["id"]), _text(asked["body"]))
+            request = (
+                None
+                if asked is None
+                else Request(text_from_json(asked["id"]), text_from_json(asked["body"]))
+            )
             loss = _loss_from_json(canonical(values["loss"]))
-            purpose, by = _text(values["purpose"]), _text(values["by"])
-            statement = _text(values["statement"]) if "statement" in values else None
+            purpose, by = text_from_json(values["purpose"]), text_from_json(values["by"])
+            statement = text_from_json(values["statement"]) if "statement" in values else None
             is_insecure = _truth(values["is_insecure"])
-            identity = _text(values["id"]) if "id" in values else None
             share = _share_charge_from_json(values["share"]) if "share" in values else None
-            return Charge(loss, purpose, by, request, is_insecure, statement, identity, share)
+            return Charge(loss, purpose, by, request, is_insecure, statement, share)
         case Kind.ANSWER:
             return _plain_fact(StoredAnswer, values)
         case Kind.LOCK:
@@ -107,14 +109,16 @@ def _share_fact_from_json(kind: Kind, values: Mapping[str, Any]) -> Fact:  # Any
         case Kind.GRANT:
             chosen = _filter_from_json(canonical(values))
             reserve = _reserve_from_json(values["reserve"]) if "reserve" in values else None
-            return Grant(_text(values["share"]), chosen, _text(values["by"]), reserve)
+            return Grant(
+                text_from_json(values["share"]), chosen, text_from_json(values["by"]), reserve
+            )
     released = _amount_from_json(values, "released")
-    return Revoke(_text(values["share"]), _text(values["by"]), released)
+    return Revoke(text_from_json(values["share"]), text_from_json(values["by"]), released)
 
 
 def _plain_fact(kind: type[P], values: Mapping[str, Any]) -> P:  # Any: JSON
     """The fact with these values of its fields; each must have the annotated type."""
-    checks: dict[Any, Callable[[object], Any]] = {int: _whole, str: _text, bool: _truth}
+    checks: dict[Any, Callable[[object], Any]] = {int: _whole, str: text_from_json, bool: _truth}
     given = {field.name: checks[field.type](values[field.name]) for field in fields(kind)}
     return kind(**given)
 
@@ -126,7 +130,7 @@ def _share_charge_to_json(share: ShareCharge) -> dict[str, object]:
 
 def _share_charge_from_json(values: Mapping[str, Any]) -> ShareCharge:  # Any: JSON
     spent, drawn = _spent_from_json(values["spent"]), _amount_from_json(values, "drawn")
-    return ShareCharge(_text(values["name"]), spent, drawn)
+    return ShareCharge(text_from_json(values["name"]), spent, drawn)
 
 
 def _share_to_json(share: ShareState) -> dict[str, object]:
@@ -138,7 +142,7 @@ def _share_to_json(share: ShareState) -> dict[str, object]:
 def _share_from_json(values: Mapping[str, Any]) -> ShareState:  # Any: JSON
     chosen = _filter_from_json(canonical(values["filter"]))
     spent, reserved = _spent_from_json(values["spent"]), _amount_from_json(values, "reserved")
-    return ShareState(_text(values["name"]), chosen, spent, reserved)
+    return ShareState(text_from_json(values["name"]), chosen, spent, reserved)
 
 
 def _reserve_to_json(reserve: Reserve) -> dict[str, object]:
@@ -259,7 +263,7 @@ def state_from_json(values: Mapping[str, Any]) -> LedgerState:  # Any: JSON
         charges=_whole(values["charges"]),
         is_locked=_truth(values["is_locked"]),
         opening=_whole(values["opening"]),
-        opening_digest=_text(values["terms"]),
+        opening_digest=text_from_json(values["terms"]),
         failed=tuple(_whole(charge) for charge in values.get("failed", ())),
         subtotal=_whole(values.get("subtotal", 0)),
         reserved=_amount_from_json(values, "reserved"),
@@ -293,7 +297,8 @@ def _truth(value: object) -> bool:
     raise ValueError(f"{value!r} is neither true nor false")
 
 
-def _text(value: object) -> str:
+def text_from_json(value: object) -> str:
+    """The value, which must be a text."""
     if isinstance(value, str):
         return value
     raise ValueError(f"{value!r} is not a text")

@@ -48,10 +48,7 @@ class ShareCharge:
 @dataclass(frozen=True, slots=True)
 class Charge:
     """A privacy loss that was paid; ``statement`` is the digest of the receipt's statement.
-
-    ``id`` is random, so that no other charge has the same digest: if the outcome of a commit is not
-    known, the charge is looked up by it. ``share`` is None for charges to no share.
-    """
+    ``share`` is None for charges to no share."""
 
     loss: PrivacyLoss
     purpose: str
@@ -59,7 +56,6 @@ class Charge:
     request: Request | None
     is_insecure: bool
     statement: str | None = None
-    id: str | None = None
     share: ShareCharge | None = None
 
 
@@ -205,10 +201,16 @@ class LedgerState:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One entry of the chain: a fact, its time, and the state after it."""
+    """One entry of the chain: a fact, its time, and the state after it.
+
+    ``id`` is random, so that no other entry has the same digest, even if two copies of a ledger
+    record equal facts at the same time: the anchor then knows one of them only. If the outcome of a
+    commit is not known, the entry is looked up by its digest.
+    """
 
     number: int
     at: datetime
+    id: str
     fact: Fact
     state: LedgerState
     digest: str

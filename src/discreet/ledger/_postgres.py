@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from sqlalchemy import URL
 from sqlalchemy.exc import DBAPIError
 
-from discreet.errors import LedgerDamaged, LedgerError
+from discreet.errors import AnchorDiffers, LedgerDamaged, LedgerError
 
 SETTINGS = {"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on"}
 NAME = re.compile(r"[a-z_][a-z0-9_]{0,50}")
@@ -95,6 +95,8 @@ def plain_errors(name: str, secrets: tuple[str, ...] = ()) -> Iterator[None]:
     """
     try:
         yield
+    except AnchorDiffers as difference:
+        raise AnchorDiffers(f"{name} takes no charge: {difference}") from difference
     except LedgerDamaged as damage:
         raise LedgerDamaged(f"{name} is damaged: {damage}; it takes no charge") from damage
     except DBAPIError as mistake:

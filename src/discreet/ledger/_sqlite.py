@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from discreet import _checks
-from discreet.errors import InvalidArgument, LedgerDamaged, LedgerError
+from discreet.errors import AnchorDiffers, InvalidArgument, LedgerDamaged, LedgerError
 from discreet.ledger._database import Database, file_database
 from discreet.ledger._fact_json import FORMAT
 from discreet.ledger._turns import turn
@@ -68,6 +68,8 @@ def plain_errors(name: str) -> Iterator[None]:
     """Name the ledger in errors, and turn those of the database into ours, with what to do."""
     try:
         yield
+    except AnchorDiffers as difference:
+        raise AnchorDiffers(f"{name} takes no charge: {difference}") from difference
     except LedgerDamaged as damage:
         raise LedgerDamaged(f"{name} is damaged: {damage}; it takes no charge") from damage
     except UnicodeDecodeError as mistake:  # SQLite's own text about a damaged file

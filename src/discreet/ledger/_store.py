@@ -154,7 +154,9 @@ class Transaction:
 
     def start(self, opening: Opening) -> None:
         """Append the first link."""
-        self._append(_entries.write(0, _now(), opening, _chain.first_state(opening), previous=ROOT))
+        state = _chain.first_state(opening)
+        row, _ = _entries.checked_row(0, _now(), opening, state, previous=ROOT)
+        self._append(row)
 
     def append(self, head: Link, fact: Fact, state: LedgerState) -> Link:
         """The link after the head: the fact, and the state that follows from it."""

@@ -22,7 +22,7 @@ from discreet.errors import DiscreetError, LedgerDamaged, LedgerError
 from discreet.ledger._anchor import AnchorMark, AnchorPlace
 from discreet.ledger._chain import next_state
 from discreet.ledger._decisions import verified_head
-from discreet.ledger._facts import Link, StepReservation
+from discreet.ledger._facts import Link
 from discreet.ledger._store import Store, Transaction, log
 from discreet.ledger._subtotals import TotalsReader
 
@@ -305,10 +305,7 @@ class _Job(Generic[R]):
 
 
 def _is_recorded(link: Link, rows: Transaction, head: Link) -> bool:
-    """Whether this link is in the chain. A reservation of steps counts as not recorded, so that
-    the next steps are taken: it has no id that tells it from that of another process."""
-    if isinstance(link.fact, StepReservation):
-        return False
+    """Whether this link is in the chain. Its random id tells it from those of other processes."""
     return link.number <= head.number and rows.link(link.number).digest == link.digest
 
 
