@@ -71,12 +71,46 @@ def test_a_mistake_in_an_anchor_is_named_by_its_key() -> None:
         ("postgresql://db/x?ledger=a", "postgresql:///x?host=db&ledger=a&connect_timeout=9", True),
         ("postgresql://db/x?ledger=a", "postgresql://db:6000/x?ledger=a", False),
         ("postgresql://db/x?ledger=a", "postgresql://db/y?ledger=a", False),
+        ("postgresql://db/x?ledger=a", "postgresql://db/x?ledger=a&host=far", False),
+        ("postgresql://db/x?ledger=a", "postgresql://db/x?ledger=a&hostaddr=10.0.0.9", False),
+        ("postgresql://db/x?ledger=a", "postgresql://db/x?ledger=a&port=6000", False),
+        ("postgresql://db:6000/x?ledger=a", "postgresql://db:6000/x?ledger=a&port=5432", False),
+        ("postgresql://db/x?ledger=a", "postgresql://db/x?ledger=a&dbname=y", False),
+        ("postgresql://db/x?ledger=a", "postgresql://db/x?ledger=a&service=k", False),
+        ("postgresql:///x?service=k&ledger=a", "postgresql:///x?service=j&ledger=a", False),
+        ("postgresql://:6000/?ledger=a", "postgresql:///x?ledger=a&port=5432", False),
+        ("postgresql://db?service=k&ledger=a", "postgresql://db:5432?service=k&ledger=a", False),
+        ("postgresql://db,far/x?ledger=a", "postgresql://db/x?ledger=a", False),
+        ("postgresql://ana@db?ledger=a", "postgresql://ben@db?ledger=a", False),
+        ("postgresql://db:6000/x?ledger=a", "postgresql://db/x?ledger=a&port=6000", True),
+        ("postgresql://db/x?ledger=a", "postgresql:///?host=db&dbname=x&ledger=a", True),
         ("folder/../x.ledger", "x.ledger", True),
         ("x.ledger", "y.ledger", False),
     ],
 )
 def test_two_texts_of_one_place(first: str, second: str, *, is_one: bool) -> None:
     assert (place_of(first).identity == place_of(second).identity) == is_one
+
+
+@pytest.mark.parametrize(
+    ("variable", "text"),
+    [
+        ("PGPORT", "postgresql://db:5432/x?ledger=a"),
+        ("PGHOSTADDR", "postgresql://db/x?hostaddr=10.0.0.9&ledger=a"),
+        ("PGHOST", "postgresql://db/x?ledger=a"),
+        ("PGDATABASE", "postgresql://db/ana?ledger=a"),
+        ("PGSERVICE", "postgresql://db:5432/x?ledger=a"),
+    ],
+)
+def test_the_environment_completes_an_address(
+    variable: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The environment says it: one ledger for two would be a budget for each."""
+    plain = {"PGHOST": "postgresql:///x?ledger=a", "PGDATABASE": "postgresql://ana@db?ledger=a"}
+    other = plain.get(variable, "postgresql://db/x?ledger=a")
+    monkeypatch.setenv(variable, "7777")
+    assert place_of(other).identity == place_of(other).identity
+    assert place_of(other).identity != place_of(text).identity
 
 
 def test_one_source_has_one_ledger_and_one_anchor() -> None:

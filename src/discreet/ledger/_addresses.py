@@ -5,7 +5,7 @@ import re
 from collections.abc import Hashable
 from pathlib import Path
 
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL, Dialect, make_url
 from sqlalchemy.exc import ArgumentError
 
 from discreet.errors import InvalidArgument, LedgerError
@@ -20,6 +20,13 @@ from discreet.ledger._store import Store
 
 Address = str | os.PathLike[str]
 _PORT = 5432
+_VARIABLES = {
+    "service": "PGSERVICE",
+    "hostaddr": "PGHOSTADDR",
+    "host": "PGHOST",
+    "port": "PGPORT",
+    "dbname": "PGDATABASE",
+}
 _SCHEME = re.compile(r"\s*postgres(ql)?(\+psycopg)?://", re.IGNORECASE)
 
 
@@ -107,14 +114,32 @@ def has_password(address: Address, word: str = "ledger") -> bool:
 
 
 def identity(address: Address, word: str = "ledger") -> Hashable:
-    """Equal for two addresses of one ledger, or of one anchor, whatever the user and the options of
-    a connection."""
+    """Different for two addresses of two ledgers, or of two anchors; equal for most addresses of
+    one, whatever the user and the options of a connection."""
     found = _parsed(address, word)
     if isinstance(found, Path):
         return found.resolve()
     url, name = found
-    host = url.host or url.query.get("host", "")
-    return host, url.port or url.query.get("port", _PORT), url.database, name
+    return *_database(url), name
+
+
+def _database(url: URL) -> tuple[str, ...]:
+    """The parameters by which libpq finds a database. Those of the query come before what stands in
+    front of them, and the environment says what is left open; a service's file is not read."""
+    _, given = _dialect(url).create_connect_args(url)
+    usual = {"port": _PORT, "dbname": given.get("user") or os.environ.get("PGUSER")}
+    names = ("service", "hostaddr", "host", "port", "dbname")
+    found = {name: given.get(name) or os.environ.get(_VARIABLES[name]) for name in names}
+    if not found["service"]:
+        found = {name: value or usual.get(name) for name, value in found.items()}
+    return tuple(
+        str(value or "") for value in (*found.values(), found["service"] and given.get("user"))
+    )
+
+
+def _dialect(url: URL) -> Dialect:
+    made: Dialect = url.set(drivername="postgresql+psycopg").get_dialect()()
+    return made
 
 
 def named(address: Address, word: str = "ledger") -> str:
@@ -131,8 +156,7 @@ def _parsed(address: Address, word: str = "ledger") -> Path | tuple[URL, str]:
         return as_path(address)
     try:
         url = make_url(f"postgresql://{scheme.string[scheme.end() :].strip()}")
-        dialect = url.set(drivername="postgresql+psycopg").get_dialect()()
-        dialect.create_connect_args(url)  # raises if hosts and ports don't fit
+        _dialect(url).create_connect_args(url)  # raises if hosts and ports don't fit
     except (ArgumentError, ValueError):
         url = None
     if url is None or "@" in f"{url.host}{url.database}":  # a part of a password, perhaps
