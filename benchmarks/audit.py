@@ -30,7 +30,7 @@ from discreet.mechanisms import Staircase
 
 EPSILONS = 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0
 SAMPLES = 1_000_000
-PEER, ROUNDS = "jax_privacy", 3
+PEER, ROUNDS = "jax_privacy", 7
 
 Audited = tuple[object, tuple[Any, Any]]  # a mechanism and a pair of datasets; Any: of many kinds
 

@@ -17,7 +17,6 @@ from discreet.accounting import Gaussian, PrivacyLoss, Pure
 from discreet.audit import black_box, exact
 from discreet.audit._certified import GuessCount, at_least, at_most
 from discreet.audit._guesses import GuessRule
-from discreet.audit._outputs import Outputs
 from discreet.audit._scores import OutputScore
 from discreet.errors import InvalidArgument, NoBound
 from tests.audit.laws import gaussian, generator, geometric, laplace, randomized_response
@@ -326,11 +325,11 @@ def test_no_output_makes_an_audit_fail(seed: int) -> None:
 
 def test_an_infinite_threshold_names_nothing() -> None:
     """Otherwise infinite outputs would count, though delta counts half."""
-    outputs = Outputs.of(np.array([-np.inf, 0.0, np.inf]))
+    values = np.array([-np.inf, 0.0, np.inf])
     score = OutputScore("number", lambda known: known.numbers[:, 0])
-    first, second = GuessRule(score, math.inf, 0.0).names(outputs)
+    first, second = GuessRule(score, math.inf, 0.0).names(values)
     assert (first.tolist(), second.tolist()) == ([False] * 3, [True, True, False])
-    first, second = GuessRule(score, 0.0, -math.inf).names(outputs)
+    first, second = GuessRule(score, 0.0, -math.inf).names(values)
     assert (first.tolist(), second.tolist()) == ([False, True, True], [False] * 3)
 
 

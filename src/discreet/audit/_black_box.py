@@ -164,10 +164,14 @@ def _counted(
     done = 0
     for drawn, is_first in _by_coin(draw, pair, trials):
         outputs = Outputs.of(drawn)
+        values = {score: score.of(outputs) for score in {guess.score for guess in guesses}}
         for at, guess in enumerate(guesses):
-            for named, truth in zip(guess.names(outputs), (is_first, not is_first), strict=True):
-                (right if truth else wrong)[at] += int(named.sum())
-            examples[at] += _examples(drawn, guess, outputs, examples[at])
+            named = guess.names(values[guess.score])
+            for one, truth in zip(named, (is_first, not is_first), strict=True):
+                (right if truth else wrong)[at] += np.count_nonzero(one)
+            if len(examples[at]) < _SHOWN:
+                shown = named[0] if guess.high < math.inf else named[1]
+                examples[at] += _examples(drawn, shown, examples[at])
         done += len(outputs)
         progress(done)
     return tuple(
@@ -203,12 +207,10 @@ def _by_coin(draw: Draw, pair: Neighbours, trials: int) -> Iterator[tuple[Output
         left -= chunk
 
 
-def _examples(drawn: OutputList, guess: GuessRule, outputs: Outputs, known: list[str]) -> list[str]:
+def _examples(drawn: OutputList, named: np.ndarray, known: list[str]) -> list[str]:
     """Up to three different outputs for which the guess names the first dataset, or the second one
     if it never names the first."""
-    first, second = guess.names(outputs)
-    named = np.flatnonzero(first if guess.high < math.inf else second)
-    texts = (printed(drawn[at]) for at in named[:100].tolist())
+    texts = (printed(drawn[at]) for at in np.flatnonzero(named)[:100].tolist())
     fresh = dict.fromkeys(text for text in texts if text not in known)
     return list(islice(fresh, _SHOWN - len(known)))
 

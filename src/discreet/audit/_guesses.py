@@ -9,16 +9,15 @@ counts half.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from discreet.audit._outputs import NumberArray, Outputs
-from discreet.audit._scores import OutputScore, learn_scores, quantile_grid
+from discreet.audit._scores import OutputScore, learn_scores, quantiles
 
 _THRESHOLDS = 64
-_PAIRED = 24
 _MOST_EPSILONS = 40
 _DEVIATIONS = 6.4  # of the bounds that will be certified
 _PILOT_DEVIATIONS = 2.0  # of the frequencies by which guesses are chosen
@@ -42,9 +41,15 @@ class GuessRule:
         for each dataset that is ever named."""
         return Fraction((self.high < math.inf) + (self.low > -math.inf), 2)
 
-    def names(self, outputs: Outputs) -> tuple[np.ndarray, np.ndarray]:
-        """For each output, whether the guess names the first dataset, and the second one."""
-        score = self.score.of(outputs)
+    def coarsened(self) -> "GuessRule":
+        """The same guess by a score that takes less time."""
+        if self.score.coarsen is None:
+            return self
+        return replace(self, score=self.score.coarsen(self.high, self.low))
+
+    def names(self, score: NumberArray) -> tuple[np.ndarray, np.ndarray]:
+        """For each output of these scores, whether the guess names the first dataset, and the
+        second one."""
         first = (score >= self.high) & (self.high < math.inf)
         return first, (score <= self.low) & (self.low > -math.inf) & ~first
 
@@ -109,7 +114,7 @@ def choose_guesses(
                 )
         if best is not None:
             found.setdefault((best.score.name, best.high, best.low), (best, float(reached)))
-    return list(found.values())
+    return [(guess.coarsened(), reached) for guess, reached in found.values()]
 
 
 def log_odds(learning: tuple[Outputs, Outputs], choosing: tuple[Outputs, Outputs]) -> float:
@@ -126,25 +131,28 @@ def log_odds(learning: tuple[Outputs, Outputs], choosing: tuple[Outputs, Outputs
 
 
 def _table(score: OutputScore, one: Outputs, other: Outputs) -> _ThresholdTable:
-    """All single thresholds, all that never abstain, and some pairs of a high and a low one."""
+    """All single thresholds, all that never abstain, and all pairs of a low and a high one."""
     scores = [np.sort(score.of(each)) for each in (one, other)]
     pooled = np.concatenate(scores)
     points = np.unique(pooled[np.isfinite(pooled)])
     if len(points) > _THRESHOLDS:
         finite = pooled[np.isfinite(pooled)]
-        points = np.unique(np.quantile(finite, quantile_grid(_THRESHOLDS), method="lower"))
-    some = points[:: max(1, len(points) // _PAIRED)]
-    high, low = (each.ravel() for each in np.meshgrid(some, some))
-    is_pair = high > low
+        points = quantiles(finite, _THRESHOLDS)
+    # Of each dataset, the frequencies of scores from a point on, up to it and below it
+    above = [1 - np.searchsorted(each, points, side="left") / len(each) for each in scores]
+    up_to = [np.searchsorted(each, points, side="right") / len(each) for each in scores]
+    smaller, larger = np.triu_indices(len(points), 1)
     never = np.full(len(points), math.inf)
     with np.errstate(over="ignore"):  # below the smallest float nothing is named
         below = np.nextafter(points, -math.inf)
-    highs = np.concatenate([points, never, points, high[is_pair]])
-    lows = np.concatenate([-never, points, below, low[is_pair]])
-    at_least = [1 - np.searchsorted(each, highs, side="left") / len(each) for each in scores]
-    at_most = [np.searchsorted(each, lows, side="right") / len(each) for each in scores]
-    for each in at_least:
-        each[highs == math.inf] = 0.0
+    highs = np.concatenate([points, never, points, points[larger]])
+    lows = np.concatenate([-never, points, below, points[smaller]])
+    none = np.zeros(len(points))
+    at_least = [np.concatenate([each, none, each, each[larger]]) for each in above]
+    at_most = [
+        np.concatenate([none, upper, 1 - each, upper[smaller]])
+        for upper, each in zip(up_to, above, strict=True)
+    ]
     for each in at_most:
         each[lows == -math.inf] = 0.0
     right, wrong = (at_least[0] + at_most[1]) / 2, (at_least[1] + at_most[0]) / 2

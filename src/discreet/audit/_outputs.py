@@ -50,6 +50,11 @@ class Outputs:
             return _of_objects(drawn.astype(object))
         return _of_list(list(drawn))
 
+    def column(self, place: int) -> NumberArray:
+        """The numbers of this place."""
+        is_there = place < self.numbers.shape[1]
+        return self.numbers[:, place] if is_there else np.full(len(self), np.nan)
+
     def wide(self, width: int) -> NumberArray:
         """The numbers of this many places; missing ones are NaN."""
         found = np.full((len(self), width), np.nan)

@@ -4,6 +4,7 @@ A score is one number for each output; the larger it is, the more the output loo
 first dataset. Scores need not be good: bounds are certified on other outputs.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ Feature = Callable[[Outputs], npt.NDArray[Any]]  # Any: floats, or integers as l
 
 _CELLS = 64  # of equal frequency, for numbers that do not repeat
 _TAILS = 16  # further cells, each half as frequent as the one before, at both ends
+_FEW = 16  # edges or points, for which comparisons are quicker than a search
 _REPEATED = 3  # a number that occurs this often has a cell of its own
 _MOST_COLUMNS = 12  # numbers of one output that are looked at one by one
 _MANTISSA = 53
@@ -28,12 +30,14 @@ _MOST_DECIMALS = 9
 class OutputScore:
     """A name, and a function from outputs to one number each.
 
-    If it ``is_reversed``, the number is the negative of what the name says.
+    If it ``is_reversed``, the number is the negative of what the name says. ``coarsen`` takes a
+    high and a low threshold, and returns a quicker score that is on the same side of both.
     """
 
     name: str
     of: Callable[[Outputs], NumberArray]
     is_reversed: bool = False
+    coarsen: Callable[[float, float], "OutputScore"] | None = None
 
     def words(self, threshold: float, *, is_above: bool) -> str:
         """That the score is at least, or at most, this threshold."""
@@ -57,10 +61,12 @@ def learn_scores(one: Outputs, other: Outputs) -> list[OutputScore]:
     return found + [_likelihood(*each, one, other) for each in grains] + totals
 
 
-def quantile_grid(count: int) -> NumberArray:
-    """Shares from 0 to 1: evenly spaced ones, and smaller and smaller ones at both ends."""
+def quantiles(values: npt.NDArray[Any], count: int) -> npt.NDArray[Any]:
+    """Different values, evenly spaced by rank, and more and more of them at both ends."""
     tails = 0.5 ** np.arange(1, _TAILS + 1)
-    return np.unique(np.concatenate([np.linspace(0, 1, count + 1)[1:-1], tails, 1 - tails]))
+    shares = np.concatenate([np.linspace(0, 1, count + 1)[1:-1], tails, 1 - tails])
+    places = (shares * (len(values) - 1)).astype(np.intp)
+    return np.unique(np.sort(values)[places])
 
 
 # Columns
@@ -87,7 +93,7 @@ def _width(one: Outputs, other: Outputs) -> int:
 
 
 def _number(place: int) -> tuple[str, Feature]:
-    return f"number {place + 1}", lambda outputs: outputs.wide(place + 1)[:, place]
+    return f"number {place + 1}", lambda outputs: outputs.column(place)
 
 
 def _projection(one: Outputs, other: Outputs) -> tuple[str, Feature]:
@@ -164,32 +170,67 @@ class _LineCells:
         rest = known[~np.isin(known, points)]
         if not rest.size:
             return _LineCells(points, rest)
-        edges = np.unique(np.quantile(rest, quantile_grid(_CELLS), method="lower"))
-        return _LineCells(points, edges)
+        return _LineCells(points, quantiles(rest, _CELLS))
 
     def __len__(self) -> int:
         return len(self.points) + len(self.edges) + 2
 
+    def merged(self, scores: NumberArray) -> tuple["_LineCells", NumberArray]:
+        """As few cells as tell apart values of different scores, and the scores of these cells."""
+        count = len(self.edges) + 1
+        lines, points, missing = np.split(scores, [count, -1])
+        is_edge = lines[1:] != lines[:-1]
+        around = lines[np.searchsorted(self.edges, self.points, side="right")]
+        is_point = points != around
+        kept = _LineCells(self.points[is_point], self.edges[is_edge])
+        first = np.concatenate([[True], is_edge])
+        return kept, np.concatenate([lines[first], points[is_point], missing])
+
     def cell(self, values: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-        found = np.searchsorted(self.edges, values, side="right")
-        if len(self.points):
+        """The cell of each value. Comparisons with few edges take less time than a search."""
+        if len(self.edges) > _FEW:
+            found = np.searchsorted(self.edges, values, side="right")
+        else:
+            found = np.zeros(len(values), np.intp)
+            for edge in self.edges:
+                found += values >= edge
+        first = len(self.edges) + 1
+        if len(self.points) > _FEW:
             place = np.searchsorted(self.points, values).clip(0, len(self.points) - 1)
-            at = self.points[place] == values
-            found = np.where(at, len(self.edges) + 1 + place, found)
+            found = np.where(self.points[place] == values, first + place, found)
+        else:
+            for at, point in enumerate(self.points):
+                found[values == point] = first + at
         if values.dtype.kind == "f":
-            found = np.where(np.isnan(values), len(self) - 1, found)
-        return np.asarray(found)
+            found[np.isnan(values)] = len(self) - 1
+        return found
 
 
 def _likelihood(name: str, column: Feature, one: Outputs, other: Outputs) -> OutputScore:
     """The logarithm of the likelihood ratio of the value's cell, by the cells' frequencies."""
     first, second = column(one), column(other)
     cells = _LineCells.of(np.concatenate([first, second]))
-    counts = [np.bincount(cells.cell(each), minlength=len(cells)) for each in (first, second)]
+    found = [cells.cell(np.sort(each)) for each in (first, second)]  # a search in order is quicker
+    counts = [np.bincount(each, minlength=len(cells)) for each in found]
     ratio = np.log((counts[0] + 0.5) / (counts[1] + 0.5))
-    return OutputScore(
-        f"log likelihood ratio of {name}", lambda outputs: ratio[cells.cell(column(outputs))]
-    )
+    return _by_cell(f"log likelihood ratio of {name}", column, cells, ratio)
+
+
+def _by_cell(name: str, column: Feature, cells: _LineCells, ratio: NumberArray) -> OutputScore:
+    """The ratio of the value's cell."""
+
+    def coarsen(high: float, low: float) -> OutputScore:
+        sides = np.where(ratio >= high, high, np.where(ratio <= low, low, _between(high, low)))
+        return _by_cell(name, column, *cells.merged(sides))
+
+    return OutputScore(name, lambda outputs: ratio[cells.cell(column(outputs))], coarsen=coarsen)
+
+
+def _between(high: float, low: float) -> float:
+    """A number between two thresholds if there is one. An infinite threshold names nothing."""
+    if math.isinf(low):
+        return low
+    return high if math.isinf(high) else low + (high - low) / 2
 
 
 def _by_size(name: str, column: Feature, one: Outputs, other: Outputs) -> OutputScore:
