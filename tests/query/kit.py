@@ -9,6 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+import duckdb
 import ibis
 import pyarrow as pa
 import pytest
@@ -28,6 +29,7 @@ from discreet.query import (
     release_question,
 )
 from discreet.query._bounding import _compiled_plan
+from discreet.query._engines import _duckdb
 from discreet.query._engines._duckdb import define_functions
 from discreet.query._expressions._aggregates import ESTIMATORS, AggregateFunction
 from discreet.query._expressions._expressions import (
@@ -375,6 +377,25 @@ def in_the_engine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_compiled_plan, "is_embedded", lambda _: False)
         patch.setattr(_compiled_plan, "_known", {})
+        yield
+
+
+@contextmanager
+def one_instance() -> Iterator[None]:
+    """All questions share an instance of DuckDB: to make one takes longer than a small question."""
+    with (
+        duckdb.connect(config=_duckdb._SETTINGS) as instance,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        define_functions(instance, "MACRO")
+        _duckdb._lock(instance)
+
+        @contextmanager
+        def opened() -> Iterator[_duckdb.DuckdbEngine]:
+            with instance.cursor() as connection:
+                yield _duckdb.DuckdbEngine(connection)
+
+        patch.setattr(_duckdb, "opened", opened)
         yield
 
 

@@ -29,6 +29,7 @@ from tests.query.kit import (
     asking,
     declarations,
     in_the_engine,
+    one_instance,
     without_noise,
 )
 
@@ -101,7 +102,8 @@ def _replay_many(part: int, questions: int) -> None:
     def replayed(data: st.DataObject) -> None:
         _replayed(data)
 
-    replayed()
+    with one_instance():
+        replayed()
 
 
 @pytest.mark.parametrize("part", range(4))
