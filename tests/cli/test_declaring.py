@@ -220,6 +220,7 @@ def test_an_error_names_the_option_of_a_mistake(
         (["wages.parquet"], "'--unit': give either"),
         (["wages.parquet", "--unit", "person"], "'--epsilon': give the limit"),
         (["wages.parquet", "--unit", "person", "--epsilon", "1"], "'--rows': give the most rows"),
+        (["wages.parquet", "--unit", "person", "--epsilon", "1"], "--suggest 0.1 finds it from"),
         (["wages.parquet", "--row", "--epsilon", "1", "--rows", "2"], "'--rows': with"),
         (["gone.parquet", "--row", "--epsilon", "1"], "gone.parquet: there is no such file"),
         (["wages.xlsx", "--row", "--epsilon", "1"], "its ending names no format; add --format"),

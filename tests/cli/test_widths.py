@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from rich.cells import cell_len
 
-from tests.cli.kit import BY_UNION, DECLARE, Run, process
+from tests.cli.kit import BY_UNION, COUNT, DECLARE, Run, process
 from tests.cli.test_output import on_terminal
 
 WIDTHS = ["40", "80"]
@@ -99,3 +99,28 @@ def test_a_pipe_gets_unbroken_lines(run: Run) -> None:
     ended = process(*declare, COLUMNS="40")
     assert ended.code == 0
     assert "c" * 60 in ended.out + ended.err
+
+
+def test_files_below_the_working_folder_are_named_from_there(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However deep the folder is, its path breaks no line."""
+    folder = Path("a" * 50, "b" * 50)
+    folder.mkdir(parents=True)
+    Path("wages.parquet").rename(folder / "wages.parquet")
+    monkeypatch.chdir(folder)
+    Path("plan.toml").write_text(f'table = "wages"\nepsilon = 1\nquestions = ["{COUNT}"]\n')
+    asked = ("ask", "wages", COUNT, "--epsilon", "0.1")
+    commands = [
+        DECLARE,
+        ("tables",),
+        ("price", "--plan", "plan.toml"),
+        asked,
+        asked,
+        ("budget", "wages"),
+    ]
+    for command in [*commands, ("price", "--plan", "plan.toml")]:
+        ended = run(*command)
+        assert ended.code == 0
+        assert "aaaa" not in ended.out + ended.err
+    assert "by wages.ledger" in run("tables").out

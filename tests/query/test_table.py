@@ -420,7 +420,7 @@ def test_a_question_is_checked_and_planned_once(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("caps", [{}, {"groups": 2}, {"groups": 2, "rows_per_group": 2}])
 def test_the_rows_of_a_unit_have_no_default(caps: dict[str, int]) -> None:
-    with pytest.raises(InvalidArgument, match=r"rows: give the most rows that one person may"):
+    with pytest.raises(InvalidArgument, match=r"rows: give .*query\.suggest finds it"):
         Table(FRAME, name="t", unit=UNIT, columns=COLUMNS, **caps)  # type: ignore[arg-type]
 
 

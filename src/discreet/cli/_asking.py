@@ -49,7 +49,7 @@ from discreet.cli._options import (
     weights,
     within_of,
 )
-from discreet.cli._output import busy, say, show, write_json
+from discreet.cli._output import busy, near, say, show, write_json
 from discreet.errors import UselessAnswerWarning
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def ask(  # noqa: PLR0913  # each is an option of the command
 def _say_news(*, created: object | None, missed: str | None, by: str) -> None:
     """Say that a ledger was created, or that a request had no earlier answer."""
     if created is not None:
-        say(f"created the ledger {created}")
+        say(f"created the ledger {near(created)}")
     if missed is not None:
         say(f"request {missed} is new for {by}: no earlier answer was found")
 

@@ -21,7 +21,7 @@ from discreet.cli._options import (
     some_text,
     tables_at,
 )
-from discreet.cli._output import busy, say, show, table
+from discreet.cli._output import busy, near, say, show, table
 
 if TYPE_CHECKING:
     from discreet.cli._proposal import Proposal
@@ -321,7 +321,7 @@ def _describe(declared: "TableFile", *, is_short: bool = False) -> None:
     """Show a table's unit, limit and columns; in the short form, equal columns on one line."""
     facts = declared.declaration
     show(Text(f"{facts.name}: protects {facts.unit}", "bold"))
-    show(f"rows in {declared.source}, at most {declared.limit} by {declared.ledger}")
+    show(f"rows in {declared.source}, at most {declared.limit} by {near(declared.ledger)}")
     if facts.unit.column is not None:
         show(f"one {facts.unit.column} counts for {facts.caps.in_words()}")
     for note in facts.notes:

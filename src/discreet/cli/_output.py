@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic
 from typing import TextIO
 from unicodedata import category
@@ -248,6 +249,12 @@ def _broken(line: str, width: int) -> Iterator[str]:
         else:
             made += f" {word}"
     yield made
+
+
+def near(place: object) -> str:
+    """A file or an address; a file below the working folder by its path from there."""
+    path, here = Path(str(place)), Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(place)
 
 
 def _visible(text: str, allowed: str = "") -> str:

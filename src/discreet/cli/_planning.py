@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.cli._options import above_zero, from_zero
-from discreet.cli._output import say, show, table, write_json
+from discreet.cli._output import near, say, show, table, write_json
 from discreet.errors import DeclarationError
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ def _count(declared: "TableFile", planned: "Workload") -> tuple[int, str]:
     if not declared.ledger.exists():
         return planned.count_in(declared.limit), f"a new ledger with the limit {declared.limit}"
     opened = declared.open_ledger()
-    return planned.count_left(opened.filter, opened.sums), f"what is left in {declared.ledger}"
+    return planned.count_left(
+        opened.filter, opened.sums
+    ), f"what is left in {near(declared.ledger)}"
 
 
 def _read(path: Path) -> dict[str, Any]:  # Any: each setting its own

@@ -231,7 +231,8 @@ def _new_table(
         raise mistake(
             "--rows",
             f"give the most rows that one {named} may count for in all, such as 10; what it has "
-            "beyond them is scaled down, and noise grows with them",
+            "beyond them is scaled down, and noise grows with them; if nobody knows it, "
+            "--suggest 0.1 finds it from the rows, for epsilon 0.1",
         )
     # 3. settings that may be left out
     usual: dict[Keys, Setting] = {

@@ -473,7 +473,8 @@ def _caps(unit: Unit, rows: int | None, groups: int | None, rows_per_group: int 
         return ONE_ROW
     raise InvalidArgument(
         f"rows: give the most rows that one {unit.column or 'unit'} may count for in all, such as "
-        "rows=10; what it has beyond them is scaled down, and noise grows with them"
+        "rows=10; what it has beyond them is scaled down, and noise grows with them; if nobody "
+        "knows it, discreet.query.suggest finds it from the rows, for a price"
     )
 
 
