@@ -435,16 +435,20 @@ def test_a_server_that_could_lose_charges_is_refused(at: str, setting: str) -> N
     url = make_url(at).set(drivername="postgresql+psycopg")
     engine = _postgres_store.engine_of(url.difference_update_query(["ledger"]))
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+
+        def reload(wanted: str) -> None:
+            connection.exec_driver_sql("SELECT pg_reload_conf()")
+            while connection.exec_driver_sql(f"SHOW {setting}").scalar() != wanted:
+                time.sleep(0.01)
+
         try:
             connection.exec_driver_sql(f"ALTER SYSTEM SET {setting} = off")
-            connection.exec_driver_sql("SELECT pg_reload_conf()")
-            time.sleep(0.5)
+            reload("off")
             with pytest.raises(LedgerError, match=f"{setting} = off.*set it to on"):
                 Ledger.open(at)
         finally:
             connection.exec_driver_sql(f"ALTER SYSTEM RESET {setting}")
-            connection.exec_driver_sql("SELECT pg_reload_conf()")
-            time.sleep(0.5)
+            reload("on")
     engine.dispose()
     Ledger.open(at)
 

@@ -246,11 +246,9 @@ def test_a_hostile_body_gets_a_short_problem(
     served: Served, body: bytes, headers: dict[str, str], status: int
 ) -> None:
     charges = served.ledger.spent().charges
-    start = time.monotonic()
     found = served.send("POST", "/v1/tables/wages/ask", body, headers=headers)
     assert found.status == status, found.body.strip()
     assert len(found.json["message"]) < 600
-    assert time.monotonic() - start < 20
     assert served.ledger.spent().charges == charges
 
 

@@ -154,11 +154,8 @@ ENDLESS = {
 
 @pytest.mark.parametrize("reply", ENDLESS.values(), ids=ENDLESS.keys())
 def test_an_endless_reply_ends_with_its_time(reply: Reply) -> None:
-    with lying(reply) as tables:
-        begun = time.monotonic()
-        with pytest.raises(ServiceError, match="no answer"):
-            list(tables)
-        assert time.monotonic() - begun < 10 * SECONDS
+    with lying(reply, SECONDS) as tables, pytest.raises(ServiceError, match="no answer"):
+        list(tables)
 
 
 def test_a_reply_beyond_every_size_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +190,7 @@ def test_each_problem_of_the_service_has_its_error() -> None:
     }
     for name, kind in wanted.items():
         body = json.dumps({"error": name, "message": "why\x1b[2J"}).encode()
-        with lying(sends(body, "422 No")) as tables:
+        with lying(sends(body, "422 No"), seconds=30) as tables:
             with pytest.raises(kind) as caught:
                 list(tables)
             assert type(caught.value) is kind
@@ -234,7 +231,7 @@ def test_a_reply_to_a_charge_must_be_for_its_loss() -> None:
     }
     for loss, is_fine in ((LOSS, True), (2 * LOSS, False)):
         receipt = {**facts, "privacy_loss": json.loads(loss.to_json())}
-        with lying(sends(json.dumps({"receipt": receipt}).encode())) as tables:
+        with lying(sends(json.dumps({"receipt": receipt}).encode()), seconds=30) as tables:
             ledger = RemoteTable(tables.service, "wages").ledger
             if is_fine:
                 assert ledger.charge(LOSS, purpose="x", by="x").number == 1

@@ -159,11 +159,8 @@ def test_a_killed_worker_locks_the_table_only_if_rows_may_have_been_read(
 
 @pytest.mark.long
 def test_a_worker_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    with kit.pool(kit.declare(tmp_path), seconds=0.001) as workers:
-        start = time.monotonic()
-        with pytest.raises(WorkerLost):
-            workers.result(kit.order(task=Task.EXPLAIN), None, wait=30)
-        assert time.monotonic() - start < 20
+    with kit.pool(kit.declare(tmp_path), seconds=0.001) as workers, pytest.raises(WorkerLost):
+        workers.result(kit.order(task=Task.EXPLAIN), None, wait=30)
 
 
 @pytest.mark.long
