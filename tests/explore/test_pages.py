@@ -258,7 +258,7 @@ def test_each_control_changes_the_view_or_an_outcome(name: str) -> None:
         assert changes or is_for_outcomes or control.name == "delta"
 
 
-@pytest.mark.parametrize("name", ["attacks", "mechanisms"])
+@pytest.mark.parametrize("name", ["attacks", "linking", "mechanisms"])
 def test_the_controls_that_rest_are_those_that_change_nothing(name: str) -> None:
     """In a view with each value of the first control; and some rest somewhere."""
     page, resting = pages.page(name), 0
@@ -421,6 +421,35 @@ def test_outputs_beyond_the_ratio_are_more_likely_than_delta(epsilon: float) -> 
         )
     assert beyond > 3e-6
     assert 0 < excess <= 1.000001e-6
+    # rounding moves the edge by less than one output
+    shown = explore.view("mechanisms", {"mechanism": "Gaussian noise", "epsilon": epsilon})
+    assert beyond / 3 < shown.figures["beyond"] < 3 * beyond
+
+
+@pytest.mark.parametrize("questions", [1, 100])
+@pytest.mark.parametrize("delta", [1e-9, 1e-3])
+def test_the_chance_of_a_larger_ratio_is_the_slope_of_delta(questions: int, delta: float) -> None:
+    """delta(x) is E(1 - e^(x - L))+, so the probability of L > x is delta(x) - delta'(x)."""
+    asked = {"mechanism": "Gaussian noise", "delta": delta, "questions": questions}
+    view = explore.view("mechanisms", asked)
+    loss = executed(view.code)["loss"]
+    assert isinstance(loss, PrivacyLoss)
+    step = 1e-3
+    before, here, after = (loss.delta(epsilon=0.5 + one) for one in (-step, 0, step))
+    assert view.figures["beyond"] == pytest.approx(here - (after - before) / (2 * step), rel=1e-3)
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1, 5])
+def test_the_bound_of_linking_is_reached_by_the_best_guess(epsilon: float) -> None:
+    """Two laws that lie one apart differ by the probability of the noise 0."""
+    asked = {"publish": "noisy counts", "epsilon": epsilon}
+    figures = explore.view("linking", asked).figures
+    with precision(256):
+        law = _noisy_counts._calibrated(epsilon, 0, 1, 9).law
+        zero = float(_noisy_counts._chance(law, 0))
+    assert figures["bound"] == pytest.approx((1 + zero) / 2, rel=1e-9)
+    # nine counts move by 1 each: more than one of them, and less than one count by 9
+    assert figures["bound"] < figures["present"] < 1 / (1 + math.exp(-epsilon))
 
 
 @pytest.mark.parametrize("name", pages.NAMES)

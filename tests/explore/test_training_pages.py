@@ -262,6 +262,24 @@ def test_a_pair_of_runs_says_how_much_the_example_does() -> None:
     assert said in page.experiment("train").run(values).says
 
 
+@pytest.mark.parametrize("clip", [0.5, 8])
+def test_the_spread_of_runs_stands_beside_the_part_of_the_example(clip: float) -> None:
+    """In words and in grey. Half of the pairs of runs without the example lie further apart."""
+    view = explore.view("example", {"clip": clip})
+    [grey] = [
+        [one for one in chart.series if one.kind == "line"]
+        for chart in view.charts
+        if chart.title == "Private training"
+    ]
+    assert len(grey) == 8
+    assert "8 simulated ones" in view.charts[1].about
+    runs, apart = _example._runs_without(clip, 8), _example._apart(clip, 8)
+    pairs = [one.angle(other) for one, other in zip(runs[::2], runs[1::2], strict=True)]
+    assert sum(one > apart for one in pairs) == len(pairs) / 2
+    assert apart > 2 * _example._turned(8, clip)
+    assert f"without it differ by {apart:.0f}° in the median" in view.says
+
+
 def test_clipped_training_without_limit_is_plain() -> None:
     free, plain = _example._clipped(_example._data(None), 1e9), _example._plain(None)
     assert free.margins(np.eye(2)) == pytest.approx(plain.margins(np.eye(2)))

@@ -127,8 +127,8 @@ def private_lines(
     """The line after each step of a private run, for each of these settings.
 
     ``records`` is public: it decides the sampling rate, so it must not be counted from the points
-    if one of them is a secret. Runs on the same points are phases of one plan, so
-    that the model is checked once for all. Raises `ImportError` without PyTorch.
+    if one of them is a secret. Runs on the same points are phases of one plan, so that the model is
+    checked once for all. Raises `ImportError` without PyTorch.
     """
     from discreet.train import Stage, plan  # they load PyTorch
     from discreet.train.examples._boundaries import private_runs

@@ -45,6 +45,7 @@ _DIRECTION = (-0.2, -1.0)  # across the circles
 _EXAMPLE, _WITHOUT = _clusters.RIGHT, 4  # styles; the example is one of the triangles
 _PRIVATE_MAP = 1
 _OFTEN = 100  # guesses at once
+_RUNS = 8  # drawn in grey
 
 _CODE = """
 import numpy as np
@@ -93,13 +94,15 @@ def view(values: ControlValues) -> View:
     distance, clip, noise = values["distance"], values["clip"], values["noise"]
     before, after = _plain(None), _plain(distance)
     moved, clipped = before.angle(after), _turned(distance, clip)
+    apart = _apart(clip, noise)
     epsilon, bound = _price(noise)
     return View(
         says=(
             f"One example of the triangles stands at distance {distance:g}. It turns the plain "
-            f"line by {moved:.0f}°. In private training no example counts for more than {clip:g}, "
-            "and noise hides the rest: however clever, a guess whether the example was there is "
-            f"right at most {at_most_percent(bound)} of the time."
+            f"line by {moved:.0f}°. Clipped to {clip:g}, it turns the private line by "
+            f"{clipped:.1f}° before any noise; two private runs without it differ by {apart:.0f}° "
+            "in the median. However clever, a guess whether the example was there is right at most "
+            f"{at_most_percent(bound)} of the time."
         ),
         meaning=meaning(_clusters.run_loss(noise, 1, _STEPS), DELTA),
         charts=(
@@ -114,14 +117,15 @@ def view(values: ControlValues) -> View:
             ),
             _map(
                 "Private training",
-                "The same, by a private run each, with its own noise.",
+                f"A private run each; {_RUNS} simulated ones without the example in grey.",
                 distance,
-                (),
+                _spread(clip, noise),
             ),
         ),
         heads=("", "plain", "private"),
         rows=(
             ("the example turns the line by", f"{moved:.0f}°", f"{clipped:.1f}°, before any noise"),
+            ("two runs without it differ by", "0°", f"{apart:.0f}° in the median"),
             ("longest gradient of one example", "any", f"{clip:g}"),
             ("ε of a run, at δ = 10⁻⁵", "no bound", at_most(epsilon)),
             ("a guess is right", "always", f"at most {at_most_percent(bound)}"),
@@ -209,6 +213,25 @@ def train_all(many: Sequence[ControlValues]) -> Iterator[ExperimentOutcome]:
             f"{_turned(*key[:2]):.1f}°, by the example alone; the noise of two runs does the rest",
             overlays=tuple(Overlay(_PRIVATE_MAP, one) for one in drawn if one.points),
         )
+
+
+@lru_cache(maxsize=16)
+def _runs_without(clip: float, noise: float) -> tuple[SeparatingLine, ...]:
+    """Simulated private runs without the example, the same ones for each view."""
+    chance = np.random.default_rng(_SEED)
+    weights = _simulated(_data(None), clip, noise, chance, runs=2 * _OFTEN)
+    return tuple(SeparatingLine(*map(float, each)) for each in weights)
+
+
+def _spread(clip: float, noise: float) -> tuple[Series, ...]:
+    lines = _runs_without(clip, noise)[:_RUNS]
+    return tuple(_clusters.line_series("", line, _REACH, _clusters.LEFT) for line in lines)
+
+
+def _apart(clip: float, noise: float) -> float:
+    """The median angle between two runs without the example, in degrees."""
+    runs = _runs_without(clip, noise)
+    return float(np.median([a.angle(b) for a, b in zip(runs[::2], runs[1::2], strict=True)]))
 
 
 def guess(values: ControlValues) -> ExperimentOutcome:
@@ -332,7 +355,8 @@ PAGE = Page(
     name="example",
     title="One example",
     lead=(
-        "One example, moved far away, drags a plain model along; a private model hardly notices it."
+        "One example, moved far away, turns a plain model; private training limits its part, and "
+        "adds noise that is larger."
     ),
     question="Can somebody tell from a trained model that I was in its data?",
     answer=(

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from discreet._budget import Limit
 from discreet._unit import Unit
+from discreet.accounting import PrivacyLoss
 from discreet.explore._page import (
     Control,
     ControlValues,
@@ -33,6 +34,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 _PERSON = Unit("person")
 _PEOPLE, _EACH, _FILMS = 500, 8, 20
+_COUNTED = _EACH + 1  # counts that a person adds 1 to, with the secret one
 _KNOWN = (0, 1, 2, 3, 4, 5, 6)
 
 _ABOUT, _ROWS = "about the secret rating", "Rows without names"
@@ -75,7 +77,12 @@ counts = dp.Bounded(
 )
 mechanism = dp.DiscreteLaplace.for_epsilon({epsilon}, counts)
 error = mechanism.error(0.95)  # of one count
-bound = (1 + mechanism.privacy_loss(counts).advantage()) / 2  # for every attack
+
+# the secret rating changes one count, by 1
+one = dp.Bounded(lambda: 0, sensitivity=1, unit=dp.Unit("person"), name="the secret count")
+loss = mechanism.privacy_loss(one)
+bound = (1 + loss.advantage()) / 2  # for every guess about the secret rating
+present = (1 + (9 * loss).advantage()) / 2  # whether she is in the data: nine counts, by 1 each
 """
 
 
@@ -83,25 +90,26 @@ def view(values: ControlValues) -> View:
     """How many people can be found, and the bound for counts."""
     known, epsilon = values["known"], values["epsilon"]
     alone, right = _guesses(known)
-    bound, error = _counted(epsilon)
-    if values["publish"] == ROWS:
+    bound, present, error = _counted(epsilon)
+    is_rows = values["publish"] == ROWS
+    if is_rows:
         says = (
-            f"An attacker who knows {known} ratings of a person finds one row only that agrees, in "
-            f"{percent(alone)} of the cases. This row holds all her other ratings, also the secret "
-            f"one. A guess about the secret is right {percent(right)} of the time."
+            _found(known, alone)
+            + f" A guess about the secret is right {percent(right)} of the time."
         )
         figures, code = {"alone": alone, "right": right}, program(_CODE_ROWS, known=known)
     else:
         says = (
             "No row is published, only how many people rated each film, to within "
-            f"{error:,} in 95 % of cases. Whatever the attacker knows: a guess about the secret "
-            f"rating is right at most {at_most_percent(bound)} of the time."
+            f"{error:,} in 95 % of cases. Whatever the attacker knows, even all other ratings: a "
+            f"guess about the secret one is right at most {at_most_percent(bound)} of the time."
         )
-        figures, code = {"bound": bound, "error": error}, program(_CODE_COUNTS, epsilon=epsilon)
+        figures = {"bound": bound, "present": present, "error": error}
+        code = program(_CODE_COUNTS, epsilon=epsilon)
     return View(
         says=says,
-        meaning=_meaning(epsilon) if values["publish"] == COUNTS else no_meaning(_ABOUT, _ROWS),
-        charts=(_chart(known, bound),),
+        meaning=no_meaning(_ABOUT, _ROWS) if is_rows else _meaning(epsilon),
+        charts=(_chart(known if is_rows else None, bound),),
         heads=(
             "ratings known",
             "one row agrees",
@@ -119,15 +127,28 @@ def view(values: ControlValues) -> View:
         ),
         figures=figures,
         code=code,
+        idle=() if is_rows else ("known",),
     )
 
 
-def _chart(known: int, bound: float) -> Chart:
+def _found(known: int, alone: float) -> str:
+    ratings = {0: "no rating", 1: "1 rating"}.get(known, f"{known} ratings")
+    start = f"An attacker who knows {ratings} of a person finds"
+    if not alone:
+        return f"{start} several rows that agree, and can’t tell which one is hers."
+    return (
+        f"{start} one row only that agrees, in {percent(alone)} of the cases. This row holds all "
+        "her other ratings, also the secret one."
+    )
+
+
+def _chart(known: int | None, bound: float) -> Chart:
+    """With a mark at the ratings that the attacker knows, if they matter."""
     alone, right = zip(*map(_guesses, _KNOWN), strict=True)
     lines = (
         ("rows: one row agrees", alone, 2),
         ("rows: right about the secret", right, 1),
-        ("noisy counts: bound for every attack", [bound] * len(_KNOWN), 0),
+        ("noisy counts: bound for every guess about it", [bound] * len(_KNOWN), 0),
     )
     return Chart(
         "How often the attack succeeds",
@@ -138,7 +159,10 @@ def _chart(known: int, bound: float) -> Chart:
             Series(label, "line", tuple((x, 100 * y) for x, y in zip(_KNOWN, line, strict=True)), n)
             for label, line, n in lines
         ),
-        (RuleLine("x", known, "known"), RuleLine("y", 50, "blind guess")),
+        (
+            *(() if known is None else (RuleLine("x", known, "known"),)),
+            RuleLine("y", 50, "blind guess"),
+        ),
     )
 
 
@@ -174,24 +198,30 @@ def _guesses(count: int) -> tuple[float, float]:
 
 
 @lru_cache(maxsize=16)
-def _counted(epsilon: float) -> tuple[float, int]:
-    """The bound of every attack on the counts, and the error of one count."""
-    asked = _counts(np.zeros(_FILMS + 1, np.int64))
-    mechanism = DiscreteLaplace.for_epsilon(epsilon, asked)
-    return (1 + mechanism.privacy_loss(asked).advantage()) / 2, mechanism.error(0.95)
+def _counted(epsilon: float) -> tuple[float, float, int]:
+    """The bounds of every guess about the secret rating, and about whether a person is in the data;
+    the error of one count."""
+    loss, error = _loss_of_one(epsilon)
+    return (1 + loss.advantage()) / 2, (1 + (_COUNTED * loss).advantage()) / 2, error
 
 
 @lru_cache(maxsize=16)
 def _meaning(epsilon: float) -> str:
-    asked = _counts(np.zeros(_FILMS + 1, np.int64))
-    return meaning(DiscreteLaplace.for_epsilon(epsilon, asked).privacy_loss(asked), guess=_ABOUT)
+    return meaning(_COUNTED * _loss_of_one(epsilon)[0])
+
+
+def _loss_of_one(epsilon: float) -> tuple[PrivacyLoss, int]:
+    """The privacy loss of one rating, which changes one count by 1; and the error of one count."""
+    mechanism = DiscreteLaplace.for_epsilon(epsilon, _counts(np.zeros(_FILMS + 1, np.int64)))
+    one = Bounded(lambda: 0, sensitivity=1, unit=_PERSON, name="the secret count")
+    return mechanism.privacy_loss(one), mechanism.error(0.95)
 
 
 def _counts(true: IntegerArray) -> Bounded[IntegerArray]:
     """People by film; a person adds 1 to as many counts as she rates films."""
     return Bounded(
         lambda: true,
-        sensitivity=_EACH + 1,
+        sensitivity=_COUNTED,
         unit=_PERSON,
         name="ratings by film",
         shape=(_FILMS + 1,),
@@ -272,8 +302,9 @@ PAGE = Page(
         ),
         (
             "With noisy counts there is no row to find. The attacker of this page knows the whole "
-            "table but one rating, and still guesses hardly better than blindly if ε is small. The "
-            "bound holds for everything he may know, today or later."
+            "table but one rating, and still guesses hardly better than blindly. The bound holds "
+            "for everything he may know, today or later. It is lower for one rating than for "
+            "whether somebody is in the data at all, since one rating moves one count only."
         ),
     ),
     controls=(

@@ -1,10 +1,12 @@
 """Counts with noise, for the page on mechanisms: one answer, or many that share one epsilon."""
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 from flint import arb
+from scipy.special import ndtr
 
 from discreet._exact import precision
 from discreet._unit import Unit
@@ -54,6 +56,13 @@ _CODES = {
     LAPLACE: "mechanism = dp.DiscreteLaplace.for_epsilon({epsilon}, counts)",
     GAUSSIAN: "mechanism = dp.Gaussian.for_epsilon({epsilon}, {delta}, counts)",
 }
+_BEYOND = """
+# the probability that the ratio of all answers together exceeds e^epsilon, before rounding
+from scipy.special import ndtr
+
+multiplier = float(mechanism.stddev) / ({sensitivity} * {questions} ** 0.5)
+beyond = float(ndtr(1 / (2 * multiplier) - {epsilon} * multiplier))
+"""
 
 
 def noise_view(values: ControlValues) -> View:
@@ -69,6 +78,10 @@ def noise_view(values: ControlValues) -> View:
         "error": mechanism.error(0.95),
         "stddev": mechanism.stddev_of_noise(),
     }
+    beyond = "0"
+    if isinstance(mechanism, Gaussian):
+        figures["beyond"] = _beyond(mechanism, sensitivity, questions, values["epsilon"])
+        beyond = f"{about(figures['beyond'] / delta)} δ"
     reach = _reach(figures["stddev"], sensitivity)
     return View(
         says=_noise_says(values, mechanism.error(0.95), is_gaussian=is_gaussian),
@@ -80,19 +93,34 @@ def noise_view(values: ControlValues) -> View:
         heads=("fact", "value"),
         rows=(
             *loss_rows(figures, delta),
+            ("probability of a ratio above e^ε, before rounding", beyond),
             ("ε of one answer alone", at_most(figures["alone"])),
             ("error of each answer, at 95 %", f"± {figures['error']:,}"),
             ("standard deviation of the noise", about(figures["stddev"])),
         ),
         figures=figures,
         code=program(
-            _COUNT + _CODES[values["mechanism"]] + _NOISE.rstrip() + LOSS_CODE,
+            _COUNT
+            + _CODES[values["mechanism"]]
+            + _NOISE.rstrip()
+            + LOSS_CODE
+            + (_BEYOND if is_gaussian else ""),
             epsilon=values["epsilon"],
             sensitivity=sensitivity,
             delta=delta,
             questions=questions,
         ),
     )
+
+
+def _beyond(noise: Gaussian, sensitivity: int, questions: int, epsilon: float) -> float:
+    """The probability, with you in the data, of outputs whose ratio exceeds e^epsilon.
+
+    Before rounding, the logarithm of the ratio of all answers together is normal, with mean 1 /
+    (2 m^2) and standard deviation 1 / m, m being the multiplier.
+    """
+    multiplier = float(noise.stddev) / (sensitivity * math.sqrt(questions))
+    return float(ndtr(1 / (2 * multiplier) - epsilon * multiplier))
 
 
 def _noise_says(values: ControlValues, error: int, *, is_gaussian: bool) -> str:
