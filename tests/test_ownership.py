@@ -65,6 +65,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "_fields.Converted": "for annotations only",
     "query._bounding._compiling.Compiler": "expressions of one question",
     "query._rows._source.ComputedSource": "the base of frozen values",
+    "explore._reserve.OutcomeQueue": "which requests wait",
     "explore._reserve.OutcomeReserve": "outcomes that were drawn beforehand",
     "explore._server._Activity": "times of requests",
     "explore._server._Headers": "the application behind it",

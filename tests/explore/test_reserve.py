@@ -1,8 +1,10 @@
 """Outcomes in reserve: each is given out once, and is for the values that were asked for."""
 
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from queue import Full
 
 import pytest
 from starlette.testclient import TestClient
@@ -15,7 +17,7 @@ from discreet.explore._page import (
     ExperimentOutcome,
     Page,
 )
-from discreet.explore._reserve import OutcomeReserve
+from discreet.explore._reserve import WAITING, OutcomeQueue, OutcomeReserve
 from discreet.explore._server import _compute_nearest, application
 
 ODDS = pages.page("survey").controls[0].values
@@ -90,6 +92,67 @@ def test_the_server_answers_from_the_reserve(monkeypatch: pytest.MonkeyPatch) ->
     assert said == f"odds {ODDS[2]}, number 1"
     assert drawn.counts == dict.fromkeys(ODDS, 1)
     assert client.get("/outcomes/survey/try/99-0-0-0.json").status_code == 404
+
+
+def test_few_requests_wait_for_slow_outcomes() -> None:
+    """The oldest that waits gives way to a new one: its page has moved on. All others are drawn,
+    one at a time."""
+    drawn, reserve, said = Drawn(), OutcomeReserve(), dict[int, str]()
+    begun, may_end = threading.Semaphore(0), threading.Semaphore(0)
+
+    def run(values: ControlValues) -> ExperimentOutcome:
+        begun.release()
+        assert may_end.acquire(timeout=60)
+        return drawn.run(values)
+
+    page = made(drawn)
+    slow = replace(page.experiments[0], run=run, record=None)
+    quick = replace(slow, busy="", run=drawn.run)
+
+    def ask(number: int) -> None:
+        try:
+            said[number] = reserve.take(page, slow, page.start).says
+        except Full:
+            said[number] = "displaced"
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(3 + 1 + WAITING)]
+    for number, thread in enumerate(threads):
+        thread.start()
+        if not number:
+            assert begun.acquire(timeout=60)
+        while len(reserve._queue._tickets) <= min(number, WAITING) and thread.is_alive():
+            thread.join(0.001)
+        if number > WAITING:
+            threads[number - WAITING].join(60)
+    assert said == dict.fromkeys((1, 2, 3), "displaced")
+    assert reserve.take(page, quick, page.start).says.endswith("number 1")  # it waits for nobody
+    for _ in range(WAITING):
+        may_end.release()
+        assert begun.acquire(timeout=60)
+        assert not begun.acquire(blocking=False)
+    may_end.release()
+    for thread in threads:
+        thread.join(60)
+    assert len({*said.values()}) == 1 + 1 + WAITING
+    assert not reserve._queue._tickets
+
+
+def test_an_outcome_that_fails_ends_its_turn() -> None:
+    queue = OutcomeQueue()
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), queue.turn():
+            raise ZeroDivisionError
+
+
+def test_a_displaced_request_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    reserve = OutcomeReserve()
+
+    def take(*_: object) -> ExperimentOutcome:
+        raise Full
+
+    monkeypatch.setattr(reserve, "take", take)
+    answer = TestClient(application(reserve=reserve)).get("/outcomes/survey/flip/0-0-0-0.json")
+    assert (answer.status_code, "ask again" in answer.text) == (503, True)
 
 
 def test_views_near_the_last_one_are_computed_first(monkeypatch: pytest.MonkeyPatch) -> None:

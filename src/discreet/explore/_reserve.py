@@ -1,16 +1,53 @@
 """Outcomes drawn before they are asked for, so that a slow one is there at once.
 
 Each is given out once, so an outcome stays as fresh as one that is drawn when it is asked for.
+Slow ones that are not in reserve are drawn one at a time, and few requests wait for them.
 """
 
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import islice
+from queue import Full
 
 from discreet.explore._page import ControlPlaces, Experiment, ExperimentOutcome, Page
 
 _OutcomeKey = tuple[str, str, ControlPlaces]
 _TOGETHER = 4  # a request for another one waits that long
+WAITING = 4  # requests
+
+
+class OutcomeQueue:
+    """Turns for slow outcomes: one at a time, while the newest few requests wait.
+
+    A request that newer ones displace ends with `queue.Full`: its page has moved on, or is closed.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._tickets: list[object] = []  # the first one has its turn
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait for a turn, and hold it in the block."""
+        ticket = object()
+        with self._changed:
+            self._tickets.append(ticket)
+            if len(self._tickets) > 1 + WAITING:
+                del self._tickets[1]
+                self._changed.notify_all()
+            self._changed.wait_for(
+                lambda: ticket not in self._tickets or self._tickets[0] is ticket
+            )
+            if ticket not in self._tickets:
+                raise Full
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._tickets.remove(ticket)
+                self._changed.notify_all()
 
 
 class OutcomeReserve:
@@ -18,6 +55,7 @@ class OutcomeReserve:
 
     def __init__(self) -> None:
         self._outcomes: dict[_OutcomeKey, ExperimentOutcome] = {}
+        self._queue = OutcomeQueue()
         self._last: dict[str, tuple[Page, ControlPlaces]] = {}  # the newest page comes last
 
     def open(self, page: Page, places: ControlPlaces) -> None:
@@ -33,10 +71,16 @@ class OutcomeReserve:
         return False, _distance(places, newest[1])
 
     def take(self, page: Page, experiment: Experiment, places: ControlPlaces) -> ExperimentOutcome:
-        """An outcome that nobody else gets: one in reserve, or a new one."""
+        """An outcome that nobody else gets: one in reserve, or a new one. `queue.Full` if newer
+        requests came while this one waited."""
         self.open(page, places)
         kept = self._outcomes.pop(_key(page, experiment, places), None)
-        return experiment.run(page.values(places)) if kept is None else kept
+        if kept is not None:
+            return kept
+        if not experiment.busy:
+            return experiment.run(page.values(places))
+        with self._queue.turn():
+            return experiment.run(page.values(places))
 
     def fill(self) -> bool:
         """Draw a few outcomes that are missing; False if none is."""

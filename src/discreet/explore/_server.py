@@ -6,6 +6,7 @@ import time
 import webbrowser
 from collections.abc import Callable, Iterator
 from functools import partial
+from queue import Full
 from typing import TYPE_CHECKING
 
 from discreet import _checks
@@ -60,7 +61,7 @@ def application(
             # other names of this machine would let a foreign page read the answers
             Middleware(TrustedHostMiddleware, allowed_hosts=_NAMES, www_redirect=False),
         ],
-        exception_handlers={InvalidArgument: _not_found},
+        exception_handlers={InvalidArgument: _not_found, Full: _displaced},
     )
     app.state.reserve = reserve or OutcomeReserve()
     return app
@@ -154,6 +155,12 @@ def _not_found(_: "Request", __: Exception) -> "Response":
     from starlette.responses import PlainTextResponse
 
     return PlainTextResponse("there is no such page or view\n", status_code=404)
+
+
+def _displaced(_: "Request", __: Exception) -> "Response":
+    from starlette.responses import PlainTextResponse
+
+    return PlainTextResponse("newer requests came meanwhile; ask again\n", status_code=503)
 
 
 def serve(

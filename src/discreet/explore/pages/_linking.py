@@ -94,7 +94,7 @@ def view(values: ControlValues) -> View:
     is_rows = values["publish"] == ROWS
     if is_rows:
         says = (
-            _found(known, alone)
+            _agreement(known, alone)
             + f" A guess about the secret is right {percent(right)} of the time."
         )
         figures, code = {"alone": alone, "right": right}, program(_CODE_ROWS, known=known)
@@ -131,7 +131,7 @@ def view(values: ControlValues) -> View:
     )
 
 
-def _found(known: int, alone: float) -> str:
+def _agreement(known: int, alone: float) -> str:
     ratings = {0: "no rating", 1: "1 rating"}.get(known, f"{known} ratings")
     start = f"An attacker who knows {ratings} of a person finds"
     if not alone:
