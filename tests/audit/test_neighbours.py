@@ -1,5 +1,6 @@
 """Pairs of datasets that hold what broke other mechanisms."""
 
+import json
 import math
 import random
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from discreet.audit import black_box, neighbours
+from discreet.audit._neighbours import pair_in_words
 from discreet.errors import InvalidArgument
 
 DATA = [0.25, 0.5, 0.75]
@@ -86,3 +88,27 @@ def test_rows_keep_their_type() -> None:
         pairs = neighbours([row])
         assert {type(one) for pair in pairs for rows in pair for one in rows} == {type(row)}
     assert ([Point(1, "a")], [Point(1, "a"), Point(2, "a")]) in neighbours([Point(1, "a")])
+
+
+LONG = [3.0] * 30
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "text"),
+    [
+        ([1, 2], [1], "[1, 2] and [1]"),
+        ([math.nan, *LONG], LONG, "30 rows [3.0, {}…, with and without nan"),
+        (LONG, [*LONG, 4.0], "30 rows [3.0, {}…, without and with 4.0"),
+        ([*LONG, 1], [*LONG, 2], "31 rows [3.0, {}…, with 1 and 2 in row 30"),
+        ({"a": 1}, "x\n y", "{'a': 1} and 'x\\n y'"),
+        (LONG, (), "[3.0, {}… and ()"),
+    ],
+)
+def test_a_pair_is_shown_in_words(one: object, other: object, text: str) -> None:
+    """Two long lists that differ in one row are not shown alike."""
+    cut = f"{LONG!r}"[len("[3.0, ") : 50]
+    assert pair_in_words(one, other) == text.replace("{}", cut)
+    audit = black_box(lambda _: random.random() < 0.5, [(one, other)], 1, samples=100)
+    assert audit.datasets == pair_in_words(one, other)
+    assert audit.datasets in repr(audit)
+    assert json.loads(audit.to_json())["datasets"] == audit.datasets

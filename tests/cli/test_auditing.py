@@ -15,6 +15,12 @@ import random
 def count(people):
     return round(len(people) + random.expovariate(1) - random.expovariate(1))
 
+fixed = random.Random(1)  # the search must find the same pairs each time
+
+def hides(people):  # too little noise from eight people on
+    scale = 1 if len(people) < 8 else 9
+    return round(len(people) + fixed.expovariate(scale) - fixed.expovariate(scale))
+
 def prints(people):
     print("hello")
     return count(people)
@@ -41,6 +47,7 @@ def endless(people):
     yield 1
 
 pairs = [([1, 2], [1])]
+rows = [1, 2]
 
 def mean(people):
     return sum(people) / len(people) + random.gauss(0, 1)
@@ -113,6 +120,7 @@ def test_a_stopped_membership_audit_goes_on(run: Run, place: str) -> None:
 AUDITS: list[tuple[str, int, str]] = [
     ("black-box {0}:count {0}:pairs --epsilon 1 --samples 2000", 0, "not refuted"),
     ("black-box {0}:count {0}:pairs --claim Pure(0.1) --samples 5000", 3, "REFUTED"),
+    ("search {0}:hides {0}:rows --epsilon 1 --tries 150 --outputs 60 --samples 3000", 3, "REFUTED"),
     ("membership {0}:train {0}:blind --candidates 100 --epsilon 1", 0, "not refuted"),
     ("membership {0}:train {0}:seeing --candidates 100 --epsilon 1", 3, "REFUTED"),
     ("replay {0}:count {0}:pairs --sensitivity 1", 0, "0 of 1 pairs"),
@@ -209,6 +217,9 @@ def test_json_and_the_report_say_the_same(run: Run, place: str) -> None:
         (("misuse", "{}:Counter", "{}:Counter.gone"), "has no Counter.gone"),
         (("misuse", "{}:Counter", "{}:mean"), "TypeError: "),
         (("replay", "{}:count", "{}:pairs", "--sensitivity", "-1"), "above 0"),
+        (("search", "{}:count", "{}:count", "--epsilon", "1"), "rows: give a list"),
+        (("search", "{}:count", "{}:rows"), "--epsilon or --claim"),
+        (("search", "{}:count", "{}:rows", "--epsilon", "1", "--outputs", "9"), "at least 40"),
         (("reconstruct", "{}:secret", "{}:secret"), "groups: give a matrix"),
     ],
 )

@@ -23,7 +23,7 @@ from discreet.audit._canonical import printed
 from discreet.audit._certified import GuessCount
 from discreet.audit._draws import Draw, OutputList, draw_of, is_failure
 from discreet.audit._guesses import GuessRule, choose_guesses
-from discreet.audit._neighbours import checked_pairs
+from discreet.audit._neighbours import checked_pairs, pair_in_words
 from discreet.audit._outputs import Outputs
 from discreet.audit._result import BlackBoxResult
 from discreet.errors import InvalidArgument
@@ -101,7 +101,8 @@ def black_box(
         alarm=float(alarm) / len(guesses),
         progress=lambda done: None if progress is None else progress(pilot + done, count),
     )
-    return BlackBoxResult(claimed, profile, evidence, worst, float(alarm), count)
+    datasets = pair_in_words(*known[worst])
+    return BlackBoxResult(claimed, profile, evidence, worst, datasets, float(alarm), count)
 
 
 def _chosen(

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
+from discreet.audit._canonical import printed
 from discreet.errors import InvalidArgument
 
 T = TypeVar("T")
 
 _MOST_REMOVED = 10
+_SHOWN = 100
 _INTEGERS = (0, 1, -1, 10**6, -(10**6), 2**31, 2**53 + 1, 2**63 - 1, -(2**63))
 _FLOATS = (
     *(0.0, -0.0, 1.0, -1.0, 1e6, -1e6, 5e-324, sys.float_info.max, -sys.float_info.max),
@@ -29,6 +31,35 @@ def checked_pairs(pairs: Iterable[Sequence[T]], example: str) -> list[tuple[T, T
     return [(one, other) for one, other in known]
 
 
+def pair_in_words(one: object, other: object) -> str:
+    """Two datasets as they print. Long lists are shown with the row in which they differ."""
+    texts = _in_words(one), _in_words(other)
+    is_long = any(text.endswith("…") for text in texts)
+    if not (is_long and isinstance(one, list) and isinstance(other, list)):
+        return " and ".join(texts)
+    small, large = sorted((one, other), key=len)
+    place = place_of_row(small, large)
+    rows = f"{len(small)} rows {_in_words(small)}"
+    if len(small) == len(large) > place:
+        return f"{rows}, with {_in_words(one[place])} and {_in_words(other[place])} in row {place}"
+    if len(large) - len(small) == 1:
+        order = "with and without" if large is one else "without and with"
+        return f"{rows}, {order} {_in_words(large[place])}"
+    return " and ".join(texts)
+
+
+def place_of_row(small: Sequence[object], large: Sequence[object]) -> int:
+    """The first place in which two lists differ. Rows that print alike are equal, as NaN is."""
+    return next(
+        (place for place, row in enumerate(small) if repr(row) != repr(large[place])), len(small)
+    )
+
+
+def _in_words(dataset: object) -> str:
+    shown = dataset[:_SHOWN] if isinstance(dataset, list) else dataset
+    return " ".join(printed(shown).split())
+
+
 def neighbours(rows: Sequence[T]) -> list[tuple[list[T], list[T]]]:
     """Pairs of datasets that differ in one row, made from some rows, for `black_box`.
 
@@ -43,9 +74,9 @@ def neighbours(rows: Sequence[T]) -> list[tuple[list[T], list[T]]]:
     >>> all(abs(len(one) - len(other)) == 1 for one, other in pairs)
     True
     """
-    known = list(rows)
+    known = list(rows) if isinstance(rows, Iterable) and not isinstance(rows, str) else []
     if not known:
-        raise InvalidArgument("rows: give at least one row, as an example of its form")
+        raise InvalidArgument("rows: give a list of at least one row, as an example of its form")
     pairs = [
         (known, known[:place] + known[place + 1 :])
         for place in range(min(len(known), _MOST_REMOVED))

@@ -16,7 +16,7 @@ from discreet import _checks
 from discreet.audit._black_box import Progress
 from discreet.audit._draws import draw_of, is_failure
 from discreet.audit._guesses import log_odds
-from discreet.audit._neighbours import neighbours, variants
+from discreet.audit._neighbours import neighbours, place_of_row, variants
 from discreet.audit._outputs import Outputs
 from discreet.errors import InvalidArgument
 
@@ -127,11 +127,7 @@ def _swapped(pair: DatasetPair, random: Random) -> DatasetPair:
 def _split(pair: DatasetPair) -> tuple[RowList, RowList]:
     """The shared rows, and the row that one of the datasets has in addition."""
     small, large = sorted(pair, key=len)
-    at = next(
-        (i for i, row in enumerate(small) if repr(row) != repr(large[i])),
-        len(small),
-    )
-    return small, [large[at]]
+    return small, [large[place_of_row(small, large)]]
 
 
 def _joined(shared: RowList, last: RowList, pair: DatasetPair) -> DatasetPair:

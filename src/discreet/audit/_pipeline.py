@@ -19,7 +19,7 @@ from discreet._exact import Number
 from discreet.audit._bits import RecordingBits, SeededBits
 from discreet.audit._black_box import Progress
 from discreet.audit._canonical import output_of
-from discreet.audit._neighbours import checked_pairs
+from discreet.audit._neighbours import checked_pairs, pair_in_words
 from discreet.audit._replay import Difference, Run
 from discreet.audit._watch import watch_run
 from discreet.errors import InvalidArgument
@@ -34,9 +34,10 @@ _VALUES = "bounded", "computed", "released"  # events whose facts are objects or
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PairDifference:
-    """The first difference of two runs on the tables of this pair, in words."""
+    """The first difference of two runs on the tables of this pair, and the tables, in words."""
 
     pair: int
+    datasets: str
     text: str
 
 
@@ -59,7 +60,7 @@ class PipelineResult:
 
     def __repr__(self) -> str:
         """The number of pairs, and a line for each difference."""
-        lines = [f"pair {one.pair}: {one.text}" for one in self.differences]
+        lines = [f"pair {one.pair}, {one.datasets}: {one.text}" for one in self.differences]
         return "\n".join([f"{len(lines)} of {self.pairs} pairs of tables differ", *lines])
 
 
@@ -142,7 +143,7 @@ def replay_pairs(
         try:
             replay_pipeline(pipeline, table, neighbour, sensitivity=sensitivity)
         except Difference as difference:
-            found.append(PairDifference(place, str(difference)))
+            found.append(PairDifference(place, pair_in_words(table, neighbour), str(difference)))
         if progress is not None:
             progress(place + 1, len(known))
     moved = None if sensitivity is None else float(_checks.not_negative(sensitivity=sensitivity))

@@ -52,7 +52,7 @@ def _black_box(result: BlackBoxResult) -> AuditReport:
         tried=(
             (
                 f"The mechanism ran {result.samples} times on two datasets that differ in one "
-                f"person (pair {result.pair})."
+                f"person (pair {result.pair}: {result.datasets})."
             ),
             (
                 "A part of the outputs served to choose how to guess the dataset (guesses chosen: "
@@ -136,7 +136,9 @@ def _membership(result: MembershipResult) -> AuditReport:
 def _pipeline(result: PipelineResult) -> AuditReport:
     moved = result.sensitivity
     count = len(result.differences)
-    first = tuple(f"Pair {one.pair}: {one.text}" for one in result.differences[:_SHOWN])
+    first = tuple(
+        f"Pair {one.pair}, {one.datasets}: {one.text}" for one in result.differences[:_SHOWN]
+    )
     more = (f"{count - _SHOWN} further pairs differ, too.",) if count > _SHOWN else ()
     return AuditReport(
         verdict=(

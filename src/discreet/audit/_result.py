@@ -21,14 +21,16 @@ class BlackBoxResult:
     """A claimed privacy loss, and lower bounds on the true one that outputs certify.
 
     ``claim`` is the claimed privacy loss and ``profile`` its deltas. ``evidence`` holds one entry
-    for each guess that was counted, ``pair`` is the index of the worst pair, and ``samples`` the
-    number of all outputs. All measured bounds hold together with probability 1 - ``alarm``.
+    for each guess that was counted, ``pair`` is the index of the worst pair, ``datasets`` its two
+    datasets in words, and ``samples`` the number of all outputs. All measured bounds hold together
+    with probability 1 - ``alarm``.
     """
 
     claim: PrivacyLoss
     profile: Profile
     evidence: tuple[GuessCount, ...]
     pair: int
+    datasets: str
     alarm: float
     samples: int
 
@@ -96,6 +98,7 @@ class BlackBoxResult:
                 "measured_epsilon": self.epsilon(),
                 "exceeded_at": self.exceeded_at,
                 "pair": self.pair,
+                "datasets": self.datasets,
                 "samples": self.samples,
                 "alarm": self.alarm,
                 "evidence": [
@@ -144,7 +147,8 @@ class BlackBoxResult:
         lines += [
             f"  the best guess names {best.guess}",
             f"  and was right {best.right} times, wrong {best.wrong} times, of {best.trials}",
-            f"  pair {self.pair}, {self.samples} outputs; probability of error {_up(self.alarm)}",
+            f"  pair {self.pair}: {self.datasets}",
+            f"  {self.samples} outputs; probability of error {_up(self.alarm)}",
         ]
         return "\n".join(lines)
 
@@ -153,6 +157,7 @@ class BlackBoxResult:
             ("claim", _html.plain(str(self.claim))),
             ("claimed epsilon", _up(self.claim.epsilon())),
             ("measured, at least", _down(self.epsilon())),
+            ("datasets", _html.plain(self.datasets)),
             ("outputs", str(self.samples)),
         ]
         verdict = "The claim is refuted" if self.is_refuted else "The claim is not refuted"

@@ -29,6 +29,7 @@ from discreet.cli._output import progress, say
 
 _BLACK_BOX = "black-box"
 _SAMPLES = 100_000
+_TRIES, _OUTPUTS = 400, 400
 _CONFIDENCE = Decimal("0.999999999")
 
 
@@ -52,6 +53,11 @@ PairsArgument = Annotated[
     ),
 ]
 
+SamplesOption = Annotated[
+    int,
+    typer.Option("--samples", metavar="NUMBER", min=1, help="Outputs drawn of each dataset."),
+]
+
 
 def _function(metavar: str, help_text: str) -> typer.models.ArgumentInfo:
     """An argument that names a function of the user's."""
@@ -72,10 +78,7 @@ def black_box(
     epsilon: ClaimedEpsilonOption = None,
     delta: ClaimedDeltaOption = NO_DELTA,
     claim: ClaimOption = None,
-    samples: Annotated[
-        int,
-        typer.Option("--samples", metavar="NUMBER", min=1, help="Outputs drawn of each dataset."),
-    ] = _SAMPLES,
+    samples: SamplesOption = _SAMPLES,
     html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -99,6 +102,51 @@ def black_box(
             samples=samples,
             progress=advance,
         )
+    end(found, html, as_json=as_json)
+
+
+@audits.command()
+def search(  # noqa: PLR0913  # options of a command
+    mechanism: Annotated[
+        str,
+        _function("FUNCTION", "A function of a list of rows, or of it and a number of outputs."),
+    ],
+    rows: Annotated[str, _function("ROWS", "A list of a few rows, as examples of their form.")],
+    *,
+    epsilon: ClaimedEpsilonOption = None,
+    delta: ClaimedDeltaOption = NO_DELTA,
+    claim: ClaimOption = None,
+    tries: Annotated[
+        int, typer.Option("--tries", metavar="NUMBER", min=1, help="Pairs that are compared.")
+    ] = _TRIES,
+    outputs: Annotated[
+        int,
+        typer.Option("--outputs", metavar="NUMBER", min=1, help="Outputs that compare a pair."),
+    ] = _OUTPUTS,
+    samples: SamplesOption = _SAMPLES,
+    html: HtmlOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Search for the worst pair of datasets, and audit it as a black box.
+
+    The exit code is 3 if the claim is refuted. No ledger is charged: use made-up rows.
+
+    Example:
+
+    discreet audit search release:noisy_count release:rows --epsilon 1
+    """
+    stated = needed(claimed(epsilon, delta, claim))
+    from discreet.audit import black_box as audit
+    from discreet.audit import search_pairs
+
+    with users_code():
+        function = imported(mechanism)
+        with progress("comparing pairs") as advance:
+            pairs = search_pairs(
+                function, imported(rows), tries=tries, outputs=outputs, progress=advance
+            )
+        with progress("drawing outputs") as advance:
+            found = audit(function, pairs, stated, delta=delta, samples=samples, progress=advance)
     end(found, html, as_json=as_json)
 
 
