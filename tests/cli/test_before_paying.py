@@ -63,6 +63,8 @@ def test_an_unlock_at_a_terminal_shows_the_failures_and_asks(declared: Run) -> N
     code, _, shown = at_terminal(b"n\n", *unlock)
     assert (code, ledger.is_locked) == (3, True)
     assert shown.index("SELECT a failure") < shown.index("Unlock wages? [y/N]")
+    code, _, shown = at_terminal(b"y\n", *unlock, "--entry", "1")  # another one than it shows
+    assert (code, ledger.is_locked, "[y/N]" in shown) == (2, True, False)
     code, _, shown = at_terminal(b"y\n", *unlock)
     assert (code, ledger.is_locked) == (0, False)
 

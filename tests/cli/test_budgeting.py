@@ -108,7 +108,8 @@ def test_a_locked_table_answers_nobody_until_its_owner_has_looked(failed: Run) -
     assert "locked: charge 1 failed after it was paid" in shown.out
     assert "discreet unlock wages --reason" in shown.err
     assert json.loads(failed("budget", "wages", "--json").out)["is_locked"]
-    unlocked = failed("unlock", "wages", "--reason", "looked at it", "--by", "owner")
+    unlock = ("unlock", "wages", "--reason", "looked at it", "--by", "owner")
+    unlocked = failed(*unlock, "--entry", "1")
     assert unlocked.code == 0
     assert re.search(r"failed: charge 1, 20\d\d-.* UTC, by ", unlocked.err)
     assert COUNT in unlocked.message
@@ -118,10 +119,25 @@ def test_a_locked_table_answers_nobody_until_its_owner_has_looked(failed: Run) -
     assert ended.code == 3
     assert "failed after it was paid (charge 1)" in ended.message
     assert failed("ask", "wages", f"{COUNT} WHERE year = 1980", "--epsilon", "0.1").code == 0
-    again = failed("unlock", "wages", "--reason", "a full disk", "--allow-repeat")
+    again = failed(*unlock, "--allow-repeat", "--entry", "1")
     assert again.code == 0
     assert "may be asked again" in again.err
     assert failed("ask", "wages", COUNT, "--epsilon", "0.5").code == 0
+
+
+@pytest.mark.parametrize(
+    "entries", [[], ["--entry", "2"], ["--entry", "1", "--entry", "3"], ["--allow-repeat"]]
+)
+def test_a_script_names_the_failures_that_somebody_looked_at(
+    entries: list[str], failed: Run
+) -> None:
+    """Else it would open whatever lock there is."""
+    ended = failed("unlock", "wages", "--reason", "it runs each night", *entries)
+    assert ended.code == 2
+    assert "failed: charge 1" in ended.err
+    assert "wages stays as it was" in ended.message
+    assert ended.message.strip().endswith("here: --entry 1")
+    assert Ledger.open("wages.ledger").is_locked
 
 
 @pytest.mark.parametrize("more", [[], ["--reason", ""], ["--reason", "x" * 201]], ids=len)
@@ -167,5 +183,8 @@ def test_a_backup_holds_the_ledger_and_takes_no_charge(run: Run) -> None:
     shown = run("budget", "wages")
     assert "all entries before this one are a backup of another ledger" in shown.out
     assert "It is locked, since it is a backup" in shown.err
-    assert run("unlock", "wages", "--reason", "the disk was lost").code == 0
+    unlock = ("unlock", "wages", "--reason", "the disk was lost")
+    ended = run(*unlock)
+    assert ended.code == 2
+    assert run(*unlock, *re.findall(r"--entry|\d+$", ended.message.strip())).code == 0
     assert run("ask", "wages", COUNT, "--epsilon", "0.5").code == 0

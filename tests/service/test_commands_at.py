@@ -111,9 +111,16 @@ def test_a_service_answers_a_command(run: Run, served: Served, name: str) -> Non
     if name == "unlock":
         ledger = Ledger.open(served.folder / "fewer.ledger")
         ledger.lock(ledger.charge(Pure(0.125), purpose="failed", by="ed"))
-    ended = run(*ANSWERED[name], by="owner")
+    more = entries(served) if name == "unlock" else ()
+    ended = run(*ANSWERED[name], *more, by="owner")
     assert ended.code == 0, ended.err
     assert ended.out or ended.err
+
+
+def entries(served: Served) -> Iterator[str]:
+    """The options that name all failed questions."""
+    for one in Ledger.open(served.folder / "fewer.ledger").failed():
+        yield from ("--entry", str(one.number))
 
 
 @pytest.mark.parametrize("name", NOT_ANSWERED)
@@ -341,7 +348,9 @@ def test_a_locked_table_of_a_service_is_unlocked(run: Run, served: Served) -> No
     ledger = Ledger.open(served.folder / "fewer.ledger")
     ledger.lock(ledger.charge(Pure(0.125), purpose="SELECT a failure", by="ed"))
     assert "locked until its owner acts" in run("budget", "fewer").err
-    unlocked = run("unlock", "fewer", "--reason", "the disk was full", by="owner")
+    unlock = ("unlock", "fewer", "--reason", "the disk was full")
+    assert (run(*unlock, by="owner").code, ledger.is_locked) == (2, True)  # nobody looked at it
+    unlocked = run(*unlock, *entries(served), by="owner")
     assert unlocked.code == 0, unlocked.err
     assert "by ed:" in unlocked.err
     assert "SELECT a failure" in unlocked.err
@@ -366,11 +375,11 @@ def test_the_command_opens_no_lock_that_it_did_not_show(
 
     monkeypatch.setattr(RemoteLedger, "unlock", late)
     command = ("unlock", "fewer", "--reason", "looked")
-    refused = run(*command, by="owner")
+    refused = run(*command, *entries(served), by="owner")
     assert (refused.code, "other failures lock it now" in refused.message) == (2, True)
     assert ("failure 0" in refused.err, "failure 1" in refused.err) == (True, False)
     assert ledger.is_locked
-    unlocked = run(*command, by="owner")
+    unlocked = run(*command, *entries(served), by="owner")
     assert (unlocked.code, "failure 1" in unlocked.err) == (0, True)
     assert not ledger.is_locked
 

@@ -58,12 +58,17 @@ def warn(predicted: "Forecast", *, is_asked: bool) -> None:
 
 def confirm(question: str, *, otherwise: str) -> None:
     """On a terminal, ask whether to go on; `Declined` unless the reply is yes."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not is_at_terminal():
         return
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Declined(otherwise)
+
+
+def is_at_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def is_repeated(declared: "TableFile", by: str, request: str | None) -> bool:

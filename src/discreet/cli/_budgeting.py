@@ -14,7 +14,8 @@ from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet._exact import float_down, float_up
 from discreet.cli import _format
 from discreet.cli._asking_at import budget_at, when
-from discreet.cli._before_paying import confirm
+from discreet.cli._before_paying import confirm, is_at_terminal
+from discreet.cli._failures import UsageError
 from discreet.cli._options import (
     AtOption,
     ByOption,
@@ -91,6 +92,16 @@ def unlock(
         bool,
         typer.Option("--allow-repeat", help="Also allow the failed questions to be asked again."),
     ] = False,
+    entries: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--entry",
+            metavar="NUMBER",
+            help="The number of a failed question that you looked at; needed in a script, and once "
+            "for each that is shown. Nothing is asked then.",
+            show_default=False,
+        ),
+    ] = None,
     by: ByOption = None,
     at: AtOption = None,
     token_file: TokenFileOption = None,
@@ -123,11 +134,22 @@ def unlock(
         say(f"failed: charge {number}, {at_time} UTC, by {who}:")
         say(f"  {purpose}")
     if locks or (failed and allow_repeat):
-        confirm(f"Unlock {name}?", otherwise=f"{name} stays as it was")
+        _agree(name, {number for number, *_ in failed} or {*locks}, {*(entries or ())})
     unlocked(allow_repeat=allow_repeat, locks=locks)
     say(f"{name} may be asked again; what was paid stays paid", "green")
     if failed and not allow_repeat:
         say("the failed questions stay refused; to allow them: discreet unlock --allow-repeat")
+
+
+def _agree(name: str, wanted: set[int], entries: set[int]) -> None:
+    """Somebody has looked at these entries: they were named, or a reply at the terminal is yes."""
+    if not entries and is_at_terminal():
+        confirm(f"Unlock {name}?", otherwise=f"{name} stays as it was")
+    elif entries != wanted:
+        options = " ".join(f"--entry {number}" for number in sorted(wanted))
+        raise UsageError(
+            f"{name} stays as it was. Once somebody has looked at what is shown here: {options}"
+        )
 
 
 def backup(
