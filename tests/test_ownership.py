@@ -146,6 +146,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "service._protocol.TimedProtocol": "a connection",
     "service._safe_headers.SafeHeaders": "adds headers to responses",
     "service._tokens.TokenStore": "digests in a file",
+    "service._slots.WorkerSlots": "counts workers",
     "service._waiting_room.WaitingRoom": "counts requests",
     "service._workers.Worker": "a process, which the parent pays for",
     "service._workers.WorkerPool": "processes, which the parent pays for",

@@ -57,7 +57,6 @@ from discreet.service._transport import stands_in_address
 from discreet.service._work_order import SUGGEST_COLUMNS, SUGGEST_ROWS, Task, WorkOrder
 from discreet.service._workers import Retired, Worker, WorkerPool, WorkerSettings
 
-_WAIT = 20.0  # seconds for a free worker
 _LAST_ENTRIES = 1000
 _MOST_PRICED, _LONGEST_PRICED = 500, 2000  # losses whose prices are known, and their characters
 _MIB = 1 << 20
@@ -67,7 +66,8 @@ _MOST_RETIRED = 20  # pools of earlier declarations
 
 @dataclass(frozen=True, slots=True)
 class DeskSettings:
-    """The declaration's file, the number of workers, and the seconds that one question may take."""
+    """The declaration's file, the number of workers, and the seconds that a question may wait and
+    may take."""
 
     file: Path
     workers: int = 2
@@ -208,7 +208,7 @@ class Desk:
         """The result of a job, by the workers of the newest declaration when it begins."""
         while True:
             with suppress(Retired):
-                return self._pool.result(order, payment, wait=_WAIT)
+                return self._pool.result(order, payment, wait=self._settings.seconds)
 
     def _order(self, task: Task, caller: TokenFacts, table: str, body: Body) -> WorkOrder:
         self._ledger(table)
@@ -518,7 +518,8 @@ class Desk:
             pool = WorkerPool(self._worker_settings(text), self._settings.workers)
             try:
                 # refused unless the columns are there
-                self._looked_at(caller, table, lambda order: pool.result(order, None, wait=_WAIT))
+                wait = self._settings.seconds
+                self._looked_at(caller, table, lambda order: pool.result(order, None, wait=wait))
                 # the file comes first: where it names a ledger that is missing, a start makes it
                 save(self._file, text)
                 ledger = ledger or files[table].open_ledger()

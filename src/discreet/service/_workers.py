@@ -23,6 +23,7 @@ from discreet.service._confinement import Barrier
 from discreet.service._databases import variables_for_databases
 from discreet.service._memory import MemoryWatch, memory_of
 from discreet.service._payment import Payment
+from discreet.service._slots import WorkerSlots
 from discreet.service._work_order import WorkOrder
 
 owners_log = logging.getLogger("discreet.owner")
@@ -189,7 +190,7 @@ class WorkerPool:
             "_is_closed",
             "_is_retired",
             "_lock",
-            "_places",
+            "_slots",
             "_settings",
             "_watch",
             "barriers",
@@ -200,7 +201,7 @@ class WorkerPool:
         """Start ``count`` workers and a spare, and wait for the first."""
         self._settings, self._count = settings, count
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
-        self._places = threading.BoundedSemaphore(count)
+        self._slots = WorkerSlots(count)
         self._all: set[Worker] = set()
         self._lock, self._is_closed, self._is_retired = threading.Lock(), False, False
         self.barriers: tuple[Barrier, ...] = ()
@@ -225,7 +226,7 @@ class WorkerPool:
     def result(self, job: WorkOrder, payment: Payment | None, *, wait: float) -> dict[str, Any]:
         """The result of a job, as `Worker.result` gives it. `Busy` if no worker is free in time;
         `Retired` if the pool ends before the job begins."""
-        if not self._places.acquire(timeout=wait):
+        if not self._slots.take(wait):
             raise Busy
         try:
             if self._is_retired:
@@ -240,15 +241,16 @@ class WorkerPool:
                     self._take_back(worker)
             raise Busy
         finally:
-            self._places.release()
+            self._slots.give_back()
 
     def retire(self) -> None:
         """End all workers, each after the job that it has; jobs that wait are `Retired`."""
         self._is_retired = True
         for _ in range(self._count):
-            self._places.acquire()
+            self._slots.take()
         self.close()
-        self._places.release(self._count)  # whoever waits learns of it
+        for _ in range(self._count):
+            self._slots.give_back()  # whoever comes now learns of it
 
     def _usable(self, wait: float) -> Worker:
         while True:
