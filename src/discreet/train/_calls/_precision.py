@@ -13,6 +13,8 @@ import torch
 from torch import backends
 from torch.overrides import TorchFunctionMode
 
+from discreet.train._calls._lost_arguments import with_lost
+
 _WHOLE = "ieee", "none"  # none means the same, where no backend has a default of its own
 _BACKENDS: dict[str, tuple[Any, ...]] = {  # Any: PyTorch's modules; mypy doesn't see all in them
     "cpu": (backends.mkldnn, backends.mkldnn),
@@ -42,7 +44,7 @@ class AutocastNotice(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         self.is_mixed = self.is_mixed or _is_mixed(self._kind)
-        return func(*args, **(kwargs or {}))
+        return func(*args, **with_lost(func, kwargs or {}))
 
 
 @contextmanager

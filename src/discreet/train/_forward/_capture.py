@@ -29,6 +29,7 @@ from discreet.train._calls._composed import COMPOSED
 from discreet.train._calls._graph import nodes
 from discreet.train._calls._in_place import changed_by
 from discreet.train._calls._initializers import as_method
+from discreet.train._calls._lost_arguments import with_lost
 from discreet.train._calls._values import CONDITIONS, called, refuse_truncation
 from discreet.train._forward._backward import Backward
 from discreet.train._forward._shared import Shared
@@ -150,7 +151,7 @@ class Capture(TorchFunctionMode):
         args: Args = (),
         kwargs: Keywords | None = None,
     ) -> Any:
-        func, args, keywords = as_method(func, args, kwargs or {})
+        func, args, keywords = as_method(func, args, with_lost(func, kwargs or {}))
         self.calling = func, args
         if (composed := COMPOSED.get(func)) is not None:
             with self:

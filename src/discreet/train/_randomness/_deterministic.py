@@ -12,6 +12,7 @@ from torch.overrides import TorchFunctionMode
 from discreet.errors import Refused
 from discreet.train._calls._arguments import Args, Keywords
 from discreet.train._calls._initializers import INITIALIZERS, as_method
+from discreet.train._calls._lost_arguments import with_lost
 from discreet.train._calls._values import READS
 from discreet.train._randomness._held_draws import (
     HELD,
@@ -42,7 +43,7 @@ class DeterministicMode(TorchFunctionMode):
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:  # Any: PyTorch's functions and what they take
         if func not in _WATCHED:  # nearly every call, and much of a check's time
-            return func(*args, **(kwargs or {}))
+            return func(*args, **with_lost(func, kwargs or {}))
         func, args, keywords = as_method(func, args, kwargs or {})
         if func in _DROPOUTS:
             return _copy_unless_in_place(args, keywords)

@@ -21,6 +21,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 
 from discreet.errors import Refused
 from discreet.noise import Bits
+from discreet.train._calls._lost_arguments import with_lost
 
 T = TypeVar("T")
 
@@ -139,7 +140,7 @@ class RefuseGenerators(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:  # Any: PyTorch's functions and what they take
-        keywords = kwargs or {}
+        keywords = with_lost(func, kwargs or {})
         if any(isinstance(one, torch.Generator) for one in (*args, *keywords.values())):
             raise Refused(
                 f"{getattr(func, '__name__', 'a function')} draws from a generator of its own; "
