@@ -6,6 +6,7 @@ others, each clipped as before.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -139,6 +140,75 @@ def test_constants_that_are_alike_train(name: str, way: str) -> None:
     for make in ALIKE.values():
         model, data = Layers(WAYS[way](COMBINE[name], make)).double(), of(5, WIDTH)
         clipped_sum(model, lambda: model(data), 5, Flat(1.0), batch=data)  # noqa: B023
+
+
+Write = Callable[[Tensor, Tensor], Tensor]  # rows (row, WIDTH), and a mask of some (row,)
+
+
+def set_in_place(rows: Tensor, index: Any, factor: float = 0.0) -> Tensor:  # Any: an index
+    found = rows.clone()
+    found[index] = found[index] * factor if factor else 0.0
+    return found
+
+
+def zeros(index: Tensor) -> Tensor:
+    return torch.zeros(len(index), WIDTH, dtype=torch.float64)
+
+
+def places(mask: Tensor) -> Tensor:
+    return mask.nonzero()[:, 0]
+
+
+WRITE: dict[str, Write] = {
+    "a mask": set_in_place,
+    "an index": lambda x, mask: set_in_place(x, places(mask)),
+    "an index and others": lambda x, mask: set_in_place(x, (places(mask), slice(1, None))),
+    "own rows, longer": lambda x, mask: set_in_place(x, mask, 30.0),
+    "index_put": lambda x, mask: x.index_put((mask,), torch.zeros((), dtype=torch.float64)),
+    "added": lambda x, mask: x.index_put(
+        (mask,), torch.tensor(30.0, dtype=torch.float64), accumulate=True
+    ),
+    "index_copy": lambda x, mask: x.index_copy(0, places(mask), zeros(places(mask))),
+    "own values": lambda x, mask: x.index_copy(0, places(mask), x[places(mask)].detach()),
+    "index_add": lambda x, mask: x.index_add(0, places(mask), zeros(places(mask)) + 30),
+    "put back": lambda x, mask: torch.zeros_like(x).index_copy(0, places(mask), x[places(mask)]),
+}
+OWNERS: dict[str, Callable[[Layers, Tensor, Write, Tensor], Tensor]] = {
+    "data": lambda m, x, write, mask: summed(m.layer(write(x, mask))),
+    "losses": lambda m, x, write, mask: write(m.layer(x), mask).square().sum(1),
+    "a weight, repeated": lambda m, x, write, mask: summed(
+        m.layer(x) * write(m.scale.expand(len(x), -1).clone(), mask)
+    ),
+    "constants": lambda m, x, write, mask: summed(
+        m.layer(x) * write(torch.ones(len(x), WIDTH, dtype=x.dtype), mask)
+    ),
+}
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+@pytest.mark.parametrize("name", WRITE)
+def test_nothing_is_written_by_place(name: str, owner: str) -> None:
+    """No pattern that misses the examples that a check compares."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        return OWNERS[owner](m, x, WRITE[name], torch.arange(len(x)) % 7 == 5)
+
+    model, data = Layers(use).double(), of(8, WIDTH)
+    if (name, owner) == ("own values", "constants"):  # these are equal, and have no gradients
+        check(model, model, data)
+        return
+    with pytest.raises(Refused, match=r"by place|rows of several examples|unknown places"):
+        clipped_sum(model, lambda: model(data), 8, Flat(1.0), batch=data)
+
+
+@pytest.mark.parametrize("name", ["a mask", "an index and others", "index_put", "added"])
+def test_what_is_written_for_all_examples_trains(name: str) -> None:
+    def use(m: Layers, x: Tensor) -> Tensor:
+        mask = torch.zeros(len(x)) == 0
+        return summed(m.layer(WRITE[name](x, mask)))
+
+    model, data = Layers(use).double(), of(5, WIDTH)
+    check(model, model, data)
 
 
 def square(constant: Tensor) -> Tensor:

@@ -160,6 +160,9 @@ def areas(values: Tensor, points: Tensor) -> Tensor:
 
 _FIRST_ROW = Shared(torch.zeros(1, 1, dtype=torch.int64))
 _SQUARE = Shared(_floats(NUMBER, 1).expand(NUMBER, NUMBER))
+_LAST, _NOTHING = Shared(torch.tensor([NUMBER - 1])), Shared(torch.zeros(1, WIDTH).double())
+_IS_LAST = Shared(torch.arange(NUMBER) == NUMBER - 1)
+_ZERO = Shared(torch.zeros(()).double())
 ODD: dict[str, list[Call]] = {  # arguments that are laid along another dimension, or end early
     "areas": [(_SQUARE, "f1"), (_SQUARE, _constant(NUMBER)), ("f2", "f1"), ("f2", "first")],
     "unique_in": [("i1", Shared(torch.arange(100, 200)))],
@@ -168,6 +171,19 @@ ODD: dict[str, list[Call]] = {  # arguments that are laid along another dimensio
     "scatter_add": [("f2", 1, _FIRST_ROW, "f2")],
     "gather": [("f2", 1, _FIRST_ROW)],
     "take_along_dim": [("f2", _FIRST_ROW, 1)],
+    "__setitem__": [
+        *((data, index, 0) for data in ("f2", "i1", "m2") for index in (_LAST, _IS_LAST)),
+        *(("f2", index, 0.0) for index in (NUMBER - 1, slice(1, None), [0, 2], (_LAST, 0))),
+        ("f2", _IS_LAST, _NOTHING),
+    ],
+    **{
+        name: [("f2", (index,), _ZERO, adds) for index in (_LAST, _IS_LAST) for adds in (0, 1)]
+        for name in ("index_put", "index_put_")
+    },
+    **{
+        name: [("f2", 0, _LAST, Shared(_floats(1, WIDTH)))]
+        for name in ("index_copy", "index_add", "index_copy_", "index_add_")
+    },
 }
 
 

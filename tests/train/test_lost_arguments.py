@@ -51,6 +51,20 @@ def test_all_arguments_that_modes_do_not_get_are_listed() -> None:
     assert sorted(found) == sorted((one.__name__, name) for one, name in LOST.items())
 
 
+_CASES: list[tuple[Any, Tensor, dict[str, Any]]] = [  # Any: losses, and their arguments
+    *((loss, VALUES, {"weight": SHARES}) for loss in (F.l1_loss, F.mse_loss, F.huber_loss)),
+    (F.huber_loss, VALUES, {"delta": 0.1}),
+    (F.smooth_l1_loss, VALUES, {"beta": 0.1}),
+    (F.cross_entropy, LABELS, {"weight": CLASSES, "label_smoothing": 0.3}),
+    (F.cross_entropy, LABELS, {"ignore_index": 1}),
+    (F.nll_loss, LABELS, {"weight": CLASSES, "ignore_index": 2}),
+    (F.binary_cross_entropy_with_logits, SHARES, {"weight": SHARES, "pos_weight": CLASSES}),
+    (F.kl_div, VALUES, {"log_target": True}),
+    (F.poisson_nll_loss, SHARES, {"log_input": False, "full": True, "eps": 0.2}),
+    (F.hinge_embedding_loss, SIGNS[:, None], {"margin": 0.3}),
+    (F.multi_margin_loss, LABELS, {"p": 2, "margin": 0.3, "weight": CLASSES}),
+    (F.multilabel_soft_margin_loss, SHARES, {"weight": CLASSES}),
+]
 # losses without reduction, with an argument that has another value than usual
 LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
     f"{loss.__name__} {' '.join(options)}": partial(
@@ -59,20 +73,7 @@ LOSSES: dict[str, Callable[[Tensor], Tensor]] = {
         target=target,
         options=options,
     )
-    for loss, target, options in (
-        *((loss, VALUES, {"weight": SHARES}) for loss in (F.l1_loss, F.mse_loss, F.huber_loss)),
-        (F.huber_loss, VALUES, {"delta": 0.1}),
-        (F.smooth_l1_loss, VALUES, {"beta": 0.1}),
-        (F.cross_entropy, LABELS, {"weight": CLASSES, "label_smoothing": 0.3}),
-        (F.cross_entropy, LABELS, {"ignore_index": 1}),
-        (F.nll_loss, LABELS, {"weight": CLASSES, "ignore_index": 2}),
-        (F.binary_cross_entropy_with_logits, SHARES, {"weight": SHARES, "pos_weight": CLASSES}),
-        (F.kl_div, VALUES, {"log_target": True}),
-        (F.poisson_nll_loss, SHARES, {"log_input": False, "full": True, "eps": 0.2}),
-        (F.hinge_embedding_loss, SIGNS[:, None], {"margin": 0.3}),
-        (F.multi_margin_loss, LABELS, {"p": 2, "margin": 0.3, "weight": CLASSES}),
-        (F.multilabel_soft_margin_loss, SHARES, {"weight": CLASSES}),
-    )
+    for loss, target, options in _CASES
 }
 
 
@@ -104,9 +105,10 @@ MODES: list[Callable[[], TorchFunctionMode]] = [
 def test_no_mode_loses_a_weight(
     first: Callable[[], TorchFunctionMode], second: Callable[[], TorchFunctionMode]
 ) -> None:
-    wanted = F.l1_loss(VALUES, SHARES, weight=SHARES)
+    loss: Any = F.l1_loss  # Any: PyTorch's types lack its weight
+    wanted = loss(VALUES, SHARES, weight=SHARES)
     with first(), second():
-        found = F.l1_loss(VALUES, SHARES, weight=SHARES)
+        found = loss(VALUES, SHARES, weight=SHARES)
     torch.testing.assert_close(found, wanted)
 
 

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from discreet.errors import Refused
 from discreet.train import Flat, check, clipped_sum
+from discreet.train._randomness._secret_draws import RefuseGenerators
 from tests.train.layers import WIDTH, Layers, Use, of, summed
 
 NUMBER = 5
@@ -290,6 +291,15 @@ def place_of_the_largest(x: Tensor) -> Tensor:
     return found
 
 
+def by_the_engine(x: Tensor) -> Tensor:
+    """The gradient of a mean over the batch, where no mode sees how it is computed."""
+    found = x.detach().clone().requires_grad_()
+    total, engine = found.square().mean(), vars(torch.autograd.Variable)["_execution_engine"]
+    outputs = (total,), (torch.ones_like(total),), False, False, (found,), True
+    gradient: Tensor = engine.run_backward(*outputs, accumulate_grad=False)[0]
+    return gradient
+
+
 def masked_tensor(x: Tensor, mask: Tensor) -> Any:  # Any: it has no types
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch calls it a prototype
@@ -390,8 +400,9 @@ CALLS: dict[str, tuple[Use, str]] = {
         lambda m, x: summed(m.layer(x)) * masked_tensor(x, x > 0).mean().get_data(),
         "MaskedTensor, whose __torch_function__",
     ),
-    "a node": (times(weights_of_labels), "grad_fn of a tensor of data was read"),
-    "an edge": (times(place_of_the_largest), "grad_fn of a tensor of data was read"),
+    "a node": (times(weights_of_labels), "grad_fn of a tensor of data, or of a weight"),
+    "an edge": (times(place_of_the_largest), "grad_fn of a tensor of data, or of a weight"),
+    "the engine": (times(lambda x: by_the_engine(x).sum(1)), "by its private name, run_backward"),
     "a mode": (dispatched, "Seen is a TorchDispatchMode"),
 }
 
@@ -402,6 +413,44 @@ def test_unfollowed_calls_are_refused_before_they_are_paid(name: str) -> None:
     model = Layers(use).double()
     with pytest.raises(Refused, match=why):
         check(model, model, of(NUMBER, WIDTH))
+
+
+def a_derived_weight(weight: Tensor) -> Any:  # Any: nodes of PyTorch's graph
+    return get_gradient_edge(weight * 2).node
+
+
+NODES: dict[str, Callable[[Tensor], Any]] = {  # Any: as above
+    "derived": lambda weight: (weight * 2).grad_fn,
+    "an edge": a_derived_weight,
+    "a view": lambda weight: weight.t().grad_fn,
+    "the parameter's own": lambda weight: weight.view_as(weight).grad_fn.next_functions[0][0],  # type: ignore[union-attr]  # it has one
+}
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_nodes_of_weights_are_not_shown(name: str) -> None:
+    """Hooks on a node run twice, for norms and for the sum, and may tell these apart."""
+
+    def losses(m: Layers, x: Tensor) -> Tensor:
+        NODES[name](m.layer.weight).register_prehook(lambda given: given)
+        return summed(m.layer(x))
+
+    model = Layers(losses).double()
+    with pytest.raises(Refused, match="or of a weight, was read"):
+        check(model, model, of(NUMBER, WIDTH))
+
+
+def test_a_parameter_says_that_it_has_no_node() -> None:
+    model = Layers(lambda m, x: summed(m.layer(x)) * (m.layer.weight.grad_fn is None)).double()
+    check(model, model, of(NUMBER, WIDTH))
+
+
+def test_the_engine_is_open_outside_of_losses() -> None:
+    model = Layers(lambda m, x: summed(m.layer(x))).double()
+    clipped_sum(model, lambda: model(of(NUMBER, WIDTH)), NUMBER, Flat(1.0))
+    x = torch.ones(2, requires_grad=True)
+    with RefuseGenerators():
+        assert by_the_engine(x).tolist() == [1, 1]
 
 
 def saved_elsewhere(m: Layers, x: Tensor) -> Tensor:
@@ -497,11 +546,13 @@ def test_hooks_of_tensors_are_refused_in_the_losses(name: str) -> None:
 
 @pytest.mark.parametrize("derive", [lambda w: w.t(), lambda w: w[1:, ::2], lambda w: w * 2])
 def test_hooks_in_the_graph_of_a_weight_make_no_sum_longer(derive: Callable[[Tensor], Any]) -> None:
-    """Autograd's nodes have hooks of their own, which nothing intercepts."""
+    """Nothing intercepts how a node is read here."""
 
     def losses(m: Layers, x: Tensor) -> Tensor:
         weight = derive(m.layer.weight)
-        weight.grad_fn.register_prehook(lambda given: tuple(map(amplified, given)))
+        with torch._C.DisableTorchFunction():
+            node = weight.grad_fn
+        node.register_prehook(lambda given: tuple(map(amplified, given)))
         found: Tensor = (weight.sum() * x).sum(1)
         return found
 

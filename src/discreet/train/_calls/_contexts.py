@@ -1,7 +1,9 @@
-"""Closes the parts of a `torch.autograd.Function`'s context that show or change PyTorch's graph.
+"""Closes the parts of a `torch.autograd.Function`'s context that show or change PyTorch's graph,
+and PyTorch's engine of gradients.
 
 The context is the function's node. Its next nodes hold what PyTorch saved of all examples, and its
-hooks get the gradients of all examples, where nothing intercepts calls.
+hooks get the gradients of all examples, where nothing intercepts calls. Nothing intercepts a call
+of the engine either.
 """
 
 import sys
@@ -13,11 +15,15 @@ from typing import Any
 import torch
 import torch.utils.hooks
 from torch.autograd.function import BackwardCFunction
+from torch.overrides import _get_current_function_mode_stack
 
 from discreet.errors import Refused
+from discreet.train._calls._objects import library_of
 
 _BASE: Any = torch._C._FunctionBase  # noqa: SLF001  Any: a class of C without types
 _CLOSED = ("next_functions", "register_hook", "register_prehook", "_raw_saved_tensors")
+_VARIABLE: Any = torch.autograd.Variable  # Any: PyTorch has no type for its engine
+ENGINE: Any = _VARIABLE._execution_engine  # noqa: SLF001  Any: as above
 _LOCK = threading.Lock()
 
 
@@ -26,11 +32,12 @@ _UNDER_WAY: list[None] = []  # one entry for each pass, of all threads
 
 @contextmanager
 def closed_contexts() -> Iterator[None]:
-    """Within, code that uses these parts of a context is refused."""
+    """Within, code that uses these parts of a context, or the engine itself, is refused."""
     with _LOCK:
         for name in _CLOSED if not _UNDER_WAY else ():
             setattr(BackwardCFunction, name, property(_refusing(name)))
         _UNDER_WAY.append(None)
+        _VARIABLE._execution_engine = _ClosedEngine()  # noqa: SLF001  has no public name
     try:
         yield
     finally:
@@ -38,6 +45,25 @@ def closed_contexts() -> Iterator[None]:
             _UNDER_WAY.pop()
             for name in _CLOSED if not _UNDER_WAY else ():
                 delattr(BackwardCFunction, name)
+            if not _UNDER_WAY:
+                _VARIABLE._execution_engine = ENGINE  # noqa: SLF001  as above
+
+
+class _ClosedEngine:
+    """PyTorch's engine, for calls that modes of this thread have intercepted or that have none."""
+
+    def run_backward(self, *args: Any, **keywords: Any) -> Any:  # Any: as PyTorch has it
+        modes = _get_current_function_mode_stack()  # type: ignore[no-untyped-call]  # as above
+        if any(library_of(type(one)) == "discreet" for one in modes):
+            raise Refused(
+                "PyTorch's engine was called by its private name, run_backward, where gradients of "
+                "several examples can't be followed; within the losses take gradients by "
+                "torch.autograd.grad"
+            )
+        return ENGINE.run_backward(*args, **keywords)
+
+    def __getattr__(self, name: str) -> Any:  # Any: as above
+        return getattr(ENGINE, name)
 
 
 def next_functions(node: Any) -> tuple[tuple[Any, int], ...]:  # Any: nodes of PyTorch's graph

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import GradientEdge, _engine_run_backward
+from torch.autograd.graph import GradientEdge
 
 from discreet._checks import count
 from discreet.errors import InvalidArgument, Refused
-from discreet.train._calls._contexts import closed_contexts
+from discreet.train._calls._contexts import ENGINE, closed_contexts
 from discreet.train._calls._eager import eager
 from discreet.train._calls._graph import by_custom_functions, refuse_reentrant
 from discreet.train._calls._precision import unmixed, whole
@@ -231,7 +231,7 @@ def backward(
 ) -> tuple[Tensor | None, ...]:
     """The result of `torch.autograd.grad` for the losses' sum, without leaving the capturing mode:
     checkpointed parts, which are computed again meanwhile, would use the parameters themselves."""
-    found: tuple[Tensor | None, ...] = _engine_run_backward(
+    found: tuple[Tensor | None, ...] = ENGINE.run_backward(
         (losses,),
         (ones,),
         False,

@@ -9,8 +9,10 @@ what derives from trained weights: rows of equal values may have different gradi
 
 from collections.abc import Iterable
 
+import torch
 from torch import Tensor
 
+from discreet.train._flow._parsed_index import MASKS
 from discreet.train._tags._by_tensor import Tags
 from discreet.train._tags._layouts import RowLayout
 from discreet.train._tags._tag import ExampleRows, Tag, UntrackedRows
@@ -57,6 +59,22 @@ def differs(tags: Tags, one: Tensor, dim: int, layout: RowLayout) -> bool:
         behind = tags.indices.constants_in(one, dim)
         return behind is None or any(_differ(values, own, layout) for values, own in behind)
     return _differ(tags.indices.before(one).detach(), dim, layout)
+
+
+def picks_unevenly(tags: Tags, layout: RowLayout, index: Tensor, *, within: int = 0) -> bool:
+    """Whether an index or a mask, which depends on no example, picks other rows of one example than
+    of another. In a mask, the dimension ``within`` has the examples."""
+    if index.dtype in MASKS:
+        return differs(tags, index, within, layout)
+    along = tags.indices.counts(index)
+    if along is not None and index.shape[along] == layout.length:
+        return False
+    if tags.indices.permutes(index, layout.length):
+        return False
+    if layout.order.places is None or tags.draws.has(index):
+        return True
+    chosen = index.detach().flatten().long() % max(1, layout.length)
+    return _differ(torch.bincount(chosen, minlength=layout.length), 0, layout)
 
 
 def _differ(values: Tensor, dim: int, layout: RowLayout) -> bool:

@@ -10,7 +10,13 @@ from discreet.train._calls._arguments import tensors_in
 from discreet.train._flow._call import Call, ResultTags, sees_places
 from discreet.train._flow._indexing import depends, read_at, refused_index
 from discreet.train._flow._parsed_index import ParsedIndex
-from discreet.train._flow._places import BY_PLACE, ROW_NUMBERS, beside_constants, differs
+from discreet.train._flow._places import (
+    BY_PLACE,
+    ROW_NUMBERS,
+    beside_constants,
+    differs,
+    picks_unevenly,
+)
 from discreet.train._tags._by_tensor import Tags
 from discreet.train._tags._tag import ExampleRows, OneExample, Tag, UntrackedRows
 
@@ -53,18 +59,48 @@ def index_put(tags: Tags, data: Tensor, index: Any, value: Any) -> Tag | None:  
         return UntrackedRows("one example's row written to other rows")
     if isinstance(tag, OneExample):
         return _of_one(tags, tag, parsed, own)
+    if isinstance(tag, ExampleRows):
+        return _into_rows(tags, data, parsed, value)
     if not isinstance(own, ExampleRows):
-        if isinstance(tag, ExampleRows):
-            return _overwritten(tags, data, parsed, value)
         return _by_mask(tags, data, parsed, value) or tag
-    if not isinstance(tag, ExampleRows):
-        return _filled(tags, data, parsed, own, value=value)
+    return _filled(tags, data, parsed, own, value=value)
+
+
+def _into_rows(
+    tags: Tags, data: Tensor, parsed: ParsedIndex, value: Any
+) -> Tag | None:  # Any: as given
+    """The tag of rows of examples after a value of rows, or of no example, was written."""
+    tag, own = tags.of(data), tags.of(value) if isinstance(value, Tensor) else None
+    if isinstance(tag, ExampleRows) and _leaves_out(tags, tag, parsed, has_own=own is not None):
+        return BY_PLACE
+    if not isinstance(own, ExampleRows):
+        return _overwritten(tags, data, parsed, value)
     expected = read_at(tags, data, parsed)
     if isinstance(expected, ExampleRows):
         rank = parsed.rank_after
         if own.layout == expected.layout and own.dim - value.dim() == expected.dim - rank:
             return tag
     return UntrackedRows("rows written to those of other examples")
+
+
+def _leaves_out(tags: Tags, rows: ExampleRows, parsed: ParsedIndex, *, has_own: bool) -> bool:
+    """Whether an index writes to some examples and not to others, by their places in the batch.
+
+    Slices that get rows of their own examples are parts of a loop over the batch.
+    """
+    dim, layout = rows.dim, rows.layout
+    if layout.order.places is not None and len(layout.order.places) < 2:
+        return False
+    if dim in parsed.numbers:
+        return True
+    if dim in parsed.slices:
+        piece = parsed.slices[dim][0]
+        is_of_numbers = not tensors_in((piece,))
+        is_whole = is_of_numbers and piece.indices(layout.length) == (0, layout.length, 1)
+        return not (is_whole or has_own)
+    first = max(each for each in parsed.tensors if each <= dim)
+    index = parsed.tensors[first]
+    return not depends(tags.of(index)) and picks_unevenly(tags, layout, index, within=dim - first)
 
 
 def _overwritten(
@@ -137,6 +173,8 @@ def _filled(
             constant = [one for one in parsed.tensors.values() if not depends(tags.of(one))]
             if found is None or not _are_of(tags, others, own):
                 continue
+            if not depends(tags.of(index)) and picks_unevenly(tags, found.layout, index):
+                return BY_PLACE
             if any(
                 differs(tags, one, one.dim() - 1, own.layout)
                 for one in constant

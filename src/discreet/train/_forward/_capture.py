@@ -176,6 +176,8 @@ class Capture(TorchFunctionMode):
         """The result of a call, which is recorded and tagged."""
         if self._has_own_way(func, args, keywords, tensors):
             return self._in_own_way(func, args)
+        if func in WATCHED and (known := self._unseen.watch(func, args[0], tensors)) is not None:
+            return known
         # 1. weights alone make derived weights
         mixes = torch.is_grad_enabled() and any(id(each) in self.weights for each in tensors)
         if mixes and self._derives(func, args, tensors):
@@ -185,8 +187,6 @@ class Capture(TorchFunctionMode):
             self._tagging.follow_weights(func, tensors, args, keywords, result, changed)
             return result
         # 2. data with weights, and some functions always, are called by their rule
-        if func in WATCHED and (known := self._unseen.watch(func, args[0], tensors)) is not None:
-            return known
         before = self._tagging.before(func, tensors, args, keywords)
         if mixes or (func in self.rules.always and not self.replaying):
             self._refuse_complex([each for each in tensors if id(each) in self.weights])

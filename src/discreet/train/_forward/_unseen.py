@@ -83,13 +83,11 @@ class Unseen:
             )
         if func in _RESIZES:
             raise grown(func.__name__)
-        if not any(map(self._tags.depends, tensors)):
+        depends = any(map(self._tags.depends, tensors))
+        if func == _GET_NODE and (depends or self._is_derived(first)):
+            _refuse_nodes()
+        if not depends:
             return None
-        if func == _GET_NODE and not _is_of_modules(caller_of_call()):
-            raise Refused(
-                "grad_fn of a tensor of data was read: it holds sums over examples, and their "
-                "places, that no call returned; compute them by PyTorch's functions"
-            )
         if func in _STORAGES:
             raise Refused(
                 "the storage of a tensor of data was read, such as by copy.copy; call clone instead"
@@ -99,12 +97,25 @@ class Unseen:
             raise Refused("data were assigned to .data or by set_; make a new tensor instead")
         return None
 
+    def _is_derived(self, tensor: Tensor) -> bool:
+        """Whether a weight has a node, whose hooks would get gradients of all examples."""
+        return self._is_weight(tensor) and tensor.grad_fn is not None
+
     def note_wrapped(self, tensors: list[Tensor], result: object) -> None:
         """Note that a function within torch.vmap or torch.func took data: nothing intercepts its
         results when they are unwrapped."""
         wrapped = any(map(_is_wrapped, (*tensors, *tensors_in((result,)))))
         if wrapped and self._tags.is_strict and any(map(self._tags.depends, tensors)):
             self._tags.leaks = True
+
+
+def _refuse_nodes() -> None:
+    if not _is_of_modules(caller_of_call()):
+        raise Refused(
+            "grad_fn of a tensor of data, or of a weight, was read: it holds sums over examples, "
+            "and their places, that no call returned, and may run hooks where gradients are "
+            "clipped; compute by PyTorch's functions"
+        )
 
 
 def _is_of_modules(caller: FrameType) -> bool:
