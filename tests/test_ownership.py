@@ -77,6 +77,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "query._bounding._stages.Stages": "expressions of one question",
     "train._checks._loss_identity._Contents": "a value that is compared",
     "train._calls._precision.AutocastNotice": "what one forward pass did",
+    "train._calls._contexts._ClosedEngine": "nothing: it refuses calls, or hands them on",
     "train._forward._unseen.Unseen": "what one forward pass did",
     "_fields._Declared": "a tuple of a field's check and type",
     "audit._bits._BitsByWord": "words that are no secret",

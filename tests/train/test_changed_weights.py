@@ -159,5 +159,5 @@ def test_derived_weights_that_data_change_are_refused(
         return summed(x @ w)
 
     model = Layers(use).double()
-    with pytest.raises(Refused, match=r"layer.weight was changed by data"):
+    with pytest.raises(Refused, match=r"layer.weight was changed within the losses"):
         check(model, model, of(NUMBER, WIDTH))

@@ -202,7 +202,7 @@ def test_nothing_is_written_by_place(name: str, owner: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a mask", "an index and others", "index_put", "added"])
-def test_what_is_written_for_all_examples_trains(name: str) -> None:
+def test_writes_for_all_examples_train(name: str) -> None:
     def use(m: Layers, x: Tensor) -> Tensor:
         mask = torch.zeros(len(x)) == 0
         return summed(m.layer(WRITE[name](x, mask)))

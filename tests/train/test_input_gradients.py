@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from discreet.errors import Refused
 from discreet.train import ExactGaussian, Flat, check, clipped_sum, fit
@@ -79,6 +80,70 @@ def of_one_example_at_a_time(m: Layers, x: Tensor) -> Tensor:
         moved = free(row)
         found.append(gradient(scores(m, moved[None]).sum(), moved))
     return scores(m, x + torch.stack(found))
+
+
+def through_steps(unit: Callable[[Layers, Tensor], Tensor]) -> Losses:
+    """Losses that move the inputs of a recurrent layer, or of another part in between."""
+
+    def losses(m: Layers, x: Tensor) -> Tensor:
+        steps = x[:, None].expand(-1, 3, -1) * torch.arange(1, 4)[:, None]
+        moved = free(steps)
+        rows = m.layer(unit(m, moved)).tanh().sum((1, 2))
+        return summed(m.layer(unit(m, steps + 0.1 * gradient(rows.sum(), moved).sign())))
+
+    losses.__name__ = f"through_{unit.__name__}"
+    return losses
+
+
+def gru(m: Layers, steps: Tensor) -> Tensor:
+    found: Tensor = m.unit(steps)[0]
+    return found
+
+
+def lstm(m: BadValue, steps: Tensor) -> Tensor:
+    found: Tensor = m.memory(steps)[0]
+    return found
+
+
+def rnn(m: BadValue, steps: Tensor) -> Tensor:
+    found: Tensor = m.plain(steps)[0]
+    return found
+
+
+def a_checkpoint(m: Layers, steps: Tensor) -> Tensor:
+    found: Tensor = checkpoint(lambda rows: m.norm(gru(m, rows)).exp(), steps, use_reentrant=False)
+    return found
+
+
+def a_checkpointed_layer(m: Layers, steps: Tensor) -> Tensor:
+    found: Tensor = checkpoint(lambda rows: m.norm(rows).exp(), steps, use_reentrant=False)
+    return found
+
+
+class Recurrent(Layers):
+    """Layers, and recurrent ones of other kinds."""
+
+    def __init__(self, use: Losses) -> None:
+        super().__init__(use)
+        self.memory = nn.LSTM(WIDTH, 2, 2, batch_first=True, bidirectional=True)
+        self.plain = nn.RNN(WIDTH, WIDTH, batch_first=True, nonlinearity="relu")
+
+
+@pytest.mark.parametrize("unit", [gru, lstm, rnn, a_checkpointed_layer])
+def test_gradients_pass_through_recurrent_layers(unit: Callable[[Layers, Tensor], Tensor]) -> None:
+    model, data = Recurrent(through_steps(unit)).double(), of(5, WIDTH)
+    agrees_with_a_loop(model, data)
+    check(model, model, data)
+
+
+def test_a_reentrant_checkpoint_is_refused_by_name() -> None:
+    def unit(m: Layers, steps: Tensor) -> Tensor:
+        found: Tensor = checkpoint(m.layer, steps, use_reentrant=True)
+        return found
+
+    model, data = Layers(through_steps(unit)).double(), of(5, WIDTH)
+    with pytest.raises(Refused, match="use_reentrant=False"):
+        check(model, model, data)
 
 
 OWN: list[Losses] = [
@@ -217,12 +282,57 @@ def test_gradients_that_may_mix_are_refused(losses: Losses) -> None:
         clipped_sum(model, lambda: losses(model, data), 6, Flat(1.0), batch=data)
 
 
-@pytest.mark.parametrize("losses", [of_a_mean, by_a_penalty], ids=lambda one: one.__name__)
+def of_weights(m: Layers, x: Tensor) -> Tensor:
+    rows = scores(m, x)
+    found: Tensor = rows + gradient(rows.sum(), m.layer.weight).square().sum()
+    return found
+
+
+def through_a_replaced_checkpoint(m: Layers, x: Tensor) -> Tensor:
+    return through_steps(a_checkpoint)(m, x)
+
+
+MASK = torch.arange(WIDTH) % 2 > 0
+
+
+def with_a_masked_weight(m: Layers, x: Tensor) -> Tensor:
+    m.layer.weight.data *= MASK
+    return scores(m, x)
+
+
+def with_a_weight_in_place(m: Layers, x: Tensor) -> Tensor:
+    with torch.no_grad():
+        m.layer.weight.mul_(MASK)
+    return scores(m, x)
+
+
+def with_another_weight(m: Layers, x: Tensor) -> Tensor:
+    m.layer.weight.data = m.layer.weight.data * MASK
+    return scores(m, x)
+
+
+def with_numbers_one_by_one(m: Layers, x: Tensor) -> Tensor:
+    return scores(m, x * torch.stack([torch.rand(WIDTH, dtype=x.dtype) for _ in x]))
+
+
+ADVICE: dict[Losses, str] = {
+    of_a_mean: r"losses\.sum\(\)",
+    by_a_penalty: "gradient penalties.*ExactGaussian.*differences",
+    by_a_residual: "PINN.*ExactGaussian",
+    of_weights: "of weights within the losses adds up all examples; take gradients of inputs",
+    through_a_replaced_checkpoint: "leave the checkpoint out",
+    with_a_masked_weight: r"layer.weight was changed.*weight \* mask.*prune",
+    with_a_weight_in_place: r"layer.weight was changed.*weight \* mask.*prune",
+    with_another_weight: r"layer.weight was changed.*weight \* mask.*prune",
+    with_numbers_one_by_one: r"drawn one by one; .*for all examples together",
+}
+
+
+@pytest.mark.parametrize("losses", ADVICE, ids=lambda one: one.__name__)
 def test_the_refusal_costs_nothing_and_names_a_way(losses: Losses) -> None:
     model, payer = Layers(losses), FakePayer()
     data, plan = {"x": torch.randn(40, WIDTH)}, short(steps=2, records=40)
-    ways = r"losses\.sum\(\)" if losses is of_a_mean else "differences.*ExactGaussian"
-    with pytest.raises(Refused, match=ways):
+    with pytest.raises(Refused, match=ADVICE[losses]):
         fit(model, sgd(model), data, plan, losses=lambda m, part: m(part.x), payer=payer)
     assert not payer.charges
 

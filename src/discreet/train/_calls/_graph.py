@@ -8,8 +8,10 @@ from torch.autograd.graph import Node
 
 from discreet.errors import Refused
 from discreet.train._calls._contexts import next_functions
+from discreet.train._calls._objects import library_of
 
 _REENTRANT = "CheckpointFunctionBackward"
+_LIBRARIES = frozenset({"discreet", "torch"})
 
 
 def nodes(result: Tensor) -> Iterator[Node]:
@@ -26,8 +28,8 @@ def nodes(result: Tensor) -> Iterator[Node]:
 
 def by_custom_functions(losses: Tensor) -> str:
     """Words that name the user's own `torch.autograd.Function`, if there are some."""
-    kinds = [getattr(type(node), "_forward_cls", torch.nn.Module) for node in nodes(losses)]
-    found = sorted({one.__name__ for one in kinds if not one.__module__.startswith("torch.")})
+    kinds = {getattr(type(node), "_forward_cls", torch.nn.Module) for node in nodes(losses)}
+    found = sorted(one.__name__ for one in kinds if library_of(one) not in _LIBRARIES)
     return f" by {', '.join(found)} (torch.autograd.Function)" if found else ""
 
 

@@ -131,7 +131,7 @@ def _places(call: Call, rule: FlowRule, lost: UntrackedRows) -> UntrackedRows:
         return replace(lost, has_places=False, is_place=True)
     is_alone = rule in (refit, unbound) or (rule is elementwise and not call.others)
     is_one = is_alone and sum(each.numel() for each in tensors_in((result,))) == 1
-    return lost if lost.is_place and is_one else UntrackedRows(lost.by)
+    return lost if lost.is_place and is_one else replace(lost, has_places=False, is_place=False)
 
 
 def is_known(function: Function) -> bool:  # Any: a function of PyTorch's

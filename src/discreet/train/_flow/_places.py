@@ -18,8 +18,10 @@ from discreet.train._tags._layouts import RowLayout
 from discreet.train._tags._tag import ExampleRows, Tag, UntrackedRows
 
 BY_PLACE = UntrackedRows(
-    "a constant that differs by place in the batch (draw random numbers together, as by "
-    "torch.rand(len(x), 8), not one by one)"
+    "a constant that differs by place in the batch, such as torch.arange(len(x)), a mask of some "
+    "rows, or a stack of random numbers that were drawn one by one",
+    mend="make it a field of the data, or draw numbers for all examples together, as by "
+    "torch.rand(len(x), 8)",
 )
 ROW_NUMBERS = UntrackedRows("numbers of rows, which differ by place in the batch")
 

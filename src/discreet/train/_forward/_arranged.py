@@ -259,7 +259,7 @@ def _checked(capture: Capture, weights: list[Tensor], tag: Tag | None) -> Exampl
             capture,
             weights,
             why=f"gets data after {tag.by}, so that it is not known which row is which example's",
-            mend="use functions that keep each example in rows of its own",
+            mend=tag.mend or "use functions that keep each example in rows of its own",
         )
     raise capture.refused(
         *weights,

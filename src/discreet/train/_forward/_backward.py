@@ -26,7 +26,7 @@ from discreet.train._calls._arguments import Args, Function, Keywords, tensors_i
 from discreet.train._calls._contexts import next_functions
 from discreet.train._calls._graph import nodes
 from discreet.train._calls._objects import library_of
-from discreet.train._forward._input_gradients import tag_gradients
+from discreet.train._forward._input_gradients import gradients_of_inputs, tag_gradients
 from discreet.train._forward._shared import Shared
 from discreet.train._tags._by_tensor import Tags
 from discreet.train._tags._earlier import Memory, memory_object
@@ -63,9 +63,11 @@ class Backward:
                     self._saved.setdefault(node, []).append(part)
                 found[each.output_nr] = self._tags.of(each)
 
-    def tag_gradients(self, args: Args, keywords: Keywords, result: Any) -> None:
-        """Tag gradients of inputs that the losses computed."""  # Any: as PyTorch has it
+    def gradients_of_inputs(self, args: Args, keywords: Keywords) -> Any:
+        """Gradients of inputs that the losses take, with their tags."""  # Any: as PyTorch has it
+        result = gradients_of_inputs(args, keywords, self._shared.is_weight, self._tags)
         tag_gradients(self._tags, self._made, args, keywords, result)
+        return result
 
     def watch(self, losses: Tensor) -> None:
         """Check the gradients that users' functions return, once they run."""

@@ -51,6 +51,10 @@ __all__ = ["Capture", "PerExampleGradients", "Rule", "Rules", "ancestors"]
 
 _SET_GRADIENTS = torch._C._set_grad_enabled  # noqa: SLF001  the function that modes get
 
+_MEND = (
+    "compute each from its own example's rows by PyTorch's own functions, without means, lengths "
+    "or indices over the batch"
+)
 _PROPERTIES = "shape dtype device ndim requires_grad is_cuda is_nested"
 _METADATA = frozenset(  # they return no tensor
     {
@@ -178,6 +182,8 @@ class Capture(TorchFunctionMode):
             return self._in_own_way(func, args)
         if func in WATCHED and (known := self._unseen.watch(func, args[0], tensors)) is not None:
             return known
+        if func is torch.autograd.grad and any(map(self.tags.depends, tensors)):
+            return self._backward.gradients_of_inputs(args, keywords)
         # 1. weights alone make derived weights
         mixes = torch.is_grad_enabled() and any(id(each) in self.weights for each in tensors)
         if mixes and self._derives(func, args, tensors):
@@ -194,8 +200,6 @@ class Capture(TorchFunctionMode):
         else:
             result = called(func, args, keywords)
             self.follow(func, tensors, args, keywords, result)
-            if func is torch.autograd.grad and any(map(self.tags.depends, tensors)):
-                self._backward.tag_gradients(args, keywords, result)
             if self.replaying:
                 self._backward.refuse_mixed(func, tensors, result)
         if not isinstance(result, Tensor) and any(map(self.has_values, tensors)):
@@ -330,10 +334,9 @@ class Capture(TorchFunctionMode):
                 "each example, in their order"
             )
         after = f"were made by {tag.by}" if isinstance(tag, UntrackedRows) else "were computed"
+        mend = tag.mend if isinstance(tag, UntrackedRows) else ""
         raise Refused(
-            f"the loss of one example depends on others, or may: losses {after}; compute each from "
-            "its own example's rows by PyTorch's own functions, without means, lengths or indices "
-            "over the batch"
+            f"the loss of one example depends on others, or may: losses {after}; {mend or _MEND}"
         )
 
     def refused_change(self, function: Any, *weights: object) -> Refused:  # Any: as above

@@ -5,11 +5,14 @@ depends on them. This holds for outputs whose rows are known, and for the sum of
 factors of the outputs must be each example's own, or the same for all.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
+from torch.utils.checkpoint import CheckpointError
 
+from discreet.errors import Refused
 from discreet.train._calls._arguments import Args, Keywords, named, tensors_in
 from discreet.train._flow._places import differs
 from discreet.train._tags._by_tensor import Tags
@@ -24,13 +27,37 @@ _OF_ALL = UntrackedRows(
     "torch.autograd.grad of a number that is made of all examples, or with grad_outputs of others "
     "(take the gradient of losses.sum(), with one loss for each example)"
 )
-_TWICE = UntrackedRows(
-    "torch.autograd.grad with create_graph=True (penalize differences instead, such as "
-    "(model(x + step) - model(x)).norm(dim=1), or train with noise=ExactGaussian(...), which "
-    "computes each example alone)"
-)
+_ALONE = "train with noise=ExactGaussian(...), which computes each example alone"
 
 Made = Mapping[tuple[object, int], Tag | None]  # tags of results, by their place in the graph
+
+
+def gradients_of_inputs(
+    args: Args, keywords: Keywords, is_weight: Callable[[object], bool], tags: Tags
+) -> Any:
+    """The result of `torch.autograd.grad` for these arguments; refused for weights, for gradients
+    that are differentiated again, and for parts that are computed again in another way."""
+    given = named(_NAMES, args, keywords)  # Any: as PyTorch has it
+    if any(map(tags.depends, tensors_in((given["outputs"],)))):
+        if any(map(is_weight, tensors_in((given["inputs"],)))):
+            raise Refused(
+                "torch.autograd.grad of weights within the losses adds up all examples; take "
+                f"gradients of inputs, or {_ALONE}"
+            )
+        if given.get("create_graph", False) is not False:
+            raise Refused(
+                "torch.autograd.grad with create_graph=True, as in gradient penalties and "
+                "residuals of differential equations (PINN), gives no gradients of single "
+                f"examples; {_ALONE}, or penalize differences, such as "
+                "(model(x + step) - model(x)).norm(dim=1)"
+            )
+    try:
+        return torch.autograd.grad(*args, **keywords)
+    except CheckpointError as error:
+        raise Refused(
+            "gradients of inputs were taken through a checkpoint with layers that training "
+            "replaces, such as recurrent ones; leave the checkpoint out"
+        ) from error
 
 
 def tag_gradients(  # noqa: PLR0917  # the parts of a call
@@ -45,9 +72,7 @@ def tag_gradients(  # noqa: PLR0917  # the parts of a call
         if gradient is None:
             continue
         tag = tags.of(each)
-        if given.get("create_graph", False) is not False:
-            tags.set(gradient, _TWICE)
-        elif has_own and _is_of_all(tags, tag) and tag is not None:
+        if has_own and _is_of_all(tags, tag) and tag is not None:
             tags.set(gradient, tag)
         else:
             tags.set(gradient, _OF_ALL)

@@ -73,6 +73,10 @@ class Shared:
         """Whether a tensor is the same for all data."""
         return id(tensor) in self.weights or id(tensor) in self._constants
 
+    def is_weight(self, tensor: object) -> bool:
+        """Whether a tensor is a trainable parameter, or derives from some and from no data."""
+        return id(tensor) in self.weights
+
     def add_constants(self, tensors: list[Tensor]) -> None:
         """Record tensors that are the same for all data, and derive from no weight."""
         self._constants |= {id(each): each for each in tensors}

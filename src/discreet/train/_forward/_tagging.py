@@ -204,8 +204,7 @@ class Tagging:
             if self._tags.draws:
                 self._tags.draws.note_change(changed, self._shared.views_of(changed))
             return
-        if any(map(self._tags.depends, tensors)):
-            self._unseen.refuse_changed_weights(self._shared.weights_in_memory_of(changed))
+        self._unseen.refuse_changed_weights(self._shared.weights_in_memory_of(changed))
         is_tagged = _flow.sets_first(func) or any(one is changed for one in tensors_in((result,)))
         if not is_tagged and any(map(self._tags.depends, tensors)):
             self._tags.set(changed, UntrackedRows(_flow.name_of(func)))

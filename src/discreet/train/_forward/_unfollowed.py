@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from discreet.errors import Refused
 from discreet.train._calls._arguments import Args, Keywords, tensors_in
-from discreet.train._calls._graph import by_custom_functions, nodes
+from discreet.train._calls._graph import by_custom_functions, nodes, refuse_reentrant
 from discreet.train._calls._objects import library_of, refuse_objects, refuse_own_operators
 from discreet.train._calls._values import READS
 
@@ -169,6 +169,7 @@ def _refuse_modes() -> None:
 def _refuse_custom_functions(args: Args, keywords: Keywords) -> None:
     given = args[0] if args else keywords.get("outputs")
     for each in tensors_in([given]):
+        refuse_reentrant(each)
         if found := by_custom_functions(each):
             raise Refused(
                 f"gradients were computed within the losses{found}, whose backward can't be "

@@ -21,6 +21,7 @@ _NODE: Any = Tensor.grad_fn  # Any: the same
 _GET_DATA, _SET_DATA, _GET_GRADIENT = _DATA.__get__, _DATA.__set__, _GRADIENT.__get__
 _GET_NODE = _NODE.__get__
 _STORAGES = frozenset({Tensor.untyped_storage, Tensor.storage, Tensor._typed_storage})  # noqa: SLF001  as Tensor.storage calls it
+_SETTERS = frozenset({Tensor.set_, _SET_DATA})
 _RESIZES = frozenset({Tensor.resize_, Tensor.resize_as_})
 WATCHED = frozenset(
     {_GET_DATA, _SET_DATA, _GET_GRADIENT, _GET_NODE, Tensor.set_, *_STORAGES, *_RESIZES, *READS}
@@ -58,12 +59,14 @@ class Unseen:
             )
 
     def refuse_changed_weights(self, weights: list[Tensor]) -> None:
-        """Refuse weights that data changed: put back later, nothing else would show it."""
+        """Refuse weights that data, or a tensor from elsewhere, changed: put back later, nothing
+        else would show it."""
         if weights:
             raise self._refused(
                 *weights,
-                why="was changed by data within the losses",
-                mend="make a new tensor of it, as by weight * factor, and use that",
+                why="was changed within the losses, by data or by a tensor from elsewhere",
+                mend="make a new tensor of it, as F.linear(x, weight * mask) does, or use "
+                "torch.nn.utils.prune",
             )
 
     def watch(self, func: Any, first: Tensor, tensors: list[Tensor]) -> bool | None:
@@ -86,16 +89,22 @@ class Unseen:
         depends = any(map(self._tags.depends, tensors))
         if func == _GET_NODE and (depends or self._is_derived(first)):
             _refuse_nodes()
+        if func in _SETTERS:
+            self._refuse_set(first, tensors)
         if not depends:
             return None
         if func in _STORAGES:
             raise Refused(
                 "the storage of a tensor of data was read, such as by copy.copy; call clone instead"
             )
-        if func in {Tensor.set_, _SET_DATA}:
-            self.refuse_changed_weights([first] if self._is_weight(first) else [])
-            raise Refused("data were assigned to .data or by set_; make a new tensor instead")
         return None
+
+    def _refuse_set(self, first: Tensor, tensors: list[Tensor]) -> None:
+        """Refuse another memory of a weight from elsewhere, and of data."""
+        if self._is_weight(first) and not all(map(self._tags.is_shared, tensors)):
+            self.refuse_changed_weights([first])
+        if any(map(self._tags.depends, tensors)):
+            raise Refused("data were assigned to .data or by set_; make a new tensor instead")
 
     def _is_derived(self, tensor: Tensor) -> bool:
         """Whether a weight has a node, whose hooks would get gradients of all examples."""

@@ -40,6 +40,7 @@ class UntrackedRows:
 
     Attributes:
         by: the function's name.
+        mend: what to do instead, if that is known.
         has_places: whether these are the places of all nonzero entries.
         is_place: whether this is one of these places, in a loop over all of them.
     """
@@ -47,6 +48,7 @@ class UntrackedRows:
     by: str
     has_places: bool = False
     is_place: bool = False
+    mend: str = ""
 
 
 @dataclass(frozen=True, slots=True)
