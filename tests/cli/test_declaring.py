@@ -1,5 +1,6 @@
 """``discreet declare`` writes its options to the file, and nothing that it read from the rows."""
 
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -42,12 +43,11 @@ def test_a_table_is_declared_as_the_options_say(run: Run) -> None:
     assert sorted(path.name for path in Path().iterdir()) == ["discreet.toml", "wages.parquet"]
 
 
-def test_the_suggested_next_command_runs(run: Run) -> None:
-    run(*DECLARE)
-    assert (
-        run("ask", "wages", "SELECT COUNT(*) FROM wages", "--epsilon", "0.1", "--forecast").code
-        == 0
-    )
+@pytest.mark.parametrize("file", [(), ("--file", "a b.toml"), ("--file", "discreet.toml")])
+def test_the_suggested_next_command_runs(file: tuple[str, ...], run: Run) -> None:
+    said = run(*DECLARE, *file).err.splitlines()
+    (after,) = (line.removeprefix("next: discreet ") for line in said if line.startswith("next"))
+    assert run(*shlex.split(after)).code == 0
 
 
 def test_bounds_and_keys_never_come_from_the_data(run: Run) -> None:

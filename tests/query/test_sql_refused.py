@@ -217,7 +217,7 @@ w wage > :x  | there are no parameters
 w wage > @x  | there are no parameters
 w note LIKE note  | note is no literal: LIKE takes one here
 w note ILIKE 'a%'  | write LOWER(x) LIKE
-w note LIKE 'a' ESCAPE 'b'  | this is not expected here
+w note LIKE 'a' ESCAPE 'b'  | a pattern has no escape sign
 w note NOT SIMILAR TO 'a'  | texts are compared by
 w note ~ 'a'  | texts are compared by
 w note = 'a' COLLATE nocase  | texts are compared by their code points

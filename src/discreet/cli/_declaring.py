@@ -280,7 +280,7 @@ def declare(  # noqa: PLR0913  # each is an option of the command
     proposal = propose(file, wanted)
     save(file, commented(proposal.text, wanted.name, comments))
     say(f"wrote {file}", "green")
-    _report(proposal)
+    _report(proposal, file)
 
 
 def _one_or_several(names: list[str] | None) -> str | list[str] | None:
@@ -305,19 +305,20 @@ def tables(
         _describe(declared)
 
 
-def _report(proposal: "Proposal") -> None:
+def _report(proposal: "Proposal", file: Path) -> None:
     """Show what was written, what is missing, and what to do next, on one screen."""
     from discreet.query._expressions._expression_text import quoted
 
-    _describe(proposal.table, is_short=True)
+    of_file = "" if file == _FILE else f" --file {shlex.quote(str(file))}"
+    _describe(proposal.table, is_short=True, of_file=of_file)
     for names, why in _alike(proposal.left_out):
         say(f"left out {names}: {why}", "yellow")
     facts = proposal.table.declaration
     sql = f"SELECT COUNT(*) FROM {quoted(facts.name)}"  # noqa: S608  # shown, not run
-    say(f"next: discreet ask {shlex.join([facts.name, sql])} --epsilon 0.1 --forecast")
+    say(f"next: discreet ask {shlex.join([facts.name, sql])} --epsilon 0.1 --forecast{of_file}")
 
 
-def _describe(declared: "TableFile", *, is_short: bool = False) -> None:
+def _describe(declared: "TableFile", *, is_short: bool = False, of_file: str = "") -> None:
     """Show a table's unit, limit and columns; in the short form, equal columns on one line."""
     facts = declared.declaration
     show(Text(f"{facts.name}: protects {facts.unit}", "bold"))
@@ -339,7 +340,7 @@ def _describe(declared: "TableFile", *, is_short: bool = False) -> None:
         hidden = 0
     show(table(head, lines, left=len(head)))
     if hidden > 0:
-        show(f"and {hidden} more kinds of columns: discreet tables lists all")
+        show(f"and {hidden} more kinds of columns: discreet tables{of_file} lists all")
 
 
 def _alike(left_out: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -101,6 +101,7 @@ REFUSED_WORDS = _table(
     ("COLLATE", "texts are compared by their code points"),
     ("ILIKE", f"{_PATTERNS}; write LOWER(x) LIKE '...'"),
     ("GLOB SIMILAR", _PATTERNS),
+    ("ESCAPE", "a pattern has no escape sign: % and _ stand for other signs, and \\ for itself"),
     ("ISNULL NOTNULL", "write IS NULL or IS NOT NULL"),
     ("ANY SOME", _LISTS),
     ("CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER SESSION_USER", _CLOCK),
