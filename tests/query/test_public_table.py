@@ -111,3 +111,15 @@ def test_files_of_one_folder_that_differ_are_refused(tmp_path: Path) -> None:
     (tmp_path / "b.jsonl").write_bytes(b'{"a": "x"}\n')
     with pytest.raises(DeclarationError, match="differ in types"):
         dp.PublicTable(tmp_path, name="days")
+
+
+@pytest.mark.parametrize("source", ["rows.csv", "link.csv", "folder", "."])
+def test_private_rows_are_no_public_table(tmp_path: Path, source: str) -> None:
+    (tmp_path / "rows.csv").write_text("x\n1\n")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "rows.csv")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a.csv").hardlink_to(tmp_path / "rows.csv")
+    path = tmp_path / "discreet.toml"
+    path.write_text(f'{DECLARED}source = "{source}"\nformat = "csv"\n')
+    with pytest.raises(DeclarationError, match=r"the same source as tables\.t"):
+        dp.open(path)

@@ -3,6 +3,7 @@
 It never holds a password, since addresses stand in files and are shown.
 """
 
+import socket
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -19,8 +20,7 @@ _PARAMETERS = (
 )
 """Parameters of a connection that are public, and don't name another database."""
 _PORT = "5432"
-_OF_THIS_HOST = ("127.", "/", "@")
-"""The beginnings of its addresses, and of its sockets."""
+_SOCKETS = ("/", "@")
 _FORM = (
     "the address of a table in PostgreSQL reads "
     "postgresql://reader@host:port/database?table=schema.name"
@@ -55,14 +55,12 @@ class PostgresAddress:
         """Equal for the addresses of one database, however they spell it, and whatever the user and
         the options. Parameters come before what stands in front of them, as in libpq."""
         parts = urlsplit(self.database)
-        query = dict(parse_qsl(parts.query))
-        host = query.get("hostaddr") or query.get("host") or unquote(parts.hostname or "")
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        host = query.get("hostaddr") or query.get("host", unquote(parts.hostname or ""))
         host = host.lower().rstrip(".")
-        with suppress(ValueError):
-            host = str(ip_address(host))
-        if host.startswith(_OF_THIS_HOST) or host in ("", "localhost", "::1"):
+        if _is_this_host(host):
             host = "" if host or "service" not in query else f"service {query['service']}"
-        port = query.get("port") or str(parts.port or _PORT)
+        port = query.get("port", str(parts.port or "")) or _PORT
         return host, port, unquote(parts.path)
 
     @property
@@ -87,6 +85,20 @@ def database_address(text: str) -> str:
     if not is_address(text) or "table" in dict(parse_qsl(urlsplit(text).query)):
         raise InvalidArgument("the address of a database reads postgresql://reader@host:port/name")
     return address_of(f"{text}{'&' if '?' in text else '?'}table=schema.name").database
+
+
+def _is_this_host(host: str) -> bool:
+    """Whether it is a name of this host, a socket here, or an address that leads here."""
+    if host.startswith(_SOCKETS) or host in ("", "localhost", socket.gethostname().lower()):
+        return True
+    with suppress(OSError, UnicodeError):
+        host = socket.inet_ntoa(socket.inet_aton(host))  # 127.1, 0x7f000001 and 2130706433, too
+    try:
+        found = ip_address(host)
+    except ValueError:
+        return False
+    found = getattr(found, "ipv4_mapped", None) or found
+    return found.is_loopback or found.is_unspecified
 
 
 def is_address(text: str) -> bool:

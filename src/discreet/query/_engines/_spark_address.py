@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from discreet.errors import InvalidArgument
 
 _SCHEME = "spark:"
+_CATALOG, _SCHEMA = "spark_catalog.", "default"  # Spark's own, where an address names none
 _NAME = re.compile(r"\w+(\.\w+){0,2}")
 _PATH = re.compile(r"([a-z][a-z0-9+.-]*:/?)?/[^?#*{}\[\]\\]*")  # Spark reads * and { as patterns
 _FORM = (
@@ -46,7 +47,8 @@ class SparkAddress:
         if self.is_path:
             path = re.sub("/+", "/", self.where.removeprefix("file:"))
             return "spark", str(PurePosixPath(path))
-        return "spark", self.where.lower()
+        name = self.where.lower().removeprefix(_CATALOG)
+        return "spark", name if "." in name else f"{_SCHEMA}.{name}"
 
     def overlaps(self, other: "SparkAddress") -> bool:
         """Whether both name one table, or one path lies in the other."""

@@ -7,7 +7,7 @@ number means exactly the decimal that is written.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -182,6 +182,12 @@ def _tables(top: TomlEntry) -> Mapping[str, TableFile]:
     others: dict[str, TableFile | PublicFile] = {
         name: _public(name, entry) for name, entry in public.items()
     }
+    for (name, one), (other, open_to_all) in product(declared.items(), others.items()):
+        if one.shares_rows(replace(one, source=open_to_all.source, format=open_to_all.format)):
+            raise public[other].error(
+                f"it has the same source as {dotted(('tables', name))}, or a file of it, whose "
+                "rows are private: a public table's are shown as they are"
+            )
     complete = {
         name: replace(one, others=MappingProxyType(others)) for name, one in declared.items()
     }

@@ -1,5 +1,6 @@
 """The files that a declaration names: of tables with their ledgers, and of public tables."""
 
+import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from discreet.query._engines._address import (
     overlap,
     table_at,
 )
+from discreet.query._engines._file_behind import file_behind
 from discreet.query._facts._columns import Column
 from discreet.query._facts._declaration import Declaration
 from discreet.query._rows._file_format import FileFormat
@@ -85,6 +87,8 @@ class TableFile:
             return False
         if here.is_relative_to(there) or there.is_relative_to(here):
             return True
+        if one is not self or another is not other:  # Spark reads some
+            return not _files_under(here).isdisjoint(_files_under(there))
         from discreet.query._rows._shared_rows import share_rows
 
         return share_rows(one.with_columns(()), another.with_columns(()))
@@ -109,6 +113,20 @@ class TableFile:
         public = [name for name, other in self.others.items() if isinstance(other, PublicFile)]
         beside = Beside(makers, public)
         return Table.declared(self.rows, self.declaration, ledger, beside)
+
+
+def _files_under(place: Path) -> set[Hashable]:
+    """The file, or all files in the folder that Spark may read: whatever their names, and also
+    behind links to folders."""
+    if not place.is_dir():
+        return {file_behind(place)}
+    found, entered = set[Hashable](), {file_behind(place)}
+    for folder, inner, names in os.walk(place, followlinks=True):
+        inside = {name: file_behind(Path(folder, name)) for name in inner}
+        inner[:] = [name for name, behind in inside.items() if behind not in entered]
+        entered.update(inside.values())
+        found.update(file_behind(Path(folder, name)) for name in names)
+    return found
 
 
 def declared_rows(
