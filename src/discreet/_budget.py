@@ -279,6 +279,22 @@ class Payer(Protocol[Loss]):
 
 
 @runtime_checkable
+class _KnowsRequests(Protocol):
+    """Tells whether it has paid before."""
+
+    def has_request(self, request: str, by: str) -> bool:
+        """Whether this analyst charged under this request id before."""
+        ...
+
+
+def has_paid(payer: object, request: str | None, by: str) -> bool:
+    """Whether this analyst charged under this request id before, as far as the payer can tell."""
+    if request is None or not isinstance(payer, _KnowsRequests):
+        return False
+    return payer.has_request(request, by)
+
+
+@runtime_checkable
 class CountsSteps(Protocol[Loss]):
     """Counts the steps of a plan that was paid as a whole, durably, so that none runs twice."""
 

@@ -44,7 +44,15 @@ AS_TRUTH = {
 }
 AS_NUMBER = {name: dp.Column.number(-1e18, 1e18) for name in ("whole", "real", "money", "number")}
 
-CONVERTED = {"own": COLUMNS, "whole": AS_WHOLE, "truth": AS_TRUTH, "number": AS_NUMBER}
+AS_ANY_WHOLE = {name: dp.Column.integer() for name in ("whole", "real", "money", "fine", "number")}
+
+CONVERTED = {
+    "own": COLUMNS,
+    "whole": AS_WHOLE,
+    "any whole": AS_ANY_WHOLE,
+    "truth": AS_TRUTH,
+    "number": AS_NUMBER,
+}
 DATES = [name for name, column in COLUMNS.items() if column.type.value == "date"]
 TEXT_TERMS = (
     "SUM(LENGTH(text)), COUNT(UPPER(text)), SUM(LENGTH(TRIM(text)) + LENGTH(SUBSTR(text, 2, 3)))",
@@ -87,9 +95,11 @@ def of_conversions(columns: Mapping[str, dp.Column]) -> str:
     sums = {
         name: "COUNT({})" if column.type.value == "text" else "SUM({})"
         for name, column in columns.items()
-        if column.type.is_numeric or column.type.value == "text"
+        if (column.type.is_numeric and column.range) or column.type.value == "text"
     }
+    wholes = [name for name, column in columns.items() if column == dp.Column.integer()]
     terms = [text.format(name) for name, text in sums.items()]
+    terms += [f"SUM(CASE WHEN {n} = 0 THEN 1 WHEN {n} > 2 THEN 9 ELSE 3 END)" for n in wholes]
     terms += [f"COUNT({name})" for name, column in columns.items() if column.type.value != "text"]
     truths = [name for name, column in columns.items() if column.type.value == "boolean"]
     terms += [f"SUM(CASE WHEN {name} THEN 1 ELSE 0 END)" for name in truths]

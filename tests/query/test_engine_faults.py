@@ -18,6 +18,8 @@ import pytest
 import discreet as dp
 from discreet.errors import ComputationFailed, DeclarationError
 from discreet.ledger import Kind
+from discreet.mechanisms import DiscreteLaplace
+from discreet.mechanisms.statistics import moments
 from discreet.query import Table
 from tests.query import postgres_tables, spark_tables
 from tests.query.postgres_tables import run
@@ -183,11 +185,15 @@ class Payer:
 
 def _ask(place: Place, then: Callable[[], object] = lambda: None) -> tuple[dp.Ledger, Any]:
     """The ledger, and a function that asks."""
+    ledger, table = _table(place, then)
+    return ledger, lambda: table.sql(COUNT, epsilon=1)
+
+
+def _table(place: Place, then: Callable[[], object] = lambda: None) -> tuple[dp.Ledger, Table]:
     ledger = dp.Ledger.in_memory(unit=UNIT, limit=dp.Limit(epsilon=10))
     columns = {"days": dp.Column.integer(0, 10)}
     plain = dp.Table(place.source, name="t", unit=UNIT, columns=columns, rows=9)
-    table = Table.declared(plain.source, plain.declaration, Payer(ledger, then))
-    return ledger, lambda: table.sql(COUNT, epsilon=1)
+    return ledger, Table.declared(plain.source, plain.declaration, Payer(ledger, then))
 
 
 def _charges(ledger: dp.Ledger) -> int:
@@ -202,15 +208,24 @@ def test_a_fault_before_the_charge_costs_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     place = make(tmp_path, monkeypatch)
-    ledger, ask = _ask(place)
-    ask()
+    ledger, table = _table(place)
+    handed_over = moments(table.rows("days"))
+    noise = DiscreteLaplace.for_epsilon(1, handed_over)
+    paid = dp.release(handed_over, noise, ledger, request="paid")
     cause(place)
-    with pytest.raises(DeclarationError) as failure:
-        ask()
-    assert failure.value.__suppress_context__ or failure.value.__context__ is None
-    assert "FATAL" not in str(failure.value)
-    assert "SECRET" not in str(failure.value).replace("it has person, SECRET", "")
+    for ask in (
+        lambda: table.sql(COUNT, epsilon=1),
+        lambda: dp.release(handed_over, noise, ledger),
+    ):
+        with pytest.raises(DeclarationError) as failure:
+            ask()
+        assert failure.value.__suppress_context__ or failure.value.__context__ is None
+        assert "FATAL" not in str(failure.value)
+        assert "SECRET" not in str(failure.value).replace("it has person, SECRET", "")
     assert _charges(ledger) == 1
+    assert not ledger.is_locked
+    again = dp.release(handed_over, noise, ledger, request="paid")  # needs no rows
+    assert again.value.tolist() == paid.value.tolist()
 
 
 @pytest.mark.parametrize(("make", "cause"), AFTER)

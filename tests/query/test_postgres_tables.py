@@ -18,7 +18,12 @@ from discreet.ledger import Kind
 from discreet.query._bounding._compiled_plan import prepare
 from discreet.query._engines import _engine
 from discreet.query._engines._postgres_address import address_of, is_address
-from discreet.query._engines._postgres_table import PostgresRows, PostgresTable, connected
+from discreet.query._engines._postgres_table import (
+    PostgresRows,
+    PostgresTable,
+    connected,
+    listed,
+)
 from discreet.query._rows._source import kinds, place_of, served_by, source_of
 from tests.ledger import postgres
 from tests.query import postgres_tables
@@ -334,7 +339,7 @@ def test_a_label_is_read_without_its_owners_cast() -> None:
     )
     source: Any = source_of(url(name), [])
     with source.rows(["mood", "other"]) as rows, connected(source.at) as connection:
-        found = connection.execute(rows.selected(connection)).fetchall()
+        found = connection.execute(rows.selected(listed(connection, source.at))).fetchall()
     assert found == [("a", "b"), (None, None)]
 
 
@@ -386,7 +391,7 @@ def test_no_longer_text_is_read_than_the_server_can_compute_with(kind: str) -> N
     run(f"INSERT INTO {name} SELECT repeat('é', n), 1 FROM unnest(ARRAY[5, 32768, 32769]) AS n")
     source: Any = source_of(url(name), [])
     with source.rows(["person"]) as rows, connected(source.at) as connection:
-        found = connection.execute(rows.selected(connection)).fetchall()
+        found = connection.execute(rows.selected(listed(connection, source.at))).fetchall()
     assert [one and len(one) for (one,) in found] == [5, 1 << 15, None]
 
 

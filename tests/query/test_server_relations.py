@@ -1,5 +1,6 @@
 """Joins, unions, rows of each unit and keys of units have the same integers in every engine."""
 
+import socket
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import discreet as dp
 from discreet.errors import DeclarationError, QueryRefused
 from discreet.ledger import Kind
+from discreet.mechanisms import DiscreteLaplace
 from discreet.query import PublicTable, Table
 from discreet.query._bounding._compiled_plan import prepare
 from discreet.query._engines import _engine
@@ -233,6 +235,62 @@ def test_no_row_that_is_a_unit_counts_twice(
             _united(pair)
 
 
+def test_a_part_that_is_attached_after_a_hand_over_is_refused_before_the_charge() -> None:
+    name = postgres_tables.new_name()
+    postgres_tables.run(
+        f"CREATE TABLE {name} (x float8, y int4) PARTITION BY LIST (y)",
+        f"CREATE TABLE {name}_p (x float8, y int4)",
+        f"GRANT SELECT ON {name}, {name}_p TO {postgres_tables.reader()}",
+    )
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=1))
+    one, other = (
+        dp.Table(
+            postgres_tables.url(place),
+            name=label,
+            unit=dp.Unit.ROW,
+            columns={"x": dp.Column.number(0, 1)},
+            ledger=ledger,
+        )
+        for place, label in ((name, "a"), (f"{name}_p", "b"))
+    )
+    counts = one.union_all(other).group_by().counts()
+    noise = DiscreteLaplace.for_epsilon(1, counts)
+    postgres_tables.run(f"ALTER TABLE {name} ATTACH PARTITION {name}_p FOR VALUES IN (1)")
+    with pytest.raises(QueryRefused, match="have the same rows"):
+        dp.release(counts, noise, ledger)
+    assert not ledger.is_locked
+    assert not [entry for entry in ledger.history() if entry.kind is Kind.CHARGE]
+
+
+@pytest.mark.parametrize(
+    ("table", "attach"),
+    [
+        ("PARTITION BY LIST (y)", "ALTER TABLE {0} ATTACH PARTITION {0}_p FOR VALUES IN (1)"),
+        ("", "ALTER TABLE {0}_p INHERIT {0}"),
+    ],
+)
+def test_a_part_that_is_attached_in_mid_question_is_for_the_next_one(
+    table: str, attach: str
+) -> None:
+    name = postgres_tables.new_name()
+    postgres_tables.run(
+        f"CREATE TABLE {name} (x float8, y int4) {table}",
+        f"CREATE TABLE {name}_p (x float8, y int4)",
+        f"INSERT INTO {name}_p VALUES (1, 1), (1, 1)",
+        f"GRANT SELECT ON {name} TO {postgres_tables.reader()}",
+    )
+    column = {"x": dp.Column.number(0, 1)}
+    own = dp.Table(postgres_tables.url(name), name="t", unit=dp.Unit.ROW, columns=column)
+    asked, counts = own.agg(n=dp.count()).plan, []
+    for statement in (attach.format(name), "SELECT 1"):
+        with _engine.opened(served_by(own.source)) as engine:
+            ready = prepare(asked, own.source, engine)
+            postgres_tables.run(statement)
+            (count,) = ready.compute(None).values()
+            counts.append(int(count[0]))
+    assert counts == [0, 2]
+
+
 def _declared(folder: Path, sources: tuple[str, str]) -> Mapping[str, Table]:
     text = "".join(
         f'[tables.{name}]\nsource = "{one}"\nrow = true\n'
@@ -273,6 +331,13 @@ SPELLINGS = [
     "postgresql://127.0.1.1/d?application_name=k",
     "postgresql://[::1]:5432/d",
     "postgresql://[0:0:0:0:0:0:0:1]/d",
+    "postgresql://[::ffff:127.0.0.1]/d",
+    *(
+        f"postgresql://{host}/d"
+        for host in ("0.0.0.0", "[::]", "127.1", "2130706433", "0x7f000001")
+    ),
+    f"postgresql://{socket.gethostname()}/d",
+    "postgresql://far.example:9/d?host=&port=",
     "postgresql:///d",
     "postgresql://%2Frun%2Fpostgresql/d",
     "postgresql:///d?host=/run/postgresql&port=5432",
@@ -295,7 +360,13 @@ def test_a_database_of_this_host_has_one_place(spelling: str, tmp_path: Path) ->
 
 def test_databases_of_other_hosts_and_ports_are_apart(tmp_path: Path) -> None:
     others = ["//far.example/d?", "//localhost:5433/d?", "//10.0.0.1/d?", "//far.example:9/d?"]
-    others += ["//localhost/d?host=nearer.example&", "//localhost/d?port=9&", "///d?service=k&"]
+    others += [
+        "//10.1/d?",
+        "//[::ffff:10.0.0.2]/d?",
+        "//localhost/d?host=nearer.example&",
+        "//localhost/d?port=9&",
+        "///d?service=k&",
+    ]
     places = {address_of(f"postgresql:{one}table=s.t").place for one in ["///d?", *others]}
     assert len(places) == len(others) + 1
 
@@ -310,17 +381,31 @@ def test_files_that_spark_reads_have_one_budget(tmp_path: Path) -> None:
     (tmp_path / "hard").mkdir()
     (tmp_path / "hard" / "b.parquet").hardlink_to(inner / "a.parquet")
     whole = f"spark:{tmp_path}/f"
+    for folder, name in (("nameless", "part-0"), ("hidden", "_a.parquet")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).hardlink_to(inner / "a.parquet")
+    (tmp_path / "deep" / "sub").mkdir(parents=True)
+    (tmp_path / "deep" / "sub" / "linked").symlink_to(inner)
+    (inner / "loop").symlink_to(tmp_path / "f")
+    (tmp_path / "empty").mkdir()
     spellings = ["f/in", "f/in/a.parquet", "link", "link/in", "hard", "./f"]
+    spellings += ["nameless", "hidden", "deep"]
     shared = [(whole, f"spark:{tmp_path}/{one}") for one in spellings]
     shared += [(whole, f"{tmp_path}/{one}") for one in spellings]
     shared += [
         (whole, f"spark:file://{tmp_path}/link"),
         ("spark:hdfs://h/a", "spark:hdfs://h/a/./b"),
+        *(("spark:t", f"spark:{one}") for one in ("default.T", "spark_catalog.default.t")),
     ]
     for pair in [*shared, *((other, one) for one, other in shared)]:
         with pytest.raises(DeclarationError, match="two ledgers"):
             _declared(tmp_path, pair)
     apart = [(whole, f"{tmp_path}/other.parquet"), ("spark:hdfs://h/a", "spark:hdfs://h/ab")]
+    apart += [
+        ("spark:t", "spark:other.t"),
+        ("spark:c.s.t", "spark:s.t"),
+        (whole, f"spark:{tmp_path}/empty"),
+    ]
     for pair in [*apart, (whole, f"spark:{tmp_path}/other.parquet")]:
         assert len(_declared(tmp_path, pair)) == 2
 

@@ -2,9 +2,9 @@
 
 To read the files in order:
 
-1. The value: `_bounded` (a computation with its unit and sensitivity), `_parts` (the kinds of
-   results), `_columns` (the columns that a mechanism needs), `_sensitivity`, `_rows` and
-   `_fixed_point` (grids), `_ids`.
+1. The value: `_bounded` (a computation with its unit and sensitivity), `_computation` (one that is
+   made ready before the charge), `_parts` (the kinds of results), `_columns` (the columns that a
+   mechanism needs), `_sensitivity`, `_rows` and `_fixed_point` (grids), `_ids`.
 2. The roles: `_mechanism` (privacy loss, draw). `_additive` and `_real` are the two bases; the
    additive mechanisms are short files beside them: `_discrete_laplace` and `_laplace`,
    `_discrete_gaussian`, `_gaussian` and `_real_gaussian`, `_staircase`, `_max_norm`. `_accuracy`
@@ -20,6 +20,7 @@ The other mechanisms are in the packages `selection`, `thresholds`, `quantiles`,
 
 from discreet._arrays import FloatArray
 from discreet.mechanisms._bounded import Bounded
+from discreet.mechanisms._computation import StagedComputation
 from discreet.mechanisms._discrete_gaussian import DiscreteGaussian
 from discreet.mechanisms._discrete_laplace import DiscreteLaplace
 from discreet.mechanisms._door import Door, Trace
@@ -64,6 +65,7 @@ __all__ = [
     "RowsPart",
     "Sensitivity",
     "Session",
+    "StagedComputation",
     "Staircase",
     "Together",
     "Trace",

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, InitVar
 from fractions import Fraction
+from operator import itemgetter
 from typing import Annotated, Any, Generic, TypeVar, cast
 
 from discreet import _checks
@@ -11,6 +12,7 @@ from discreet._exact import Number
 from discreet._fields import Text, field, frozen
 from discreet._unit import Change, Unit
 from discreet.errors import InvalidArgument, Refused
+from discreet.mechanisms._computation import StagedComputation, after
 from discreet.mechanisms._fixed_point import FixedPoint
 from discreet.mechanisms._parts import (
     AnyPart,
@@ -25,6 +27,7 @@ from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms._sensitivity import RealSensitivity, Sensitivity
 
 V = TypeVar("V")
+W = TypeVar("W")
 
 ASSERTED = "asserted by the caller"
 
@@ -221,9 +224,14 @@ class Bounded(Generic[V]):
         part = {part.name: part for part in self.parts if self.is_joint}.get(name)
         if part is None:
             raise InvalidArgument(f"{self.name!r} has no named part {name!r}")
-        compute = cast(Callable[[], Mapping[str, Any]], self.compute)
+        compute = after(cast(Callable[[], Mapping[str, Any]], self.compute), itemgetter(name))
         unit, basis = self.unit, self.basis
-        return _with_parts(lambda: compute()[name], (part,), unit=unit, name=name, basis=basis)
+        return _with_parts(compute, (part,), unit=unit, name=name, basis=basis)
+
+    def then(self, function: Callable[[V], W]) -> StagedComputation[W]:
+        """The function of the checked result, for another `Bounded` with a sensitivity of its own;
+        what is refused before the charge here is refused before it there."""
+        return after(self.compute, lambda result: function(self.checked(result)))
 
     def checked(self, result: object) -> V:
         """The result in its exact form; a plain ``TypeError`` if it is not as declared."""

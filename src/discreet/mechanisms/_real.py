@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from functools import lru_cache
+from operator import attrgetter
 from typing import Self, cast
 
 from discreet import _checks
@@ -93,7 +94,7 @@ def in_steps(bounded: Bounded[FixedPoint]) -> Bounded[Value]:
     step_of(bounded)
     part = bounded.part
     return Bounded(
-        lambda: bounded.checked(bounded.compute()).steps,
+        bounded.then(attrgetter("steps")),
         sensitivity=part.sensitivity,
         unit=bounded.unit,
         name=bounded.name,

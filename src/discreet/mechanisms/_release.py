@@ -5,16 +5,18 @@ import json
 import logging
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Generic, TypeVar, cast
 
 from discreet import _checks, _html
-from discreet._budget import Payer, Receipt, Request
+from discreet._budget import Payer, Receipt, Request, has_paid
 from discreet._exact import Number
 from discreet.accounting import PrivacyLoss
 from discreet.errors import ComputationFailed, InvalidArgument
 from discreet.mechanisms._bounded import Bounded, stated
+from discreet.mechanisms._computation import StagedComputation
 from discreet.mechanisms._door import Door
 from discreet.mechanisms._mechanism import Mechanism, checked_mechanism
 from discreet.mechanisms._serialize import deserialize, serialize, written
@@ -160,23 +162,35 @@ def release_through(
     if request is not None:
         _check_size(bounded)
     door.note("bounded", (bounded.parts, bounded.is_joint))
-    # 2. charge
-    receipt = door.charge(
-        loss,
-        purpose=bounded.name if purpose is None else purpose,
-        by=by,
-        request=None if request is None else Request(request, _body(bounded, mechanism)),
-        statement=statement_of(bounded, mechanism),
-    )
-    # 3. compute and add noise, unless this request has an answer already
-    if receipt.stored is not None:
-        value = cast(W, deserialize(receipt.stored))
-    else:
-        value = _noisy_result(door, bounded, mechanism, receipt)
-        door.note("released", value)
-        if request is not None:
-            door.payer.keep(receipt, guarded(lambda: serialize(value), door, receipt))
+    with _ready(door, bounded, request, by) as compute:
+        # 2. charge
+        receipt = door.charge(
+            loss,
+            purpose=bounded.name if purpose is None else purpose,
+            by=by,
+            request=None if request is None else Request(request, _body(bounded, mechanism)),
+            statement=statement_of(bounded, mechanism),
+        )
+        # 3. compute and add noise, unless this request has an answer already
+        if receipt.stored is not None:
+            value = cast(W, deserialize(receipt.stored))
+        else:
+            result = computed(door, bounded, compute, receipt)
+            value = guarded(lambda: mechanism.sample(result, door.bits), door, receipt)
+            door.note("released", value)
+            if request is not None:
+                door.payer.keep(receipt, guarded(lambda: serialize(value), door, receipt))
     return Release(bounded.name, value, loss, mechanism, receipt, bounded.basis)
+
+
+def _ready(
+    door: Door, bounded: Bounded[V], request: str | None, by: str
+) -> AbstractContextManager[Callable[[], V]]:
+    """The computation, made ready before the charge. A repeated request needs no rows."""
+    compute = bounded.compute
+    if not isinstance(compute, StagedComputation) or has_paid(door.payer, request, by):
+        return nullcontext(compute)
+    return compute.opened()
 
 
 def rehearse(mechanism: Mechanism[V, W], made_up: V) -> W:
@@ -187,17 +201,9 @@ def rehearse(mechanism: Mechanism[V, W], made_up: V) -> W:
     return mechanism.sample(made_up, SecureBits())
 
 
-def _noisy_result(
-    door: Door, bounded: Bounded[V], mechanism: Mechanism[V, W], receipt: Receipt
-) -> W:
-    """The result with noise. All of it runs after the charge, so failures reveal no cause."""
-    value = computed(door, bounded, receipt)
-    return guarded(lambda: mechanism.sample(value, door.bits), door, receipt)
-
-
-def computed(door: Door, bounded: Bounded[V], receipt: Receipt) -> V:
-    """The computation's result, checked against its declaration."""
-    value = guarded(lambda: bounded.checked(bounded.compute()), door, receipt)
+def computed(door: Door, bounded: Bounded[V], compute: Callable[[], V], receipt: Receipt) -> V:
+    """The result of the computation, which is ready, checked against its declaration."""
+    value = guarded(lambda: bounded.checked(compute()), door, receipt)
     door.note("computed", value)
     return value
 

@@ -11,6 +11,7 @@ from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, SessionEnded, WrongUnit
 from discreet.mechanisms._bounded import Bounded, change_of, stated
+from discreet.mechanisms._computation import opened
 from discreet.mechanisms._door import Door
 from discreet.mechanisms._mechanism import Interactive
 from discreet.mechanisms._release import computed, guarded
@@ -56,15 +57,16 @@ class Session(Owned, Generic[V, W]):
             raise WrongUnit(f"{bounded.name!r} is for {bounded.unit}; this session, {self.unit}")
         self._mechanism.check(bounded)
         turns = self._turns
-        try:
-            answer = turns.pop()  # if a step below fails, the session has ended
-        except IndexError:
-            raise SessionEnded(
-                "the session has given all paid answers: open another session"
-            ) from None
-        self._door.note("bounded", (bounded.parts, bounded.is_joint))
-        value = computed(self._door, bounded, self.receipt)
-        given, goes_on = guarded(lambda: answer(value), self._door, self.receipt)
+        with opened(bounded.compute) as compute:
+            try:
+                answer = turns.pop()  # if a step below fails, the session has ended
+            except IndexError:
+                raise SessionEnded(
+                    "the session has given all paid answers: open another session"
+                ) from None
+            self._door.note("bounded", (bounded.parts, bounded.is_joint))
+            value = computed(self._door, bounded, compute, self.receipt)
+            given, goes_on = guarded(lambda: answer(value), self._door, self.receipt)
         if goes_on:
             turns.append(answer)
         self._door.note("released", given)

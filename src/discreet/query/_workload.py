@@ -12,7 +12,7 @@ from fractions import Fraction
 
 from discreet import _html
 from discreet._bisection import edge
-from discreet._budget import AnyLimit
+from discreet._budget import AnyLimit, has_paid
 from discreet._exact import Number, decimal_down, decimal_up, fraction, shown
 from discreet.accounting import Filter, PrivacyLoss, Spent
 from discreet.errors import BudgetExceeded, InvalidArgument, NoBound
@@ -23,7 +23,7 @@ from discreet.query._expressions._expressions import Aggregate
 from discreet.query._expressions._query import PostProcessing, Query
 from discreet.query._plan._price import ChoiceOfKeys, Noise, PartMechanism, QuestionPrice
 from discreet.query._plan._private_keys import refuse_private_keys
-from discreet.query._questions._admission import admits_all, count_together, has_paid
+from discreet.query._questions._admission import admits_all, count_together
 from discreet.query._questions._question import Question, announce_useless, released
 from discreet.query._table import Table
 

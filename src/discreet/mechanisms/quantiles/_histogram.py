@@ -50,7 +50,7 @@ def histogram(bounded: Bounded[Rows], edges: Sequence[Number]) -> Bounded[Intege
         l0=part.sensitivity.l0, l1=part.sensitivity.l1, linf=part.sensitivity.linf, length=bins
     )
     return Bounded(
-        lambda: counts(bounded.checked(bounded.compute()), first),
+        bounded.then(lambda rows: counts(rows, first)),
         sensitivity=sensitivity,
         unit=bounded.unit,
         name=f"{bounded.name} by {_edges_text(exact)}",

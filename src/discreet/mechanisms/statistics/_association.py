@@ -44,15 +44,15 @@ def difference_scores(
     widths = np.array([grid.size - 1 for _, grid in rows_part(rows).columns])
     largest = max(r, s) // common * int(np.delete(widths, at).max())
 
-    def compute() -> IntegerArray:
-        places = rows.checked(rows.compute()).places
+    def scored(given: Rows) -> IntegerArray:
+        places = given.places
         total = np.zeros(len(widths), dtype=object)
         for status, weight in ((1, s // common), (0, -r // common)):
             group = places[places[:, at] == status]
             total += weight * (2 * np.array(_sums(group), dtype=object) - widths * len(group))
         return np.asarray(np.abs(np.delete(total, at)))
 
-    return _scores(rows, compute, largest, 2 * largest)
+    return _scores(rows, scored, largest, 2 * largest)
 
 
 def chi_square_scores(
@@ -84,8 +84,8 @@ def chi_square_scores(
     share = Fraction((r + s) ** 2, r * s) / CHI_SQUARE_STEP
     by_case, by_control = share * Fraction(s, s + 1), share * Fraction(r, r + 1)
 
-    def compute() -> IntegerArray:
-        places = rows.checked(rows.compute()).places
+    def scored(given: Rows) -> IntegerArray:
+        places = given.places
         case, control = (
             np.delete(_counts(places[places[:, at] == status], size, total), at, axis=0)
             for status, total in ((1, r), (0, s))
@@ -93,7 +93,7 @@ def chi_square_scores(
         return _chi_square(case, control, r, s)
 
     one = math.ceil(max(by_case, by_control)) + 1
-    return _scores(rows, compute, one, math.ceil(by_case + by_control) + 3)
+    return _scores(rows, scored, one, math.ceil(by_case + by_control) + 3)
 
 
 def _outcome(rows: Bounded[Rows], outcome: str) -> int:
@@ -110,14 +110,14 @@ def _outcome(rows: Bounded[Rows], outcome: str) -> int:
 
 
 def _scores(
-    rows: Bounded[Rows], compute: Callable[[], IntegerArray], added: int, replaced: int
+    rows: Bounded[Rows], scored: Callable[[Rows], IntegerArray], added: int, replaced: int
 ) -> Bounded[IntegerArray]:
     """The scores; one added row moves each by at most ``added``, a replaced row by ``replaced``."""
     part = rows_part(rows)
     moved = added if rows.unit.change is Change.ADD_REMOVE else replaced
     length = len(part.columns) - 1
     return Bounded(
-        compute,
+        rows.then(scored),
         sensitivity=Sensitivity(linf=part.per_unit * moved, length=length),
         unit=rows.unit,
         name=f"scores of {rows.name}",

@@ -52,14 +52,13 @@ def contingency(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
     if math.prod(shape) > _MOST_CELLS:
         raise InvalidArgument(f"{rows.name!r} has {math.prod(shape)} cells: give at most 2^24")
 
-    def compute() -> IntegerArray:
-        places = rows.checked(rows.compute()).places
-        cells = np.ravel_multi_index(tuple(places.T), shape)
+    def counted(given: Rows) -> IntegerArray:
+        cells = np.ravel_multi_index(tuple(given.places.T), shape)
         return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
 
     m, moved = part.per_unit, tables_of(rows.unit)
     return Bounded(
-        compute,
+        rows.then(counted),
         sensitivity=Sensitivity(
             l1=moved * m, l2_squared=moved * m**2, linf=m, length=math.prod(shape)
         ),

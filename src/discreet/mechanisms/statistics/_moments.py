@@ -37,7 +37,7 @@ def moments(rows: Bounded[Rows]) -> Bounded[IntegerArray]:
     layout = MomentLayout.of(rows)
     sensitivity = layout.sensitivity(rows_part(rows).per_unit, rows.unit.change)
     return Bounded(
-        lambda: _weighted(rows.checked(rows.compute()), layout),
+        rows.then(lambda given: _weighted(given, layout)),
         sensitivity=sensitivity,
         unit=rows.unit,
         name=f"moments of {rows.name}",

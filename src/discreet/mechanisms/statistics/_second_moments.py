@@ -105,13 +105,12 @@ def second_moments(rows: Bounded[Rows], norm: Number | None = None) -> Bounded[I
     ball, part = Ball.of(rows, norm), rows_part(rows)
     upper = np.triu_indices(len(ball.widths))
 
-    def compute() -> IntegerArray:
-        places = rows.checked(rows.compute()).places
-        sums: IntegerArray = gram(ball.inside(places), max(ball.widths))[upper]
+    def summed(given: Rows) -> IntegerArray:
+        sums: IntegerArray = gram(ball.inside(given.places), max(ball.widths))[upper]
         return sums
 
     return Bounded(
-        compute,
+        rows.then(summed),
         sensitivity=ball.sensitivity(part.per_unit, rows.unit.change),
         unit=rows.unit,
         name=f"second moments of {rows.name}",

@@ -292,10 +292,11 @@ def _whole(raw: Any, column: Column) -> Any:  # Any: Ibis expressions
 def _whole_of_text(text: Any) -> Any:  # Any: Ibis expressions
     """The integer of a number's text, halves rounded to even. The engine rounds halves away from 0,
     so those after an even digit are cut off first. A text with an exponent is first written
-    without it."""
+    without it; where that needs more digits than decimals have, the nearest float is rounded."""
     plain = text.try_cast(f"decimal({_DIGITS}, {_DECIMALS})").cast("string")
     digits = ibis.ifelse(text.contains("e"), plain, text)
-    return digits.re_replace(r"(^[+-]?|[02468])\.50*$", r"\1.0").try_cast("int64")
+    whole = digits.re_replace(r"(^[+-]?|[02468])\.50*$", r"\1.0").try_cast("int64")
+    return ibis.ifelse(digits.isnull(), text.try_cast("float64").try_cast("int64"), whole)
 
 
 def _valid(decimal: Any) -> Any:  # Any: Ibis expressions

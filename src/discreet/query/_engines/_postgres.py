@@ -22,9 +22,16 @@ from discreet.query._engines._engine_statement import (
     ServerRelation,
     check_zones,
 )
+from discreet.query._engines._postgres_address import PostgresAddress
 from discreet.query._engines._postgres_compiler import compiled
 from discreet.query._engines._postgres_forms import type_name
-from discreet.query._engines._postgres_table import PostgresRows, PostgresTable, connected
+from discreet.query._engines._postgres_table import (
+    ListedTable,
+    PostgresRows,
+    PostgresTable,
+    connected,
+    listed,
+)
 
 _SOURCE = "source"
 _ARROW = {
@@ -52,10 +59,11 @@ _OUTAGES = ("", "08", "25", "40", "53", "55", "57", "58")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PostgresEngine:
-    """A connection with an open transaction."""
+    """A connection with an open transaction, and its tables in that snapshot."""
 
     connection: Any  # Any: psycopg's own, of any row
     place: str
+    listed: Mapping[PostgresAddress, ListedTable]
 
     @property
     def failures(self) -> tuple[type[Exception], ...]:
@@ -139,7 +147,7 @@ class PostgresEngine:
             whole = EngineStatement(made.text, {**made.tables, **rows.public})
             return self._whole(whole, rows.rows, given)
         if isinstance(rows, PostgresRows):
-            return rows.selected(self.connection)
+            return rows.selected(self.listed[rows.table.at])
         assert isinstance(rows, pa.Table)  # one without rows
         schema = ibis.Schema.from_pyarrow(rows.schema)
         values = [
@@ -165,4 +173,5 @@ def opened(tables: Sequence[PostgresTable]) -> Iterator[PostgresEngine]:
     """An engine where these tables are. Ctrl-C cancels its statement."""
     first = tables[0].at
     with connected(first, locked=[table.at for table in tables]) as connection:
-        yield PostgresEngine(connection, first.database)
+        found = {table.at: listed(connection, table.at) for table in tables}
+        yield PostgresEngine(connection, first.database, found)

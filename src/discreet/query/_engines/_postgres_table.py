@@ -1,6 +1,6 @@
 """Reads a table of a PostgreSQL server, by a role that may only read it."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -132,18 +132,39 @@ class PostgresRows:
     table: PostgresTable
     names: tuple[str, ...]
 
-    def selected(self, connection: Any) -> str:  # Any: psycopg's own
-        """The statement that reads them. The role's other rights were checked before the charge;
-        whoever gives it one meanwhile must not make a paid question fail."""
-        found = _columns(connection, _table(connection, self.table.at))
+    def selected(self, listed: "ListedTable") -> str:
+        """The statement that reads them, as they were listed before the charge: nothing that an
+        owner grants, attaches or adds meanwhile makes a paid question fail."""
         made = []
         for name in self.names:
-            kind = found.get(name)
+            kind = listed.columns.get(name)
             if kind is None:
                 raise DeclarationError(f"{self.table.label} has no column {name!r} any more")
             column = _quoted(name)
             made.append(f"{kind[1].format(column)} AS {column}")
-        return f"SELECT {', '.join(made)} FROM {_place(self.table.at)}"  # noqa: S608  # names, quoted
+        return f"SELECT {', '.join(made)} FROM {listed.rows}"  # noqa: S608  # names, quoted
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTable:
+    """A table in the snapshot of a transaction: where its ``rows`` are, and each column's type with
+    the form that reads it."""
+
+    rows: str
+    columns: Mapping[str, tuple[pa.DataType, str] | None]
+
+
+def listed(connection: Any, at: PostgresAddress) -> ListedTable:  # Any: psycopg's own
+    """The table, whose rows are those of the parts that it has now: a part that is attached later
+    is none of its, since the lock of a reader doesn't stop that."""
+    with named(at):
+        found = _table(connection, at)
+        parts = _parts(connection, found.oid)
+        columns = _columns(connection, found)
+    if found.kind == "r" and len(parts) == 1:
+        return ListedTable(f"ONLY {_place(at)}", columns)
+    numbers = ", ".join(sorted(map(str, parts)))
+    return ListedTable(f"{_place(at)} WHERE tableoid IN ({numbers})", columns)
 
 
 def places_in_postgres(at: PostgresAddress) -> set[Hashable]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+from discreet._budget import has_paid
 from discreet._unit import Unit
 from discreet.accounting import Filter, PrivacyLoss, Spent
 
@@ -21,9 +22,6 @@ class _FilteredLedger(Protocol):
     def filters(self) -> tuple[tuple[Filter, Spent], ...]:
         """The filters that must each admit a charge, with their sums of all charges."""
 
-    def has_request(self, request: str, by: str) -> bool:
-        """Whether this analyst charged under this request id before."""
-
 
 def admits_all(ledger: object, charges: Sequence[PlannedCharge], by: str) -> bool:
     """Whether each filter of the ledger admits these charges one after the other, apart from those
@@ -37,13 +35,6 @@ def admits_all(ledger: object, charges: Sequence[PlannedCharge], by: str) -> boo
         loss.for_unit(ledger.unit) for loss, request in charges if not has_paid(ledger, request, by)
     ]
     return all(count_together(chosen, left, spent, most=1) == 1 for chosen, spent in ledger.filters)
-
-
-def has_paid(ledger: object, request: str | None, by: str) -> bool:
-    """Whether this analyst charged under this request id before, as far as the payer can tell."""
-    if request is None or not isinstance(ledger, _FilteredLedger):
-        return False
-    return ledger.has_request(request, by)
 
 
 def count_together(

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet import _checks, _html
 from discreet._announce import announce
-from discreet._budget import Payer
+from discreet._budget import Payer, has_paid
 from discreet._exact import Number
 from discreet.accounting import PrivacyLoss
 from discreet.errors import QueryRefused
@@ -28,7 +28,6 @@ from discreet.query._plan._plan import Plan, plan
 from discreet.query._plan._price import Noise, QuestionPrice
 from discreet.query._plan._private_keys import counted_group
 from discreet.query._questions._accuracy import Within, named_price, price_for_error
-from discreet.query._questions._admission import has_paid
 from discreet.query._questions._diagnosis import Diagnosis, DiagnosisOf, release_diagnosis
 from discreet.query._questions._frame_after import (
     AnswerValue,

@@ -4,18 +4,20 @@ The unit, its caps, the bounds of columns and the rule for NULL are those that t
 and the engine applies them as it does for a question. So nothing is declared again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from discreet._arrays import FloatArray
 from discreet.errors import InvalidArgument, QueryRefused
-from discreet.mechanisms import Bounded, IntegerArray, Rows
+from discreet.mechanisms import Bounded, IntegerArray, Rows, StagedComputation
 from discreet.query._bounding._bounding import TIMES, RowValue
-from discreet.query._bounding._compiled_plan import CompiledStatements, prepare, prepare_rows
+from discreet.query._bounding._compiled_plan import prepare, prepare_rows
 from discreet.query._bounding._compiling import Compiler
 from discreet.query._bounding._stages import StagedValue, combined
 from discreet.query._engines import _engine
@@ -32,6 +34,8 @@ from discreet.query._plan._plan import Plan
 from discreet.query._plan._private_keys import refuse_private_keys
 from discreet.query._plan._sum_grids import value_grid
 from discreet.query._rows._source import TableSource, check_schema, served_by, snapshot
+
+Computed = TypeVar("Computed")
 
 _BASIS = "bounded by discreet.query, from the declared caps and bounds"
 
@@ -58,18 +62,16 @@ class TableRows:
                 "mechanism on rows takes all of them: choose a group by where(...), or ask "
                 "quantiles(...)"
             )
-        # 2. compile now, compute after the charge
-        facts, source = self.plan.declaration, self._snapshot()
+        # 2. compile now, and again before the charge
+        facts = self.plan.declaration
         columns = [
             _RowColumn(name, grids[name], is_truth=False)
             if grids and name in grids
             else _RowColumn.of(name, facts)
             for name in names
         ]
-        with _engine.compiling(served_by(self.source)) as compiling:
-            self._prepared(columns, source, compiling)
         return Bounded.rows(
-            lambda: self._computed(columns, source),
+            self._later(partial(self._rows, columns)),
             columns={column.name: column.grid.values for column in columns},
             per_unit=facts.caps.of_rows(1),
             unit=facts.unit,
@@ -82,12 +84,14 @@ class TableRows:
         """The number of rows in each group, in order of the groups; as an array of this shape."""
         refuse_private_keys(self.plan, "a mechanism on counts")
         (one,) = self.plan.sums
-        source = self._snapshot()
-        with _engine.compiling(served_by(self.source)) as compiling:
-            prepare(self.plan, source, compiling)
         dimensions = (len(self.plan.groups),) if shape is None else shape
+
+        def counted(source: TableSource, engine: Engine) -> Callable[[], IntegerArray]:
+            ready = prepare(self.plan, source, engine)
+            return lambda: np.reshape(ready.compute(None)[one.name], dimensions)
+
         return Bounded(
-            lambda: np.reshape(self._counted(source)[one.name], dimensions),
+            self._later(counted),
             sensitivity=one.sensitivity,
             unit=self.plan.declaration.unit,
             name=str(self.plan.query),
@@ -101,30 +105,37 @@ class TableRows:
         used = dict.fromkeys([*columns_used(self.plan.query), *names])
         return facts_text(self.plan.declaration, list(used), self.source.label)
 
-    def _snapshot(self) -> TableSource:
-        """A checked snapshot of the source."""
-        facts, source = self.plan.declaration, snapshot(self.source)
-        check_schema(source, facts.columns, facts.unit)
-        return source
+    def _later(
+        self, prepared: Callable[[TableSource, Engine], Callable[[], Computed]]
+    ) -> StagedComputation[Computed]:
+        """The computation that is ``prepared`` for an engine: now, so that it is refused here, and
+        again before the charge, from the rows that are there then."""
+        facts, servers = self.plan.declaration, served_by(self.source)
 
-    def _counted(self, source: TableSource) -> Mapping[str, Any]:  # Any: arrays of integers
-        with _engine.opened(served_by(self.source)) as opened:
-            return prepare(self.plan, source, opened).compute(None)
+        def checked() -> TableSource:
+            source = snapshot(self.source)
+            check_schema(source, facts.columns, facts.unit)
+            return source
 
-    def _computed(self, columns: Sequence["_RowColumn"], source: TableSource) -> FloatArray:
-        with _engine.opened(served_by(self.source)) as opened:
-            (answer,) = self._prepared(columns, source, opened).answers(None)
-        made = [column.numbers(answer, _value(n)) for n, column in enumerate(columns)]
-        times = answer[TIMES].cast(pa.int64()).to_numpy()
-        return np.repeat(np.column_stack(made), times, axis=0)
+        @contextmanager
+        def opened() -> Iterator[Callable[[], Computed]]:
+            source = checked()
+            with _engine.opened(servers) as engine:
+                yield prepared(source, engine)
 
-    def _prepared(
+        source = checked()
+        with _engine.compiling(servers) as compiling:
+            prepared(source, compiling)
+        return StagedComputation(opened)
+
+    def _rows(
         self, columns: Sequence["_RowColumn"], source: TableSource, engine: Engine
-    ) -> CompiledStatements:
+    ) -> Callable[[], FloatArray]:
         names = tuple(column.name for column in columns)
         values: dict[str, RowValue] = {_value(n): c.expression for n, c in enumerate(columns)}
         use = ("rows", *columns)
-        return prepare_rows(self.plan, source, engine, columns=names, values=values, use=use)
+        ready = prepare_rows(self.plan, source, engine, columns=names, values=values, use=use)
+        return lambda: _repeated(columns, *ready.answers(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +169,13 @@ class _RowColumn:
         steps = answer[name].to_numpy().astype(np.float64) + self.grid.center
         numbers: FloatArray = steps * float(self.grid.step)
         return numbers
+
+
+def _repeated(columns: Sequence[_RowColumn], answer: pa.Table) -> FloatArray:
+    """The rows, shape (row, column)."""
+    made = [column.numbers(answer, _value(n)) for n, column in enumerate(columns)]
+    times = answer[TIMES].cast(pa.int64()).to_numpy()
+    return np.repeat(np.column_stack(made), times, axis=0)
 
 
 def _value(number: int) -> str:

@@ -8,11 +8,10 @@ from typing import Generic, TypeVar
 
 from discreet import _checks, _html
 from discreet._announce import announce
-from discreet._budget import Payer
+from discreet._budget import Payer, has_paid
 from discreet._exact import Number
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, QueryRefused
-from discreet.query._questions._admission import has_paid
 from discreet.query._questions._question import DeclaredTable
 from discreet.query._questions._usefulness import advice_for
 
