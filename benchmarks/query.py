@@ -11,7 +11,12 @@ from benchmarks.rounds import running, taking_turns
 from benchmarks.tables import duration, show, table, times
 
 CONTESTANTS = ("duckdb", "by_hand", "discreet")
-PEERS = ("opendp", "pipeline_dp", "smartnoise_sql")  # with fewer rows, see their workers
+PEERS = (
+    "opendp",
+    "pipeline_dp",
+    "smartnoise_sql",
+    "tmlt_analytics",
+)  # with fewer rows, see their workers
 CORES = ("one-core", "two-cores")
 SMALL = ("small", "forecast")
 ROUNDS = 5

@@ -4,7 +4,6 @@ Both run in one local application, whose CPU time Linux tells. Java compiles whi
 first rounds don't count. The goal is 1.2.
 """
 
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -17,6 +16,7 @@ import pyarrow.parquet as pq
 from benchmarks.server_question import asked
 from benchmarks.tables import duration, show, table
 from benchmarks.wages import LARGEST, MOST_PLACES, MOST_ROWS, PLACES, columns
+from benchmarks.worker import spent_by
 from discreet.query._bounding._compiled_plan import CompiledPlan, prepare
 from discreet.query._engines import _engine
 from discreet.query._rows._source import served_by
@@ -67,9 +67,7 @@ def _both(path: Path) -> dict[str, list[float]]:
 
 def _spent(session: Any) -> float:  # Any: pyspark's own
     """The CPU time of the application's Java."""
-    process = session.sparkContext._gateway.proc.pid  # noqa: SLF001  # it has no public form
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2]
-    return sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+    return spent_by(session.sparkContext._gateway.proc.pid)  # noqa: SLF001  # it has no public form
 
 
 def _by_hand(session: Any, path: Path) -> float:
