@@ -212,7 +212,7 @@ PLAIN = {
         *("UnitOfExample", "Automatic", "Flat", "PerGroup", "PerLayer", "L1", "Adaptive"),
         *("PoissonSampling", "TruncatedPoissonSampling", "ShuffledBatches", "AllocatedBatches"),
         *("WithoutReplacement", "ExactGaussian", "FloatGaussian", "FloatLaplace", "NotPrivate"),
-        *("Stage", "Chart", "SketchReports"),
+        *("Stage", "StagedComputation", "Chart", "SketchReports"),
     },
     "objects that draw, or hold secrets": {
         *("Door", "Session", "Run", "PermanentAnswers"),
