@@ -11,13 +11,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from discreet import Limit, Unit
+from discreet import Change, Limit, Unit
 from discreet._budget import Request
 from discreet.accounting import Pure
 from discreet.errors import InvalidArgument, LedgerError
 from discreet.ledger import Ledger
+from discreet.query import suggest
+from discreet.query._statistics._suggestion_search import enough_for_bounds, enough_for_cap
 from discreet.query._toml._declaration_edit import save
 from discreet.query._toml._declaration_file import read, read_text
 from discreet.query._toml._declared_files import TableFile
@@ -358,6 +361,18 @@ def test_a_ledger_with_another_limit_is_named(alone: _desk.Desk) -> None:
 # by the pages
 
 
+@pytest.mark.parametrize("unit", [Unit.ROW, Unit.ROW.with_change(Change.REPLACE)], ids=str)
+def test_a_suggestion_needs_as_many_rows_as_its_price_says(unit: Unit) -> None:
+    """As the finding of too few rows says after it was paid."""
+    frame = pd.DataFrame({"pay": [1.5] * 40, "age": [40] * 40})
+    ledger = Ledger.in_memory(unit=unit, limit=Limit(epsilon=1))
+    found = suggest(frame, unit=unit, ledger=ledger, epsilon=0.2)
+    needed = enough_for_bounds(Fraction(1, 10), unit)
+    assert f"needs about {needed:,};" in found.left_out["pay"]
+    (of_age,) = re.findall(r"needs about ([\d,]+);", found.left_out["age"])
+    assert 0.9 * needed < int(of_age.replace(",", "")) <= needed
+
+
 def test_the_owner_declares_by_the_pages(served: Served) -> None:
     owner = Browser(served).sign_in(served.owner)
     rows = (served.folder / "panel.parquet").read_bytes()
@@ -400,6 +415,8 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     fields = {"epsilon": "20", "number-0": "wage"}
     shown = owner.pay(page, "/tables/mine/suggest", **fields)
     assert (shown.status, "This costs ε = 20 . Now ε = 30 is left" in shown.words) == (200, True)
+    needed = enough_for_bounds(Fraction(20), Unit("person"))
+    assert f"about {needed} different person to find the bounds of a column" in shown.words
     found = {owner.pay(shown, "/tables/mine/suggest", **fields).to for _ in range(2)}
     assert len(found) == 1
     assert served.send("GET", "/v1/tables/mine/budget").json["charges"] == 1
@@ -420,6 +437,7 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     assert "the limit of this table has no δ" in page.words
     fields = {"once": page.hidden("once"), "epsilon": "5", "of": "rows"}
     priced = owner.pay(page, "/tables/mine/suggest", **fields)
+    assert f"about {enough_for_cap(Fraction(5), Unit('person'))} different person;" in priced.words
     shown = owner.get(owner.pay(priced, "/tables/mine/suggest", **fields).to)
     (rows,) = re.findall(r'name="rows"[^>]* value="(\d+)"', shown.text)
     other = {**fields, "epsilon": "4", "agreed": "ε = 4"}

@@ -15,19 +15,22 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from discreet._budget import Limit
+from discreet._budget import Limit, RenyiLimit, Request
+from discreet._unit import Unit
 from discreet.accounting import Pure
-from discreet.errors import LedgerError
+from discreet.errors import DiscreetError, LedgerError
 from discreet.ledger import Kind, Ledger
-from discreet.service import _desk
+from discreet.service import _desk, _problems
 from discreet.service._app import Application
 from discreet.service._pace import RateLimit
+from discreet.service._problems import KINDS, Problem, ProblemKind, problem_of
 from discreet.service._routes import LONGEST_RECEIPT
 from discreet.service._sessions import SessionStore
 from discreet.service._tokens import Role
 from discreet.service.pages._questions import Draft, csv_text
-from discreet.service.pages._shown import refused_place
+from discreet.service.pages._shown import Bar, refused_place
 from discreet.service.pages._site import PAGES, KeptForm, Site, _target
+from discreet.service.pages._visit import in_words
 from tests.service import kit
 from tests.service.kit import Served
 from tests.service.pages_kit import Browser
@@ -590,6 +593,42 @@ def test_a_share_is_spent_and_then_refuses(served: Served) -> None:
 
 
 # the owner's desk
+
+
+_FOR_PROGRAMS = re.compile(r"\w\(\w|JSON|header|members|\btoken\b|\brequest\b|`discreet|'\w+':")
+
+
+def test_problems_are_told_in_words_for_people() -> None:
+    """Whatever the service or the ledger refuses; programs get the names of calls and commands."""
+    kinds = {one for one in vars(_problems).values() if isinstance(one, ProblemKind)}
+    kinds |= {kind for _, kind in KINDS if kind.text}
+    found = [Problem(kind) for kind in kinds]
+    ledger = Ledger.in_memory(unit=Unit("person"), limit=Limit(epsilon=2))
+    ledger.grant("ana", limit=Limit(epsilon=0.5), by="owner")
+    first = ledger.charge(Pure(0.1), purpose="fails", by="ana", request=Request("r", "one"))
+    charges = [
+        lambda: ledger.share("ana").charge(Pure(1), purpose="ages", by="ana"),
+        lambda: ledger.charge(Pure(1), purpose="ages", by="ana", request=Request("r", "two")),
+        lambda: ledger.charge(Pure(1), purpose="fails", by="ana", request=Request("r", "one")),
+        lambda: ledger.charge(Pure(0.1), purpose="fails", by="ana"),
+    ]
+    for number, charge in enumerate(charges):
+        if number == 3:
+            ledger.lock(first)
+            ledger.unlock("a full disk", "owner")
+        with pytest.raises(DiscreetError) as refused:
+            charge()
+        found.append(problem_of(refused.value))
+    texts = [in_words(one) for one in found]
+    assert [text for text in texts if _FOR_PROGRAMS.search(text)] == []
+    assert any(text.startswith("the share of ana would reach ε = 1") for text in texts)
+
+
+def test_a_limit_of_many_orders_is_told_in_words() -> None:
+    facts = {"spent": 0.25, "reserved": 0, "left": 0.75}
+    bar = Bar.of("ana", {**facts, "limit": str(RenyiLimit({2: 0.5, 16: 3}))})
+    assert bar.words == "spent 0.25 of 1 (a Rényi curve of 2 orders); 0.75 left"
+    assert Bar.of("ana", {**facts, "limit": str(Limit(1))}).limit == "ε = 1"
 
 
 def test_the_owner_makes_tokens_and_shares_and_verifies(owner: Browser, served: Served) -> None:

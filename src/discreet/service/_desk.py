@@ -586,6 +586,7 @@ def _facts(one: Declaration) -> dict[str, object]:
         "name": one.name,
         "unit": str(one.unit),
         "unit_columns": list(one.unit.columns),
+        "change": one.unit.change.value,
         "caps": {name: getattr(one.caps, name) for name in ("rows", "groups", "rows_per_group")},
         "columns": [
             {

@@ -98,11 +98,10 @@ def view(values: ControlValues) -> View:
     epsilon, bound = _price(noise)
     return View(
         says=(
-            f"One example of the triangles stands at distance {distance:g}. It turns the plain "
-            f"line by {moved:.0f}°. Clipped to {clip:g}, it turns the private line by "
-            f"{clipped:.1f}° before any noise; two private runs without it differ by {apart:.0f}° "
-            "in the median. However clever, a guess whether the example was there is right at most "
-            f"{at_most_percent(bound)} of the time."
+            f"A triangle at distance {distance:g} turns the plain line by {moved:.0f}°. Clipped to "
+            f"{clip:g}, it turns the private line by {clipped:.1f}° before any noise; two private "
+            f"runs without it differ by {apart:.0f}° in the median. A guess whether it was there "
+            f"is right at most {at_most_percent(bound)} of the time."
         ),
         meaning=meaning(_clusters.run_loss(noise, 1, _STEPS), DELTA),
         charts=(

@@ -141,6 +141,26 @@ def row_histogram(
     return histogram, noise
 
 
+def enough_for_bounds(epsilon: Fraction, unit: Unit) -> int:
+    """About how many values, one of each unit, the bounds of a column need at this price."""
+    values = Bounded.rows(
+        lambda: np.zeros(0), columns={"values": _FINE.values}, unit=unit, name="values"
+    )
+    return CheckedBounds.for_epsilon(epsilon, values).enough_rows
+
+
+def enough_for_cap(epsilon: Fraction, unit: Unit) -> int:
+    """More units than this in one bin are needed, since noise alone could be as many."""
+    bins = Bounded(
+        lambda: np.zeros(CUT_BINS, dtype=np.int64),
+        sensitivity=tables_of(unit),
+        unit=unit,
+        name="bins",
+        shape=(CUT_BINS,),
+    )
+    return reach_in_bins(DiscreteLaplace.for_epsilon(epsilon, bins), CUT_BINS)
+
+
 def cap_of(noisy: IntegerArray, noise: DiscreteLaplace) -> tuple[int, str]:
     """The least power of two below which enough units lie, by bins beyond the reach of noise."""
     reach = reach_in_bins(noise, CUT_BINS)

@@ -7,14 +7,17 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 from urllib.parse import quote
 
 from starlette.responses import Response
 
+from discreet._unit import Change, Unit
 from discreet.query import ColumnType
 from discreet.query._engines._address import address_of, is_address
 from discreet.query._engines._postgres_address import PostgresAddress
+from discreet.query._statistics._suggestion_search import enough_for_bounds, enough_for_cap
 from discreet.service._body import number_in
 from discreet.service._desk import Desk
 from discreet.service._problems import BAD_BODY, Problem
@@ -336,6 +339,16 @@ class SuggestionDraft:
         price = f"ε = {epsilon}" + (f", δ = {delta}" if delta else "")
         return replace(self, price=price)
 
+    def enough(self, change: Change) -> int:
+        """About how many units are needed at this price, for the bounds of each column or for a
+        number of rows; 0 for a form without a price."""
+        if not self.price or (self.of == _COLUMNS and not self.numbers):
+            return 0
+        epsilon, unit = Fraction(str(number_in(self.epsilon))), Unit.ROW.with_change(change)
+        if self.of != _COLUMNS:
+            return enough_for_cap(epsilon, unit)
+        return enough_for_bounds(epsilon / len((*self.numbers, *self.texts)), unit)
+
 
 def _chosen(form: FormFields, kind: str) -> tuple[str, ...]:
     return tuple(text for name, text in form.items() if name.startswith(kind))
@@ -405,9 +418,10 @@ async def columns(
         budget=await visit.get(Desk.budget, table),
         suggested=answer.get("text", "").splitlines(),
         suggested_rows=answer.get("rows_of_unit"),
-        may_suggest_rows=bool(declared_table["unit_columns"]),
+        unit_columns=declared_table["unit_columns"],
         rows=declared_table["caps"]["rows"],
         drafts=drafts,
+        enough={of: one.enough(Change(declared_table["change"])) for of, one in drafts.items()},
         problem=problem,
     )
 

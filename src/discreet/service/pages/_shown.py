@@ -56,6 +56,13 @@ def width(line: Mapping[str, Any]) -> str:  # Any: JSON
     return ForecastLine(**line).width
 
 
+def limit(text: str) -> str:
+    """A limit as people read it. One that bounds a curve has a number for each of many orders; all
+    of it is 1."""
+    orders = text.count(" at order ")
+    return text if not orders else f"1 (a Rényi curve of {orders} order{'s' * (orders > 1)})"
+
+
 def at_minute(text: str) -> str:
     """A time to the minute."""
     return f"{datetime.fromisoformat(text):%Y-%m-%d %H:%M}"
@@ -92,8 +99,9 @@ class Bar:
         used, kept, rest = (max(0.0, float(facts[key])) for key in ("spent", "reserved", "left"))
         whole = used + kept + rest or 1.0
         reserve = f", reserved {spent(kept)}" if kept else ""
-        words = f"spent {spent(used)} of {facts['limit']}{reserve}; {left(rest)} left"
-        return Bar(name, facts["limit"], 100 * used / whole, 100 * kept / whole, words)
+        whole_of = limit(facts["limit"])
+        words = f"spent {spent(used)} of {whole_of}{reserve}; {left(rest)} left"
+        return Bar(name, whole_of, 100 * used / whole, 100 * kept / whole, words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,21 @@ from starlette.responses import RedirectResponse, Response
 from discreet import _look
 from discreet._version import __version__
 from discreet.service._app import Application
-from discreet.service._problems import BAD_BODY, FORBIDDEN, TOO_LARGE, UNSUPPORTED, Problem
+from discreet.service._problems import (
+    BAD_BODY,
+    BUSY,
+    FORBIDDEN,
+    LOST,
+    NO_SHARE,
+    NOT_FOUND,
+    TOO_LARGE,
+    TOO_MANY,
+    TOO_SLOW,
+    UNAUTHORIZED,
+    UNSUPPORTED,
+    WRONG_METHOD,
+    Problem,
+)
 from discreet.service._routes import ROUTES
 from discreet.service._sessions import BrowserSession
 from discreet.service._tokens import Role, TokenFacts
@@ -37,7 +51,24 @@ HEADERS = {
 _FORMS_WORDS = {
     UNSUPPORTED: "this form was not sent as browsers send forms: open the page again",
     TOO_LARGE: "this form is too large: shorten its texts",
+    UNAUTHORIZED: "sign in again",
+    FORBIDDEN: "your role does not allow it",
+    NO_SHARE: "you have no share of this table’s budget: ask its owner for one",
+    NOT_FOUND: "there is nothing at this address that you may see",
+    WRONG_METHOD: "this address takes no form: open the page again",
+    TOO_SLOW: "this form did not arrive within 10 seconds: send it again",
+    TOO_MANY: "you sent too much at once: wait a second, and send it again",
+    BUSY: "the service is busy: send the form again later; nothing is paid twice",
+    LOST: "no answer was made in time: send the form again; nothing is paid twice",
 }
+# What errors tell programs and their authors, and what they tell readers of a page.
+_FOR_PEOPLE = (
+    (re.compile(r"^share '(.*?)': would reach"), r"the share of \1 would reach"),
+    (re.compile(r": its owner allows it by ledger\.unlock\(.*$"), r". Its owner can allow it"),
+    (re.compile(r"^request id '.*?' was"), r"this form was"),
+    (re.compile(r": take a new id for this one$"), r". Open the page again to ask this one"),
+    (re.compile(r": ask under a new id, which is a new charge"), r": a new form is a new charge"),
+)
 _PLACE = re.compile(r"{(\w+)}")
 _ROUTE_OF = {route.answer: route for route in ROUTES}
 
@@ -50,6 +81,7 @@ def templates() -> "Environment":
     """The templates of the pages."""
     found = _look.templates(HERE / "templates")
     found.filters.update(
+        limit=_shown.limit,
         spent=_shown.spent,
         left=_shown.left,
         at=_shown.at_minute,
@@ -162,7 +194,10 @@ def in_words(problem: Problem) -> str:
     if problem.kind in _FORMS_WORDS:
         return _FORMS_WORDS[problem.kind]
     if problem.kind is not BAD_BODY:
-        return str(problem)
+        text = str(problem)
+        for pattern, words in _FOR_PEOPLE:
+            text = pattern.sub(words, text)
+        return text
     _, _, where = str(problem).partition(": ")
     return f"a field has no value that is allowed: {where or 'look at each of them'}"
 
