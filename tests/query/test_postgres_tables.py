@@ -17,7 +17,8 @@ from discreet.errors import ComputationFailed, DeclarationError, DiscreetError, 
 from discreet.ledger import Kind
 from discreet.query._bounding._compiled_plan import prepare
 from discreet.query._engines import _engine
-from discreet.query._engines._postgres_address import address_of, is_address
+from discreet.query._engines._postgres_address import PostgresAddress, address_of, is_address
+from discreet.query._engines._postgres_connections import named
 from discreet.query._engines._postgres_table import (
     PostgresRows,
     PostgresTable,
@@ -271,6 +272,26 @@ def test_a_table_that_may_not_be_asked_is_refused_before_the_charge(
         table.sql(COUNT, epsilon=1)
     assert "wrong-and-secret" not in str(refusal.value)
     assert charges(table) == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("SSL error: certificate verify failed", "certificate"),
+        ('server certificate for "a" does not match host name "b"', "certificate"),
+        ('root certificate file "/root.crt" does not exist', "certificate"),
+        ("server does not support SSL, but SSL was required", "has no TLS"),
+        ('connection to server at "h" failed: fe_sendauth: no password supplied', "password"),
+    ],
+)
+def test_a_connection_refused_by_tls_is_told_apart_from_a_server_that_is_away(
+    said: str, why: str
+) -> None:
+    """In libpq's words, as servers with another certificate and without TLS made it say them."""
+    at = address_of("postgresql://reader@h/x?table=a.b")
+    assert isinstance(at, PostgresAddress)
+    with pytest.raises(DeclarationError, match=why), named(at):
+        raise import_module("psycopg").OperationalError(said)
 
 
 def test_types_without_a_rule_are_named() -> None:

@@ -113,6 +113,8 @@ def _reason(cause: Any) -> str:  # Any: psycopg's errors
     """Why a connection failed, in words of ours."""
     text = str(cause).lower()
     reasons = {
+        "certificate": "the certificate of its server, or sslrootcert, fails sslmode: look at both",
+        "does not support ssl": "its server has no TLS, which sslmode asks for",
         "password": "its server refuses the password; give it in PGPASSWORD or ~/.pgpass",
         "too many": "its server has no connection left; try again later",
         "does not exist": "there is no such database, role or table",

@@ -7,12 +7,12 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 from urllib.parse import quote
 
 from starlette.responses import Response
 
+from discreet._exact import fraction
 from discreet._unit import Change, Unit
 from discreet.query import ColumnType
 from discreet.query._engines._address import address_of, is_address
@@ -342,9 +342,10 @@ class SuggestionDraft:
     def enough(self, change: Change) -> int:
         """About how many units are needed at this price, for the bounds of each column or for a
         number of rows; 0 for a form without a price."""
-        if not self.price or (self.of == _COLUMNS and not self.numbers):
+        paid, unit = number_in(self.epsilon), Unit.ROW.with_change(change)
+        if paid is None or not self.price or (self.of == _COLUMNS and not self.numbers):
             return 0
-        epsilon, unit = Fraction(str(number_in(self.epsilon))), Unit.ROW.with_change(change)
+        epsilon = fraction(paid)
         if self.of != _COLUMNS:
             return enough_for_cap(epsilon, unit)
         return enough_for_bounds(epsilon / len((*self.numbers, *self.texts)), unit)
