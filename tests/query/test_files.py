@@ -2,6 +2,7 @@
 a row holds never refuses a question."""
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -380,3 +381,35 @@ def test_a_folder_shares_rows_with_its_files(tmp_path: Path) -> None:
                 dp.open(tmp_path / "discreet.toml")
         else:
             assert [*dp.open(tmp_path / "discreet.toml")] == ["a", "b"]
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize("name", [b"loop", b"na\xffme"])
+def test_an_odd_file_of_a_folder_is_read_or_refused_by_name(
+    form: str, name: bytes, tmp_path: Path
+) -> None:
+    """A link that leads to itself, and a name that is no UTF-8."""
+    folder, other = tmp_path / "f", tmp_path / f"other.{form}"
+    folder.mkdir()
+    odd = folder / f"{os.fsdecode(name)}.{form}"
+    if name == b"loop":
+        odd.symlink_to(odd)
+    elif form == "parquet":
+        odd.write_bytes(b"PAR1")
+    else:
+        odd.write_text("x\n1\n" if form == "csv" else '{"x": 1}\n')
+    other.write_bytes(b"")
+    text = "".join(
+        f'[tables.{one}]\nsource = "{source}"\nformat = "{form}"\nrow = true\n'
+        f'ledger = {{ path = "{one}.ledger", epsilon = 1 }}\n[tables.{one}.columns]\n'
+        'x = { type = "number", lower = 0, upper = 1 }\n'
+        for one, source in (("a", "f"), ("b", other.name))
+    )
+    (tmp_path / "discreet.toml").write_text(text)
+    table = dp.open(tmp_path / "discreet.toml")["a"]
+    if name == b"loop" or form == "parquet":
+        with pytest.raises(DeclarationError, match=form):
+            table.sql("SELECT COUNT(*) AS n FROM a", epsilon=1)
+        assert not (tmp_path / "a.ledger").exists()
+    else:
+        table.sql("SELECT COUNT(*) AS n FROM a", epsilon=1)

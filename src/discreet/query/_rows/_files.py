@@ -43,6 +43,10 @@ class ParquetFile:
         """The file's own schema; its statistics are private and are not read."""
         try:
             found = pq.read_schema(_existing(self.path))
+        except UnicodeEncodeError:
+            raise DeclarationError(
+                f"{self.path}: Arrow reads no file whose path is not UTF-8: rename it"
+            ) from None
         except (OSError, pa.ArrowException, NotImplementedError) as cause:
             raise DeclarationError(
                 f"{self.path}: its Parquet schema can't be read ({cause})"

@@ -32,7 +32,7 @@ from discreet.query._engines._conversion import (
 )
 from discreet.query._engines._duckdb_table import DuckdbTable, plain_table
 from discreet.query._engines._engine import are_in_one_place
-from discreet.query._engines._file_behind import file_behind
+from discreet.query._engines._file_behind import file_behind, resolved
 from discreet.query._facts._columns import Column, ColumnType
 from discreet.query._rows import _frames
 from discreet.query._rows._files import (
@@ -182,7 +182,7 @@ def place_of(source: TableSource) -> Hashable:
         return source.at.place
     match source:
         case FileFolder(path):
-            return path.resolve()
+            return resolved(path)
         case ParquetFile(path) | CsvFile(path) | JsonLinesFile(path, _):
             return file_behind(path)
         case DuckdbTable():

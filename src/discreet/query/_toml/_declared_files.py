@@ -18,7 +18,7 @@ from discreet.query._engines._address import (
     overlap,
     table_at,
 )
-from discreet.query._engines._file_behind import file_behind
+from discreet.query._engines._file_behind import file_behind, resolved
 from discreet.query._facts._columns import Column
 from discreet.query._facts._declaration import Declaration
 from discreet.query._rows._file_format import FileFormat
@@ -69,7 +69,7 @@ class TableFile:
     def place(self) -> Hashable:
         """Equal for two tables with the same rows, as far as their sources tell."""
         source = self.source
-        return source.resolve() if isinstance(source, Path) else source.place
+        return resolved(source) if isinstance(source, Path) else source.place
 
     @property
     def engine(self) -> str:
