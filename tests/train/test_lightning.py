@@ -372,7 +372,34 @@ WRITES: dict[str, Callable[[Any, Tensor], object]] = {
     "noted": lambda trainer, mean: trainer.callbacks[0].noted.data.copy_(mean),
     "a callback's": lambda trainer, mean: setattr(trainer.callbacks[0], "a callback's", mean),
     "metrics": lambda trainer, mean: trainer.logger.experiment.metrics.append({"mean": mean}),
+    "hparams": lambda trainer, mean: trainer.logger.log_hyperparams({"mean": mean}),
+    "of the data": lambda trainer, mean: setattr(trainer.datamodule, "of the data", mean),
+    "seen": lambda trainer, mean: trainer.datamodule.seen.update(mean=mean),
+    "_hparams": lambda trainer, mean: trainer.datamodule.hparams.update(mean=mean),
+    "epoch_progress": lambda trainer, mean: setattr(
+        trainer.fit_loop.epoch_progress.current, "ready", mean
+    ),
+    "batch_progress": lambda trainer, mean: setattr(
+        trainer.fit_loop.epoch_loop.batch_progress.total, "ready", mean
+    ),
+    "optim_progress": lambda trainer, mean: setattr(
+        trainer.fit_loop.epoch_loop.automatic_optimization.optim_progress.optimizer.step.total,
+        "ready",
+        mean,
+    ),
 }
+
+
+class Seen(pl.LightningDataModule):  # type: ignore[misc]  # without types
+    """A data module with state of its own, which checkpoints hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[str, Tensor] = {}
+        self.save_hyperparameters()
+
+    def train_dataloader(self) -> BadValue:
+        return loader()
 
 
 @pytest.mark.parametrize("name", WRITES)
@@ -393,10 +420,12 @@ def test_a_module_writes_no_attribute_of_the_trainer(tmp_path: Path, name: str) 
         callbacks=[Holds()],
         log_every_n_steps=1,
     )
-    before = [*found.callbacks], found.fit_loop.max_epochs
+    data, before = Seen(), ([*found.callbacks], found.fit_loop.max_epochs)
     with pytest.raises(Refused, match=f"{name!r} was written into the"):
-        found.fit(Writes(), loader())
+        found.fit(Writes(), datamodule=data)
     assert not payer.charges
+    assert not data.seen
+    assert found.fit_loop.epoch_progress.current.ready in (0, 1)
     assert ([*found.callbacks][: len(before[0])], found.fit_loop.max_epochs) == before
     assert not hasattr(found, "mean")
     assert found.should_stop is False

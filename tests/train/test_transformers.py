@@ -529,7 +529,30 @@ WRITES: dict[str, Callable[[Any, Tensor], object]] = {
     "mean": lambda it, mean: setattr(it, "mean", mean),
     "_tr_loss": lambda it, mean: setattr(it, "_tr_loss", mean),
     "callbacks": lambda it, mean: it.callback_handler.callbacks.append(mean),
+    "stateful_callbacks": lambda it, mean: it.state.stateful_callbacks.update(own={"mean": mean}),
+    "accelerator_config": lambda it, mean: setattr(it.args.accelerator_config, "mean", mean),
+    "base_lrs": lambda it, mean: it.lr_scheduler.base_lrs.__setitem__(0, mean),
+    "a callback's": lambda it, mean: setattr(
+        it.callback_handler.callbacks[0], "a callback's", mean
+    ),
 }
+
+
+@pytest.mark.parametrize("name", ["compute_loss", "training_step", "get_batch_samples"])
+def test_methods_that_no_run_calls_are_refused(tmp_path: Path, name: str) -> None:
+    """To override `compute_loss` is the usual way to change a loss."""
+    payer = FakePayer()
+    kind = type("Own", (PrivateTrainer,), {name: lambda *_: 0})
+    with pytest.raises(InvalidArgument, match=f"{name}: a private run never calls it"):
+        kind(
+            model=gpt(),
+            args=arguments(tmp_path),
+            plan=plan(),
+            payer=payer,
+            train_dataset=Texts(),
+            data_collator=default_data_collator,
+        )
+    assert not payer.events
 
 
 @pytest.mark.parametrize("is_late", [False, True])

@@ -216,13 +216,16 @@ class _StepTickets:
 
 
 def _places(strategy: PrivateStrategy, trainer: Trainer) -> Iterator[WatchedPlace]:
-    """Trainer's metrics, its attributes, and those of its loops and of what they hold."""
+    """Trainer's metrics, its attributes, those of its loops and of what they hold, and those of the
+    data module."""
     for metrics in (trainer.callback_metrics, trainer.logged_metrics, trainer.progress_bar_metrics):
         yield "Trainer's metrics", metrics
     schedulers = (config.scheduler for config in strategy.lr_scheduler_configs)
     experiments = (vars(logger).get("_experiment") for logger in trainer.loggers)
+    loop = trainer.fit_loop.epoch_loop
     for owner in (
-        *(trainer, trainer.fit_loop, trainer.fit_loop.epoch_loop),
+        *(trainer, trainer.fit_loop, loop, loop.automatic_optimization, loop.manual_optimization),
+        getattr(trainer, "datamodule", None),
         *(strategy, strategy.precision_plugin, *strategy._lightning_optimizers, *schedulers),  # noqa: SLF001  as Lightning does
         *(*trainer.callbacks, *trainer.loggers, *experiments),
     ):

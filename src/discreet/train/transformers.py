@@ -257,12 +257,16 @@ class _EpochLength:
 
 
 def _places(trainer: PrivateTrainer) -> Iterator[WatchedPlace]:
-    """Trainer's attributes and arguments, its state and control, and what it logged."""
+    """Attributes of Trainer's arguments, state, control, schedulers and callbacks, its log, and its
+    own attributes."""
     it: Any = trainer  # Any: Trainer ships without types
-    for owner in (it, it.args, it.state, it.control, it.callback_handler):
-        yield f"the {type(owner).__name__} of Transformers", vars(owner)
+    schedulers = (it.lr_scheduler, getattr(it.lr_scheduler, "scheduler", None))
+    callbacks = it.callback_handler.callbacks
     for logged in it.state.log_history:
         yield "Trainer's log", logged
+    for owner in (it.args, it.state, it.control, it.callback_handler, *schedulers, *callbacks, it):
+        if hasattr(owner, "__dict__"):
+            yield f"the {type(owner).__name__} of Transformers", vars(owner)
 
 
 def _saved(folder: Path) -> Saved:
@@ -289,6 +293,7 @@ def _check(trainer: PrivateTrainer) -> None:
             "compute_loss_func: it is of a whole batch; give losses, a function of model and "
             "inputs that returns one loss for each example"
         )
+    _check_methods(trainer)
     _check_best_metric(trainer)
     if isinstance(trainer.data_collator, DataCollatorWithFlattening):
         raise InvalidArgument(
@@ -297,6 +302,19 @@ def _check(trainer: PrivateTrainer) -> None:
     if trainer.train_dataset is None or isinstance(trainer.train_dataset, IterableDataset):
         raise InvalidArgument(
             "train_dataset: give one that has len() and items by number, so that it can be sampled"
+        )
+
+
+def _check_methods(trainer: PrivateTrainer) -> None:
+    """Refuse methods of the user's that a private run would never call."""
+    for name in ("training_step", "get_batch_samples", "get_train_dataloader"):
+        if getattr(type(trainer), name) is not getattr(PrivateTrainer, name):
+            raise InvalidArgument(f"{name}: a private run never calls it; leave it out")
+    is_own = type(trainer).compute_loss is not PrivateTrainer.compute_loss
+    if is_own and (trainer.losses is own_losses or trainer.eval_dataset is None):
+        raise InvalidArgument(
+            "compute_loss: a private run never calls it, except to evaluate; give losses, a "
+            "function of model and inputs that returns one loss for each example"
         )
 
 

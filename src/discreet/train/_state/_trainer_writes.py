@@ -6,7 +6,7 @@ saves, and what its callbacks and loggers show.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 import torch
@@ -18,6 +18,8 @@ from discreet.train._state._checksums import Checksum, checksums
 
 _ABSENT = object()
 _SIMPLE = bool | int | float | str | None
+_DEPTH = 6  # lists, dictionaries and dataclasses within one another
+_MOST = 256  # parts of one of them, such as of a list of examples
 
 
 WatchedPlace = tuple[str, dict[str, Any]]  # a name, and attributes or metrics of any kind
@@ -47,11 +49,11 @@ def refuse_trainer_writes(places: Iterable[WatchedPlace], within: str) -> Iterat
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class _ListCopy:
-    """A list, and its entries when this was made."""
+class _PartsCopy:
+    """A list, a dictionary or a dataclass, and its parts when this was made."""
 
-    own: list[Any]  # Any: as it holds them
-    entries: list[Any]
+    own: Any  # Any: of any class
+    parts: dict[Any, Any]  # Any: as it holds them
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -64,23 +66,37 @@ class _TensorCopy:
 
 
 def _copied(values: dict[str, Any]) -> dict[str, Any]:  # Any: as above
-    return {name: _copy(value) for name, value in values.items()}
+    return {name: _copy(value, _DEPTH) for name, value in values.items()}
 
 
-def _copy(value: Any) -> Any:  # Any: as above
-    if isinstance(value, list):
-        return _ListCopy(value, [*map(_copy, value)])
+def _copy(value: Any, depth: int) -> Any:  # Any: as above
+    """A copy to compare with. Of a container with very many parts, the parts are compared by what
+    they are alone."""
     if isinstance(value, Tensor):
         return _TensorCopy(value, value._version, *checksums([value.clone()]))  # noqa: SLF001  has no public name
-    return value
+    parts = _parts(value) if depth else None
+    if parts is None:
+        return value
+    inner = depth - 1 if len(parts) <= _MOST else 0
+    return _PartsCopy(value, {name: _copy(part, inner) for name, part in parts.items()})
+
+
+def _parts(value: Any) -> dict[Any, Any] | None:  # Any: as above
+    if isinstance(value, list):
+        return dict(enumerate(value))
+    if isinstance(value, dict):
+        return value
+    is_plain = is_dataclass(value) and not isinstance(value, type)
+    return vars(value) if is_plain and hasattr(value, "__dict__") else None
 
 
 def _is_same(now: Any, copy: Any) -> bool:  # Any: as above
     """Whether nothing was written; reading Trainer's metrics makes new tensors of equal numbers."""
     match copy:
-        case _ListCopy(own, entries):
-            is_long = now is own and len(own) == len(entries)
-            return is_long and all(map(_is_same, own, entries))
+        case _PartsCopy(own, parts):
+            here = (_parts(now) if now is own else None) or {}
+            is_whole = now is own and here.keys() == parts.keys()
+            return is_whole and all(_is_same(here[name], parts[name]) for name in parts)
         case _TensorCopy(own, version, checksum):
             if now is own and own._version != version:  # noqa: SLF001  as above
                 return False
@@ -91,12 +107,18 @@ def _is_same(now: Any, copy: Any) -> bool:  # Any: as above
 
 
 def _put_back(values: dict[str, Any], copies: dict[str, Any]) -> None:  # Any: as above
+    originals = {name: _original(copy) for name, copy in copies.items()}
     values.clear()
-    for name, copy in copies.items():
-        if isinstance(copy, _ListCopy):
-            copy.own[:] = map(_original, copy.entries)
-        values[name] = _original(copy)
+    values.update(originals)
 
 
 def _original(copy: Any) -> Any:  # Any: as above
-    return copy.own if isinstance(copy, _ListCopy | _TensorCopy) else copy
+    """The value that was copied, with its parts of then."""
+    if isinstance(copy, _PartsCopy):
+        if isinstance(copy.own, list):
+            copy.own[:] = map(_original, copy.parts.values())
+        else:
+            held = copy.own if isinstance(copy.own, dict) else vars(copy.own)
+            _put_back(held, copy.parts)
+        return copy.own
+    return copy.own if isinstance(copy, _TensorCopy) else copy
