@@ -65,12 +65,13 @@ DIALECT = re.compile(
     re.DOTALL,
 )
 
-# Names in docstrings that other libraries define
+# Names that other libraries define
 OF_OTHERS = {
     *("DpEvent", "PLDAccountant", "REPLACE_ONE", "RdpAccountant", "dp_accounting"),
     *("GRU", "LSTM", "RNN", "cdist", "floor_divide", "gather", "gaussian_nll_loss"),
     *("index_add", "local_response_norm", "masked_select", "take_along_dim", "tile", "unfold"),
     *("use_reentrant", "weight_norm"),
+    "connection_made",  # by asyncio, of each protocol
     "toml",  # discreet.toml
 }
 CODE = re.compile(r"``.*?``|`([A-Za-z_][\w.]*)(?:\(\))?`", re.DOTALL)
@@ -233,7 +234,7 @@ def participles(source: Path) -> Iterator[str]:
     """The functions whose names end with a participle as a noun, and the classes named by one."""
     for file, node in definitions(source):
         pattern = NOUN_OF_CLASS if isinstance(node, ast.ClassDef) else NOUN
-        if pattern.search(node.name):
+        if pattern.search(node.name) and node.name not in OF_OTHERS:
             yield f"{file}:{node.lineno}: {node.name}"
 
 

@@ -145,6 +145,7 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "service._payment.Payment": "the right is in the ledger's file, under the request id",
     "service._protocol.OneLength": "refuses requests",
     "service._protocol.TimedProtocol": "a connection",
+    "service._protocol.WriteBuffer": "a connection",
     "service._safe_headers.SafeHeaders": "adds headers to responses",
     "service._tokens.TokenStore": "digests in a file",
     "service._slots.WorkerSlots": "counts workers",

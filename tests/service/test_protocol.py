@@ -13,7 +13,8 @@ from starlette.types import Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from discreet.service._protocol import OneLength, TimedProtocol
+from discreet.service import _protocol
+from discreet.service._protocol import OneLength, TimedProtocol, WriteBuffer
 
 SECONDS = 0.3
 OK = b"HTTP/1.1 200 OK"
@@ -156,4 +157,33 @@ def test_a_whole_request_is_not_refused() -> None:
         writer.write(HEAD + b"Content-Length: 2\r\nContent-Type: application/json\r\n\r\n{}")
         assert (await reader.readuntil(b"\r\n")).startswith(OK)
 
+    talk(client)
+
+
+@pytest.mark.parametrize("close", [b"", b"Connection: close\r\n"])
+def test_a_response_is_sent_at_once(close: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The head, the body and the end of the connection: one system call for all bytes."""
+    sent = list[bytes]()
+
+    class Noted(WriteBuffer):
+        def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+            plain = transport.write
+
+            def write(data: bytes) -> None:
+                sent.append(data)
+                plain(data)
+
+            monkeypatch.setattr(transport, "write", write)
+            super().__init__(transport, loop)
+
+    async def client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for number in range(1 if close else 3):
+            writer.write(HEAD + close + b"Content-Length: 2\r\n\r\n{}")
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(OK)
+            assert await reader.readexactly(2) == b"ok"
+            assert len(sent) == number + 1
+        if close:
+            assert await reader.read() == b""
+
+    monkeypatch.setattr(_protocol, "WriteBuffer", Noted)
     talk(client)

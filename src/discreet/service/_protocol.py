@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, cast
 
 import h11
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -27,6 +27,39 @@ def _head(body: bytes) -> list[tuple[bytes, bytes]]:
     ]
 
 
+class WriteBuffer:
+    """A transport in front of another one: what is written in one turn of the loop, such as a head
+    and its body, is sent by one system call."""
+
+    __slots__ = ("_loop", "_transport", "_waiting")
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop = transport, loop
+        self._waiting: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        """Send the bytes at the end of this turn."""
+        if not data:
+            return
+        if not self._waiting:
+            self._loop.call_soon(self._send)
+        self._waiting.append(data)
+
+    def close(self) -> None:
+        """Send what was written, and close."""
+        self._send()
+        self._transport.close()
+
+    def _send(self) -> None:
+        if self._waiting:
+            whole = b"".join(self._waiting)
+            self._waiting.clear()
+            self._transport.write(whole)
+
+    def __getattr__(self, name: str) -> Any:  # Any: all else is the transport's own
+        return getattr(self._transport, name)
+
+
 class TimedProtocol(H11Protocol):
     """HTTP/1.1 that closes a connection whose next request is not there in time: its head, and what
     is left of a body after the response. The application limits the body of a request itself."""
@@ -37,6 +70,10 @@ class TimedProtocol(H11Protocol):
     def __init__(self, *args: Any, **named: Any) -> None:  # Any: as the server makes it
         super().__init__(*args, **named)
         self._wait()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as Uvicorn's own
+        """Send the parts of a response together."""
+        super().connection_made(cast(asyncio.Transport, WriteBuffer(transport, self.loop)))
 
     def data_received(self, data: bytes) -> None:
         """Wait no longer once the head of a request is whole; the first bytes of the next one begin
