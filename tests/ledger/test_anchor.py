@@ -10,7 +10,7 @@ import pytest
 
 from discreet._budget import Limit, Receipt, Request
 from discreet.accounting import Filter, PrivacyLoss, Pure
-from discreet.errors import AnchorDiffers, LedgerDamaged, LedgerError
+from discreet.errors import AnchorDiffers, BudgetExceeded, LedgerDamaged, LedgerError
 from discreet.ledger import Ledger, _appending
 from discreet.ledger._anchor import Anchor, AnchorMark
 from discreet.ledger._decisions import receipt_of
@@ -339,7 +339,55 @@ def test_a_charge_whose_anchor_fails_stays_paid(
         patch.setattr(Anchor, "_replace", full)
         with pytest.raises(LedgerError, match="entry 1 is recorded, but the anchor"):
             pay(ledger, Pure(1))
+        for _ in range(3):  # no second one is recorded
+            with pytest.raises(LedgerError, match=r"the anchor .* can't be written: No space"):
+                pay(ledger, Pure(0.001))
     assert charges(ledger) == 1
+    assert Anchor(anchor).read().number == 0
+    with pytest.raises(BudgetExceeded):
+        pay(ledger, Pure(1))
+    assert Anchor(anchor).read().number == 1
+
+
+NOBODY = 65534
+
+
+@pytest.mark.parametrize("way", ["folder", "lock", "draft"])
+def test_nothing_is_paid_where_the_anchor_cannot_move(
+    tmp_path: Path, anchor: Path, way: str
+) -> None:
+    """It belongs to another user, who lets this one read it only."""
+    user = os.geteuid()
+    tmp_path.chmod(0o755)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    ledger = Ledger.open(made(mine / "x.ledger").path or "", anchor=anchor)
+    pay(ledger, Pure(0.1))
+    draft, lock = (anchor.with_name(f".anchor.{end}") for end in ("new", "lock"))
+    draft.unlink(missing_ok=True)
+    if way == "folder":
+        anchor.parent.chmod(0o555)
+    elif way == "lock":
+        lock.unlink()
+        lock.mkdir()
+    else:
+        draft.mkdir()
+    try:
+        if user == 0 and way == "folder":
+            for path in (mine, *mine.iterdir(), lock):
+                os.chown(path, NOBODY, -1)
+            for parent in (anchor.parent, *tmp_path.parents):
+                if parent.stat().st_uid == user and parent != Path("/"):
+                    parent.chmod(parent.stat().st_mode | 0o111)
+            anchor.chmod(0o644)
+            os.seteuid(NOBODY)
+        for _ in range(3):
+            with pytest.raises(LedgerError, match="can't be written"):
+                pay(ledger, Pure(0.1))
+        assert ledger.spent().charges == 1
+    finally:
+        os.seteuid(user)
+        anchor.parent.chmod(0o755)
 
 
 class Interrupted(BaseException):
@@ -371,7 +419,7 @@ def test_a_receipt_for_an_earlier_charge_moves_the_anchor(
 
     with monkeypatch.context() as patch:
         patch.setattr(Anchor, "_replace", full)
-        with pytest.raises(LedgerError, match="entry 1 is recorded, but the anchor"):
+        with pytest.raises(LedgerError, match=r"the anchor .* can't be written: No space"):
             ledger._writer.write(lambda rows, _: ledger_receipt(rows))
     assert ledger._writer.write(lambda rows, _: ledger_receipt(rows)).number == 1
     assert Anchor(anchor).read().number == 1

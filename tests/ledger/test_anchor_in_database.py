@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from discreet import Limit
 from discreet.accounting import Pure
-from discreet.errors import InvalidArgument, LedgerDamaged, LedgerError
+from discreet.errors import AnchorDiffers, InvalidArgument, LedgerDamaged, LedgerError
 from discreet.ledger import Ledger, check_export
 from discreet.ledger._addresses import anchor_at
 from discreet.ledger._anchor import AnchorMark
@@ -140,7 +140,7 @@ def anchor(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def test_only_one_of_two_copies_gives_receipts(
     path: Path, anchor: str, charges_here: int, charges_there: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The other copy pays between the commit of this one and its mark; its mark may have a smaller
+    """The other copy pays just before this one moves the anchor; its mark may have a smaller
     number, the same or a larger one."""
     ledger = Ledger.open(path, anchor=anchor)
     other = Ledger.open(copied(path, path.with_name("copy")), anchor=anchor)
@@ -155,8 +155,12 @@ def test_only_one_of_two_copies_gives_receipts(
         return advanced(self, head, known)
 
     monkeypatch.setattr(Writer, "_advanced", overtaken)
-    with pytest.raises(LedgerDamaged, match=f"entry {charges_here} is recorded, but the ledger"):
+    # a copy that goes on from an entry without a mark moves the anchor there before it pays
+    is_paid = charges_here == 1
+    said = "entry 1 is recorded, but the ledger" if is_paid else "^the ledger .* takes no charge"
+    with pytest.raises(AnchorDiffers, match=said):
         pay(ledger, Pure(0.9))
+    assert charges(Ledger.open(path)) == 1
     assert anchor_at(anchor).read() == AnchorMark.of(_head(other))
     with pytest.raises(LedgerDamaged):
         pay(ledger, Pure(0.01))
@@ -202,7 +206,7 @@ class ServerStopped(Exception):
     sqlstate = "57P01"
 
 
-@pytest.mark.parametrize("step", ["read", "advance"])
+@pytest.mark.parametrize("step", ["movable", "advance"])
 def test_a_database_that_comes_back_is_asked_again(
     path: Path, at: str, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +251,25 @@ def test_a_role_without_rights_gets_no_ledger(path: Path, at: str) -> None:
     stranger = make_url(at).set(username=f"r{name}").render_as_string(hide_password=False)
     with pytest.raises(LedgerError, match="permission denied: ask its owner"):
         Ledger.open(path, anchor=stranger)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "REVOKE INSERT ON {0}.marks FROM r{0}",
+        "ALTER ROLE r{0} SET default_transaction_read_only = on",
+    ],
+)
+def test_nothing_is_paid_where_the_role_can_add_no_mark(path: Path, at: str, change: str) -> None:
+    Ledger.open(path, anchor=at)
+    role = as_role(at)
+    pay(Ledger.open(path, anchor=role), Pure(0.1))
+    run(at, change.format(name_of(at)))
+    ledger = Ledger.open(path, anchor=role)
+    for _ in range(3):
+        with pytest.raises(LedgerError, match=r"the anchor .* can't be written: its server only"):
+            pay(ledger, Pure(0.1))
+    assert ledger.spent().charges == 1
 
 
 def test_a_lost_ledger_is_not_made_anew(path: Path, at: str) -> None:

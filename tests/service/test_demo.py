@@ -50,7 +50,7 @@ def test_the_demo_serves_two_analysts_until_it_is_asked_to_stop(
         assert charges == {"owner": 5, "ana": 3, "ben": 2}
         assert not [path for path in folder.glob("*.token") if path.stat().st_mode & 0o077]
         process.send_signal(end)
-        assert "stopped" in process.communicate(timeout=60)[0]
+        assert "stopped" in process.communicate(timeout=600)[0]
         assert process.returncode == 0
         with pytest.raises(DiscreetError):
             list(connect(address, tokens["ana"]))

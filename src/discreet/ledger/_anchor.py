@@ -53,6 +53,13 @@ class AnchorPlace(Protocol):
         """The mark, which the chain must contain."""
         ...
 
+    def movable(self) -> AnchorMark:
+        """The mark, as `read`; raises if it could not be moved, as far as can be seen before.
+
+        An entry whose mark can't be written is paid in vain.
+        """
+        ...
+
     def advance(self, mark: AnchorMark, known: Collection[AnchorMark]) -> AnchorMark:
         """Move forward to this mark, durably, if the mark that is there is an earlier one of the
         ``known`` marks; return the mark that is there then.
@@ -125,6 +132,14 @@ class Anchor:
     def check(self) -> None:
         """Nothing about a file can be checked: whoever may write it may replace it."""
 
+    def movable(self) -> AnchorMark:
+        """The mark, after a draft like that of its next move was written."""
+        with self._locked():
+            mark = self.read()
+            self._draft.write_text(_content(mark), encoding="ascii")
+            self._draft.unlink()
+        return mark
+
     def advance(self, mark: AnchorMark, known: Collection[AnchorMark]) -> AnchorMark:
         """Move forward to this mark, as `AnchorPlace` says."""
         with self._locked():
@@ -139,13 +154,16 @@ class Anchor:
         return False
 
     def _replace(self, mark: AnchorMark) -> None:
-        draft = self.path.with_name(f".{self.path.name}.new")
-        with draft.open("w", encoding="ascii") as file:
-            file.write(canonical({"number": mark.number, "digest": mark.digest}))
+        with self._draft.open("w", encoding="ascii") as file:
+            file.write(_content(mark))
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(self.path)
+        self._draft.replace(self.path)
         sync_folder(self.path.parent)
+
+    @property
+    def _draft(self) -> Path:
+        return self.path.with_name(f".{self.path.name}.new")
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -158,6 +176,10 @@ class Anchor:
             raise LedgerError(
                 f"the anchor {self.path} can't be written: {mistake.strerror}"
             ) from mistake
+
+
+def _content(mark: AnchorMark) -> str:
+    return canonical({"number": mark.number, "digest": mark.digest})
 
 
 def _open_no_link(path: str, flags: int) -> int:

@@ -34,6 +34,10 @@ FOR EACH STATEMENT EXECUTE FUNCTION {schema}.stay()""",
 )
 _GUARD = ("marks_stay", "A", 58, "stay")
 _TABLE = text("SELECT to_regclass(:name)::text")
+_MAY_ADD = text(
+    "SELECT to_regclass(:name)::text AS place, has_table_privilege(to_regclass(:name), 'INSERT') "
+    "AND current_setting('transaction_read_only') = 'off' AS may_add"
+)
 _LAST = "SELECT number, digest FROM {schema}.marks ORDER BY number DESC LIMIT 1"
 _ADD = "INSERT INTO {schema}.marks VALUES (:number, :digest)"
 # until the transaction ends; a role that may only add can lock no table against others like it
@@ -92,6 +96,19 @@ class PostgresAnchor:
         with self._connected() as connection:
             if not self._has_table(connection):
                 raise LedgerError(f"{self.name} can't be read: it is not there")
+            return self._last(connection)
+
+    def movable(self) -> AnchorMark:
+        """The mark, after a check that this role may add another one now."""
+        with self._connected() as connection:
+            found = connection.execute(_MAY_ADD, {"name": f"{self._schema}.marks"}).one()
+            if found.place is None:
+                raise LedgerError(f"{self.name} can't be read: it is not there")
+            if not found.may_add:
+                raise LedgerError(
+                    f"{self.name} can't be written: its server only reads, or the role lacks the "
+                    "right to INSERT"
+                )
             return self._last(connection)
 
     def advance(self, mark: AnchorMark, known: Collection[AnchorMark]) -> AnchorMark:

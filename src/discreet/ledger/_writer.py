@@ -156,10 +156,13 @@ class Writer:
         rows = None
         try:
             # 1. decide, and write all entries at once
-            mark = None if self._anchor is None else self._anchor.read()
+            mark = None if self._anchor is None else self._anchor.movable()
             with self._store.writing() as rows:
                 head = verified_head(rows, mark)
                 known = {AnchorMark.of(head)}
+                if mark is not None and mark.number < head.number:  # its last move failed, or none
+                    mark = self._advanced(AnchorMark.of(head), {mark, *known})
+                    verified_head(rows, mark)
                 if len(keys := {job.key for job in jobs if job.key is not None}) > 1:
                     rows.look_up(keys)
                 for job in jobs:
