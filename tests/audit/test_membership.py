@@ -2,7 +2,11 @@
 
 import json
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +15,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from discreet.accounting import Gaussian, PrivacyLoss, Pure
-from discreet.audit import RightGuesses, membership
+from discreet.audit import RightGuesses, membership, report
 from discreet.audit._one_run import EventFloor as Floor
 from discreet.errors import InvalidArgument
 from tests.audit.laws import generator, on_grid
@@ -196,40 +200,127 @@ class Stopped(Exception):
 @pytest.mark.parametrize("complete", [0, 1, 9])
 def test_a_stopped_audit_goes_on_after_its_last_complete_run(tmp_path: Path, complete: int) -> None:
     """And its result is that of the stored runs: nothing is trained when all are complete."""
-    trained: list[int] = []
+    left, trained = [complete], [0]
 
     def train(members: Coins) -> Any:
-        if len(trained) == complete:
+        if not left[0]:
             raise Stopped
-        trained.append(1)
+        left[0] -= 1
+        trained[0] += 1
         return overfitted(members)
 
     given: dict[str, Any] = {"candidates": 50, "claim": 1, "shadows": 8, "folder": tmp_path / "a"}
     if complete < 9:
         with pytest.raises(Stopped):
             membership(train, minus, **given)
-    assert len(trained) == complete or complete == 9
-    more: list[int] = []
+        left[0] = 9 - complete
+    first = membership(train, minus, **given)
+    assert trained == [9]
+    assert (first.runs, first.stored_runs) == (9, complete % 9)
+    again = membership(train, minus, **given)
+    assert again.counts == first.counts
+    assert (again.runs, again.stored_runs) == (9, 9)
+    assert "9 of 9 runs come from the folder" in repr(again)
+    assert "Of 9 runs, 9 were stored before this audit." in report(again).json()
 
-    def go_on(members: Coins) -> Any:
-        more.append(1)
-        return overfitted(members)
 
-    first = membership(go_on if complete < 9 else train, minus, **given)
-    assert len(more) == 9 - complete
-    assert membership(never, minus, **given).counts == first.counts
+def noisy_training(noise: float, *, how: str) -> Any:  # Any: a callable of each kind
+    """Randomized response that lies with this probability."""
+
+    def lies(coins: Coins, share: float = noise) -> Any:
+        return coins ^ (np.random.default_rng().random(coins.size) < share)
+
+    class Trainer:
+        def __init__(self) -> None:
+            self.settings = {"noise": noise}
+
+        def __call__(self, coins: Coins) -> Any:
+            return lies(coins, self.settings["noise"])
+
+        train = __call__
+
+    made: dict[str, Any] = {
+        "a default": lies,
+        "a closure": lambda coins: lies(coins, noise),
+        "a function that it calls": lambda coins: lies(coins).copy(),
+        "an argument": partial(score_lies, share=noise),
+        "an object": Trainer(),
+        "a method": Trainer().train,
+    }
+    return made[how]
+
+
+def score_lies(coins: Coins, *, share: float) -> Any:
+    return coins ^ (np.random.default_rng().random(coins.size) < share)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "a default",
+        "a closure",
+        "a function that it calls",
+        "an argument",
+        "an object",
+        "a method",
+    ],
+)
+def test_runs_of_another_function_are_refused(tmp_path: Path, how: str) -> None:
+    """The old verdict is not given for a mechanism that was changed, in either direction."""
+    given: dict[str, Any] = {"candidates": 50, "claim": 1, "folder": tmp_path}
+    leaks, right = (noisy_training(each, how=how) for each in (0.0, 0.5))
+    membership(leaks, float_of, **given)
+    assert membership(noisy_training(0.0, how=how), float_of, **given).stored_runs == 1
+    for other, score in ((right, float_of), (leaks, minus), (never, float_of)):
+        with pytest.raises(InvalidArgument, match="made by other functions"):
+            membership(other, score, **given)
+
+
+SCRIPT = """
+import os
+from discreet.audit import membership
+
+NOISE = float(os.environ["NOISE"])
+NAMES = {"b", "a", "c"}
+
+def train(coins):
+    return coins * (NOISE if "a" in {"b", "a", "c"} else 1)
+
+def score(output):
+    return output
+
+membership(train, score, candidates=50, claim=1, folder="runs")
+"""
+
+
+def test_a_changed_file_or_setting_is_noticed_by_another_process(tmp_path: Path) -> None:
+    def ends_well(noise: str, code: str = SCRIPT) -> bool:
+        (tmp_path / "run.py").write_text(code)
+        given = {**os.environ, "NOISE": noise}
+        line = [sys.executable, "run.py"]
+        ended = subprocess.run(line, cwd=tmp_path, env=given, capture_output=True, check=False)
+        return not ended.returncode
+
+    assert ends_well("1")
+    assert ends_well("1")
+    assert not ends_well("2")
+    assert not ends_well("1", SCRIPT.replace("else 1", "else 2"))
 
 
 def never(_: Coins) -> Any:
     raise AssertionError
 
 
+def same(coins: Coins) -> Any:
+    return coins
+
+
 def test_stored_runs_of_other_settings_are_refused(tmp_path: Path) -> None:
     given: dict[str, Any] = {"candidates": 50, "claim": 1, "folder": tmp_path}
-    membership(lambda coins: coins, float_of, **given)
+    membership(same, float_of, **given)
     for other in ({"candidates": 60}, {"shadows": 4}, {"runs": 2}, {"guesses": 7}):
         with pytest.raises(InvalidArgument, match="its runs have the settings"):
-            membership(never, float_of, **{**given, **other})
+            membership(same, float_of, **{**given, **other})
 
 
 def test_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
@@ -241,14 +332,14 @@ def test_a_folder_of_other_files_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"\x93NUMPY", b"half"])
 def test_a_damaged_run_is_named(tmp_path: Path, content: bytes) -> None:
     given: dict[str, Any] = {"candidates": 50, "claim": 1, "runs": 2, "folder": tmp_path}
-    membership(lambda coins: coins, float_of, **given)
+    membership(same, float_of, **given)
     whole = (tmp_path / "run-1.npy").read_bytes()
     for damaged in (content, whole[:-8], whole.replace(np.float64(1).tobytes(), b"\xff" * 8)):
         (tmp_path / "run-1.npy").write_bytes(damaged)
         with pytest.raises(InvalidArgument, match=r"run-1\.npy is damaged: remove this file"):
-            membership(never, float_of, **given)
+            membership(same, float_of, **given)
     (tmp_path / "run-1.npy").unlink()
-    assert membership(lambda coins: coins, float_of, **given).counts[0].right == 100
+    assert membership(same, float_of, **given).counts[0].right == 100
 
 
 def test_a_folder_that_cant_be_used_is_refused(tmp_path: Path) -> None:

@@ -105,12 +105,15 @@ def test_the_exit_code_says_whether_the_claim_is_refuted(
 
 
 def test_a_stopped_membership_audit_goes_on(run: Run, place: str) -> None:
-    """The second command trains nothing."""
+    """The second command trains nothing, and says so."""
     line = ("--candidates", "100", "--epsilon", "1", "--runs", "2", "--folder", "runs")
     first = run("audit", "membership", f"{place}:train", f"{place}:seeing", *line)
-    again = run("audit", "membership", f"{place}:breaks", f"{place}:seeing", *line)
+    again = run("audit", "membership", f"{place}:train", f"{place}:seeing", *line)
     assert (first.code, again.code) == (3, 3)
-    assert again.out == first.out
+    assert again.out == f"{first.out}  2 of 2 runs come from the folder\n"
+    changed = run("audit", "membership", f"{place}:breaks", f"{place}:seeing", *line)
+    assert (changed.code, changed.out) == (2, "")
+    assert "made by other functions" in changed.err
     other = run("audit", "membership", f"{place}:train", f"{place}:seeing", *line, "--shadows", "2")
     assert (other.code, other.out) == (2, "")
     assert "its runs have the settings" in other.err

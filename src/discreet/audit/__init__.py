@@ -5,7 +5,8 @@
 `_result`). `neighbours` makes pairs of datasets (`_neighbours`), and `search_pairs` looks for
 the worst pair (`_pair_search`). `report` puts any audit in words
 (`_report`, `_report_words`). `membership` lets an attacker guess who took part in a run, such as a
-training, and measures a lower bound from one run (`_membership`, `_one_run`, `_stored_runs`).
+training, and measures a lower bound from one run (`_membership`, `_one_run`, `_stored_runs`,
+`_code_digest`).
 `exact` computes the privacy of a finite mechanism from the probabilities of its outcomes
 (`_exact_privacy`).
 `reconstruct` rebuilds secret bits from many counts, and `exposed` finds the people whom counts

@@ -23,6 +23,7 @@ from discreet._exact import Number
 from discreet.accounting import PrivacyLoss, Term
 from discreet.accounting._profile import Profile
 from discreet.audit._black_box import CONFIDENCE, Progress, claimed_loss
+from discreet.audit._code_digest import code_digest
 from discreet.audit._one_run import EventFloor, RightGuesses
 from discreet.audit._stored_runs import StoredRuns
 from discreet.errors import InvalidArgument
@@ -43,7 +44,8 @@ class MembershipResult:
 
     ``counts`` has the right guesses for different numbers of guesses, which were fixed beforehand.
     ``auc`` is the share of pairs of a member and another candidate where the member has the higher
-    score. Each measured bound, and the verdict, is wrong with probability at most ``alarm``.
+    score. Each measured bound, and the verdict, is wrong with probability at most ``alarm``. Of all
+    ``runs``, those that make scores included, ``stored_runs`` were read from a folder.
     """
 
     claim: PrivacyLoss
@@ -51,6 +53,8 @@ class MembershipResult:
     counts: tuple[RightGuesses, ...]
     auc: float
     alarm: float
+    runs: int
+    stored_runs: int
 
     _repr_html_ = _html.shown
 
@@ -80,6 +84,8 @@ class MembershipResult:
                 "measured_epsilon": self.epsilon(),
                 "auc": self.auc,
                 "alarm": self.alarm,
+                "runs": self.runs,
+                "stored_runs": self.stored_runs,
                 "evidence": [
                     {"right": one.right, "guesses": one.guesses, "candidates": one.candidates}
                     for one in self.counts
@@ -98,6 +104,8 @@ class MembershipResult:
             f"  a member's score is the higher one in {100 * self.auc:.1f} % of pairs",
             f"  probability of error {_up(self.alarm)}",
         ]
+        if self.stored_runs:
+            lines.append(f"  {self.stored_runs} of {self.runs} runs come from the folder")
         return "\n".join(lines)
 
 
@@ -139,7 +147,9 @@ def membership(  # noqa: PLR0913  # the game, its size and its claim
     and otherwise, if scores of different candidates can't be compared; a score is then the
     likelihood ratio of two normal laws. ``progress`` is called after each run with the number of
     runs that are done, and of all. With a ``folder`` of its own, an audit that was stopped goes on
-    after its last complete run: the coins and scores of each run are stored there.
+    after its last complete run: the coins and scores of each run are stored there. Raises
+    `InvalidArgument` if ``train`` or ``score``, the file of one of them, or a number or text that
+    they read has changed since. A change in another module is not noticed.
 
     Guarantee: if the claim holds, the audit refutes it with probability at most 1 - ``confidence``.
     One run is enough, because the bounds don't take guesses as independent. With probability delta
@@ -176,13 +186,16 @@ def membership(  # noqa: PLR0913  # the game, its size and its claim
             "as 0.95, or attack one candidate by black_box"
         )
     settings = {"candidates": size, "runs": targets, "shadows": learned, "guesses": guesses}
-    stored = None if folder is None else StoredRuns.open(Path(folder), settings)
+    stored = None
+    if folder is not None:
+        stored = StoredRuns.open(Path(folder), settings, code_digest(train, score))
     # each run has its own coins, and no score sees them
-    coins, scores = [], []
+    coins, scores, stored_runs = [], [], 0
     known_runs = _runs(train, score, size, count=learned + targets, stored=stored)
-    for done, (flipped, found) in enumerate(known_runs, start=1):
+    for done, (flipped, found, is_stored) in enumerate(known_runs, start=1):
         coins.append(flipped)
         scores.append(found)
+        stored_runs += is_stored
         if progress is not None:
             progress(done, learned + targets)
     known, judged = np.array(scores[:learned]), np.array(scores[learned:])
@@ -190,7 +203,8 @@ def membership(  # noqa: PLR0913  # the game, its size and its claim
         judged = _calibrated(np.array(coins[:learned]), known, judged)
     is_member, ranked = np.concatenate(coins[learned:]), judged.ravel()
     counts = tuple(_counted(is_member, ranked, one) for one in each)
-    return MembershipResult(loss, profile, counts, _auc(is_member, ranked), alarm)
+    auc = _auc(is_member, ranked)
+    return MembershipResult(loss, profile, counts, auc, alarm, learned + targets, stored_runs)
 
 
 def _guesses(guesses: int | None, candidates: int) -> list[int]:
@@ -206,12 +220,12 @@ def _guesses(guesses: int | None, candidates: int) -> list[int]:
 
 def _runs(
     train: Train, score: Scoring, candidates: int, *, count: int, stored: StoredRuns | None
-) -> Iterator[tuple[Coins, FloatArray]]:
-    """The coins of each run, and the scores of its output."""
+) -> Iterator[tuple[Coins, FloatArray, bool]]:
+    """The coins of each run, the scores of its output, and whether both were stored before."""
     generator = np.random.default_rng()
     for place in range(count):
         if stored is not None and (complete := stored.read(place, candidates)) is not None:
-            yield complete
+            yield *complete, True
             continue
         coins = generator.integers(0, 2, candidates).astype(bool)
         output = train(coins.copy())
@@ -225,7 +239,7 @@ def _runs(
             raise InvalidArgument("score returned NaN: give 0 where the output says nothing")
         if stored is not None:
             stored.write(place, coins, found)
-        yield coins, found
+        yield coins, found, False
 
 
 def _calibrated(coins: npt.NDArray[np.bool_], known: FloatArray, judged: FloatArray) -> FloatArray:

@@ -102,6 +102,11 @@ def _membership(result: MembershipResult) -> AuditReport:
                 f"The most telling number of guesses is {best.guesses}: {best.right} of them were "
                 "right. Without the output, about half would be."
             ),
+            *(
+                (f"Of {result.runs} runs, {result.stored_runs} were stored before this audit.",)
+                if result.stored_runs
+                else ()
+            ),
         ),
         found=(
             _measured(result, "The run"),

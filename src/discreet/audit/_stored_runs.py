@@ -25,9 +25,10 @@ class StoredRuns:
     folder: Path
 
     @staticmethod
-    def open(folder: Path, settings: Mapping[str, int | None]) -> "StoredRuns":
+    def open(folder: Path, settings: Mapping[str, int | None], functions: str) -> "StoredRuns":
         """The runs in this folder, which is made if it is missing; raises if they are of an audit
-        with other settings, or if the folder holds something else."""
+        with other settings or of functions with another digest, or if the folder holds something
+        else."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -38,12 +39,18 @@ class StoredRuns:
                 raise InvalidArgument(
                     f"folder = {str(folder)!r}: it has other files: give a new one"
                 )
-            _replace(path, json.dumps(settings).encode())
+            _replace(path, json.dumps({**settings, "functions": functions}).encode())
         known = _settings(path)
+        digest = known.pop("functions", None)
         if known != settings:
             raise InvalidArgument(
                 f"folder = {str(folder)!r}: its runs have the settings {known}, not "
                 f"{dict(settings)}: give these, or a new folder"
+            )
+        if digest != functions:
+            raise InvalidArgument(
+                f"folder = {str(folder)!r}: its runs were made by other functions, or from other "
+                "numbers or texts that they read: give a new folder, or undo the change"
             )
         return StoredRuns(folder)
 
@@ -74,10 +81,10 @@ class StoredRuns:
         return self.folder / f"run-{place}.npy"
 
 
-def _settings(path: Path) -> object:
+def _settings(path: Path) -> dict[str, object]:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
         raise InvalidArgument(
             f"folder = {str(path.parent)!r}: {path.name} can't be read: give a new folder"
         ) from error
