@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+import discreet as dp
 from discreet.audit import SeededBits
 from discreet.mechanisms import DiscreteLaplace, rehearse
-from discreet.query import AggregateFunction, Noise, QuestionPrice, aggregate
+from discreet.query import AggregateFunction, Noise, QuestionPrice, Table, aggregate
 from discreet.query._answers._assembly import columns
 from discreet.query._answers._forecast import law
 from discreet.query._bounding import _compiled_plan
@@ -24,7 +25,8 @@ FALSE_ALARM = 1e-9
 LEVEL = Fraction(95, 100)
 PAIRS = 2_000  # of a group and a draw, at least
 WITHOUT_LEVEL = [one for one in AggregateFunction if not ESTIMATORS[one].takes_level]
-FUNCTIONS = [one for one in WITHOUT_LEVEL if one is not AggregateFunction.COUNT_UNITS]
+NUMBERS = [one for one in WITHOUT_LEVEL if not ESTIMATORS[one].is_key]
+FUNCTIONS = [one for one in NUMBERS if one is not AggregateFunction.COUNT_UNITS]
 
 
 SIMPLE = [
@@ -46,10 +48,7 @@ def _held(
     question = table().group_by(*keys).agg(**asked)
     truth = without_noise(question).to_pandas()
     priced = question.price(price, LEVEL)
-    with _engine.opened() as engine:
-        parts = _compiled_plan.prepare(priced.plan, table().source, engine).compute(None)
-    bounded = priced.plan.bounded(lambda: parts)
-    exact = bounded.checked(bounded.compute())
+    exact = _parts(priced, table())
     draws = -(-pairs // len(truth))
     held = dict.fromkeys(functions, 0)
     for _ in range(draws):
@@ -59,6 +58,12 @@ def _held(
             low, high = (drawn[f"{answer}_{end}"].to_pandas() for end in ("low", "high"))
             held[one] += int(((low <= truth[answer]) & (truth[answer] <= high)).sum())
     return priced, held, draws * len(truth)
+
+
+def _parts(priced: PricedPlan, table: Table) -> Any:  # Any: the value of each part
+    with _engine.opened() as engine:
+        parts = _compiled_plan.prepare(priced.plan, table.source, engine).compute(None)
+    return priced.plan.bounded(lambda: parts).checked(parts)
 
 
 @pytest.mark.long
@@ -72,6 +77,26 @@ def test_intervals_hold_the_answer_as_often_as_they_say(name: str, noise: Noise)
     _, held, pairs = _held(name, functions, price, PAIRS)
     for one, number in held.items():
         assert binom.cdf(number, pairs, 0.95) > FALSE_ALARM, f"{one}: {number}"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_modes_are_as_frequent_as_they_say(name: str) -> None:
+    """A mode has an error in rows in place of an interval. False alarm: at most 1e-9."""
+    table, keys, value, _ = TABLES[name]
+    question = table().group_by(*keys).agg(most=dp.mode((dp.col(value) / 5).floor()))
+    priced = question.price(QuestionPrice(4), LEVEL)
+    exact = _parts(priced, table())
+    (part,) = priced.plan.key_counts
+    counts: Any = exact[part.name]  # (group, key)
+    draws, held, missed = -(-PAIRS // len(counts)), 0, 0
+    for _ in range(draws):
+        drawn = columns(priced, rehearse(priced.together, exact), LEVEL)
+        places = [part.keys.index(key) for key in drawn["most"].to_pylist()]
+        fewer = counts.max(axis=1) - counts[range(len(counts)), places]
+        held += int((fewer <= drawn["most_error"].to_numpy()).sum())
+        missed += int((fewer > 0).sum())
+    assert binom.cdf(held, draws * len(counts), 0.95) > FALSE_ALARM, held
+    assert missed > 0  # noise decides
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -109,9 +134,7 @@ def test_intervals_of_moments_are_not_too_wide(function: AggregateFunction) -> N
         name: one for name, one in priced.mechanisms.items() if isinstance(one, DiscreteLaplace)
     }
     assert min(one.scale for one in noises.values()) == 10
-    with _engine.opened() as engine:
-        parts = _compiled_plan.prepare(priced.plan, table().source, engine).compute(None)
-    exact = priced.plan.bounded(lambda: parts).checked(parts)
+    exact = _parts(priced, table())
     (sources,), pairs, held = priced.plan.sources, 0, 0
     for group in range(len(truth)):
         noisy = [
