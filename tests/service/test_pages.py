@@ -5,7 +5,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from html import unescape
@@ -606,7 +606,7 @@ def test_problems_are_told_in_words_for_people() -> None:
     ledger = Ledger.in_memory(unit=Unit("person"), limit=Limit(epsilon=2))
     ledger.grant("ana", limit=Limit(epsilon=0.5), by="owner")
     first = ledger.charge(Pure(0.1), purpose="fails", by="ana", request=Request("r", "one"))
-    charges = [
+    charges: list[Callable[[], object]] = [
         lambda: ledger.share("ana").charge(Pure(1), purpose="ages", by="ana"),
         lambda: ledger.charge(Pure(1), purpose="ages", by="ana", request=Request("r", "two")),
         lambda: ledger.charge(Pure(1), purpose="fails", by="ana", request=Request("r", "one")),
