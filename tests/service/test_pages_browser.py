@@ -396,17 +396,20 @@ def test_pages_read_well_everywhere(reader: Reader, served: Served, cid: str) ->
 
 
 def test_an_owner_declares_a_table(reader: Reader, served: Served, tmp_path: Path) -> None:
-    """Upload, look, declare, suggest for a price, complete, and ask."""
-    rows = tmp_path / "staff.parquet"
+    """Upload, look, declare, suggest for a price, complete, and ask. Files have all sorts of
+    names."""
+    rows = tmp_path / "Our staff, 2025.v2 (new).PARQUET"
     wages(rows, people=400)
     reader.sign_in(served.owner).look("desk/declare")
     reader.page.set_input_files("#rows", rows)
     reader.page.click("#send")
-    reader.page.wait_for_selector("input[value='staff.parquet']")
-    reader.page.check("input[value='staff.parquet']")
+    uploaded = "input[value='Our_staff_2025_v2_new.parquet']"
+    reader.page.wait_for_selector(uploaded)
+    reader.page.check(uploaded)
     assert "Step 2 of 3" in reader.press("Look at its columns")
     reader.page.set_viewport_size(ViewportSize(width=360, height=800))
     assert reader.page.evaluate(ALL_SEEN) == []
+    reader.page.fill("#name", "staff")
     reader.page.select_option("#unit", label="all rows with one person")
     reader.page.fill("#rows", "3")
     reader.page.fill("#epsilon", "1,5")

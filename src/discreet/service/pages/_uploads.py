@@ -30,7 +30,8 @@ async def upload(visit: Visit) -> Response:
     visit.check_owner()
     name = visit.place("name")
     if not _NAME.fullmatch(name):
-        raise Problem(BAD_BODY, f"{BAD_BODY.text}: name the file NAME.parquet or NAME.csv")
+        allowed = "name the file by letters, digits, _ and -, with .parquet or .csv at the end"
+        raise Problem(BAD_BODY, f"{BAD_BODY.text}: {allowed}")
     if visit.request.headers.get("content-type") != FILE:
         raise Problem(UNSUPPORTED)
     folder = visit.folder
