@@ -336,7 +336,7 @@ class SuggestionDraft:
             raise Problem(BAD_BODY, f"{BAD_BODY.text}: choose a column")
         if self.texts and not delta:
             raise Problem(BAD_BODY, f"{BAD_BODY.text}: keys of texts need a δ, such as 1e-6")
-        price = f"ε = {epsilon}" + (f", δ = {delta}" if delta else "")
+        price = f"ε = {epsilon}" + (f", δ = {delta}".lower() if delta else "")
         return replace(self, price=price)
 
     def enough(self, change: Change) -> int:
