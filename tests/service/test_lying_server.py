@@ -211,6 +211,20 @@ def test_a_lost_answer_names_the_request_by_which_it_is_free() -> None:
                 question.release(epsilon=1, request=request)
 
 
+def test_a_refusal_after_a_lost_answer_names_the_request() -> None:
+    """It may have been paid by the try before; a refusal of the first try was not."""
+    refusal = sends(b'{"error": "unauthorized", "message": "why"}', "401 No")
+    forecast, lost = sends(b'{"warnings": []}'), lambda connection: connection.close()
+    for replies, said in (
+        ((lost, refusal), "why; it may .*request='[0-9a-f]{32}'"),
+        ((refusal,), "why$"),
+    ):
+        with lying(one_by_one(forecast, *replies), seconds=30) as tables:
+            question = RemoteTable(tables.service, "wages").question("SELECT COUNT(*) FROM wages")
+            with pytest.raises(Refused, match=said):
+                question.release(epsilon=1)
+
+
 def test_nothing_is_asked_where_the_forecast_is_lost() -> None:
     """So no request id is named: nothing was paid."""
     with lying(sends(b"", "502 Bad")) as tables:

@@ -17,6 +17,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.errors import DiscreetError, ServiceError
 from discreet.service._remote_ledger import RemoteLedger
 from discreet.service._transport import (
+    TRIED_BEFORE,
     ServiceAddress,
     address_of,
     objects_of,
@@ -509,11 +510,15 @@ def _is_paid(service: ServiceAddress, request: str) -> bool:
 
 @contextmanager
 def _named_request(request: str) -> Iterator[None]:
-    """Within, a failure of the service names the request id of what may have been paid."""
+    """Within, a failure of the service names the request id of what may have been paid, and so does
+    a refusal after a try whose answer was lost."""
     try:
         yield
-    except ServiceError as failure:
-        raise ServiceError(
+    except DiscreetError as failure:
+        notes = getattr(failure, "__notes__", ())
+        if not isinstance(failure, ServiceError) and TRIED_BEFORE not in notes:
+            raise
+        raise type(failure)(
             f"{failure}; it may have been paid: repeat it with request={request!r}, which is "
             "charged once"
         ) from None

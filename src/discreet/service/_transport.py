@@ -26,6 +26,7 @@ _SECONDS = 180.0  # of one request, from its connection to the last byte
 _LARGEST = 1 << 27  # bytes of a reply: more than the largest answer that a ledger stores
 _TRIES = 3  # of a request that costs nothing to repeat
 _PAUSE = 1.0  # seconds between them
+TRIED_BEFORE = "an earlier try of this request gave no answer"  # a note of the refusal after it
 _LONGEST_MESSAGE = 2000  # characters
 _READ_AT_ONCE = 1 << 16
 # problems after which the same request may succeed, and those that say how a request was wrong
@@ -71,11 +72,16 @@ class ServiceAddress:
             raise ServiceError(f"{lost}; look whether it was carried out before") from None
 
     def _repeated(self, method: str, path: tuple[str, ...], body: bytes | None) -> dict[str, Any]:
-        end = time.monotonic() + self.seconds
+        end, was_tried = time.monotonic() + self.seconds, False
         for is_last in (*[False] * (_TRIES - 1), True):
             try:
                 return self._sent(method, path, body, end)
+            except errors.DiscreetError as refusal:
+                if was_tried:
+                    refusal.add_note(TRIED_BEFORE)
+                raise
             except _TryAgain as again:
+                was_tried = True
                 if is_last or time.monotonic() + _PAUSE >= end:
                     raise ServiceError(str(again)) from None
                 time.sleep(_PAUSE)
