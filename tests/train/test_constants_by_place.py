@@ -201,6 +201,19 @@ def test_nothing_is_written_by_place(name: str, owner: str) -> None:
         clipped_sum(model, lambda: model(data), 8, Flat(1.0), batch=data)
 
 
+def test_no_memory_of_a_weight_is_exchanged() -> None:
+    """Its version stays, and with it what was known of its rows."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        repeated = m.scale.expand(len(x), -1) * 1.0
+        repeated.data = torch.ones_like(repeated) + (torch.arange(len(x)) % 7 == 5)[:, None]
+        return summed(m.layer(x) * repeated)
+
+    model, data = Layers(use).double(), of(8, WIDTH)
+    with pytest.raises(Refused, match=r"scale was changed within the losses.*\.data"):
+        clipped_sum(model, lambda: model(data), 8, Flat(1.0), batch=data)
+
+
 @pytest.mark.parametrize("name", ["a mask", "an index and others", "index_put", "added"])
 def test_writes_for_all_examples_train(name: str) -> None:
     def use(m: Layers, x: Tensor) -> Tensor:

@@ -32,6 +32,11 @@ def matrices(x: Tensor) -> Tensor:
     return torch.eye(2, dtype=x.dtype) * sides
 
 
+def unless_far(x: Tensor) -> Tensor:
+    """Numbers for ordinary examples; elsewhere there are none."""
+    return matrices(x) + torch.where(x[:, 0] > 20, torch.nan, 0.0)[:, None, None]
+
+
 def index(x: Tensor) -> Tensor:
     """0 for ordinary examples; 50 beyond every table."""
     return (x[:, 0] > 20).long() * 50
@@ -57,6 +62,12 @@ RAISES: dict[str, Fails] = {  # by values of the last example
     "repeated": lambda x: x.repeat_interleave(-index(x), 0),
     "binned": lambda x: torch.bincount(-index(x)),
     "divided": lambda x: 1 // (50 - index(x)),
+    "a condition": lambda x: torch.linalg.cond(unless_far(x)),
+    "a rank": lambda x: torch.linalg.matrix_rank(unless_far(x)),
+    "a norm": lambda x: torch.linalg.matrix_norm(unless_far(x), ord="nuc"),
+    "a deviation": lambda x: torch.normal(x, -index(x).double()[:, None] + 1),
+    "picked rows": lambda x: x[x[:, 0] < 20].reshape(len(x), -1),
+    "a product of rows": lambda x: x[x[:, 0] < 20] * x,
 }
 
 
@@ -110,6 +121,58 @@ def test_errors_that_losses_would_catch_are_refused_before_they_are_paid(name: s
     assert all(torch.equal(*pair) for pair in zip(before, model.parameters(), strict=True))
 
 
+def by_its_text(m: Layers, x: Tensor) -> Tensor:
+    try:
+        torch.linalg.cholesky(matrices(x))
+    except RuntimeError as error:
+        if "positive" not in str(error):
+            raise
+        return summed(m.layer(x)) * 2
+    return summed(m.layer(x))
+
+
+def by_its_type(m: Layers, x: Tensor) -> Tensor:
+    try:
+        torch.linalg.cholesky(matrices(x))
+    except Exception as error:
+        if type(error) is not LINALG:
+            raise
+        return summed(m.layer(x)) * 2
+    return summed(m.layer(x))
+
+
+class Catches(torch.autograd.Function):
+    """Its backward pass catches an error."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:  # Any: as PyTorch has it
+        ctx.save_for_backward(x)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # Any: as above
+        try:
+            torch.linalg.cholesky(matrices(ctx.saved_tensors[0]))
+        except RuntimeError:
+            return gradient * 0
+        return gradient
+
+
+def in_the_backward_pass(m: Layers, x: Tensor) -> Tensor:
+    applied: Any = Catches.apply  # Any: PyTorch has no types
+    return summed(m.layer(applied(x)))
+
+
+def by_a_coin(m: Layers, x: Tensor) -> Tensor:
+    return by_its_text(m, x) if torch.rand(()) > 0.5 else summed(m.layer(x))
+
+
+def after_many_others(m: Layers, x: Tensor) -> Tensor:
+    names = {"x": x, "i": (x[:, :1] > 0).long()}
+    exec("\n".join(["x = x + 0 * x.gather(1, i)"] * 70), names)  # each is a place
+    return by_its_text(m, x) + 0 * summed(names["x"])
+
+
 def suppressed(m: Layers, x: Tensor) -> Tensor:
     factor = 1
     with contextlib.suppress(LINALG):
@@ -153,7 +216,13 @@ def with_other_draws(m: Layers, x: Tensor) -> Tensor:
     return losses
 
 
-@pytest.mark.parametrize("use", [suppressed, in_the_second_turn, of_an_index, with_other_draws])
+@pytest.mark.parametrize(
+    "use",
+    [
+        *(suppressed, in_the_second_turn, of_an_index, with_other_draws, by_its_text, by_its_type),
+        *(in_the_backward_pass, by_a_coin, after_many_others),
+    ],
+)
 def test_ways_to_catch_an_error_are_found(use: Use) -> None:
     model = Layers(use).double()
     with pytest.raises(Refused, match=r"catch an error of (linalg_)?(inv|cholesky|__getitem__)"):

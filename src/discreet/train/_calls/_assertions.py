@@ -29,13 +29,13 @@ def _passes(code: CodeType, at: int) -> bool | None:
     jump = steps[here]
     if not (jump.opname.startswith("POP_JUMP_") and jump.opname.endswith(("_TRUE", "_FALSE"))):
         return None
-    raises_next = _only_raises(steps, places, here + 1)
-    if raises_next == _only_raises(steps, places, places[jump.argval]):
+    raises_next = only_raises(steps, places, here + 1)
+    if raises_next == only_raises(steps, places, places[jump.argval]):
         return None
     return jump.opname.endswith("_TRUE") == raises_next
 
 
-def _only_raises(steps: list[dis.Instruction], places: dict[int, int], start: int) -> bool:
+def only_raises(steps: list[dis.Instruction], places: dict[int, int], start: int) -> bool:
     """Whether no path from an instruction returns."""
     ahead, known = [start], set[int]()
     while ahead:

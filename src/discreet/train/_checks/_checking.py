@@ -85,8 +85,9 @@ def compare(
         )
         middle = among(range(start, start + number))
         limit = middle.compare(microbatch, clipping)
-        with chance.held(LEVELS[0]):
-            refuse_caught_errors(model, lambda: middle.losses(microbatch), microbatch, examples)
+        for level in LEVELS if chance.has_drawn else LEVELS[:1]:
+            with chance.held(level):
+                refuse_caught_errors(model, lambda: middle.losses(microbatch), microbatch, examples)
         if by_unit:
             middle.at_each_level(lambda: middle.compare_as_unit(microbatch, limit))
         if examples > number + 2:

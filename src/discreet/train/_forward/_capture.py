@@ -189,6 +189,8 @@ class Capture(TorchFunctionMode):
         if mixes and self._derives(func, args, tensors):
             result = called(func, args, keywords)
             changed = changed_by(func, args, keywords)
+            for each in changed:
+                self.tags.indices.forget(each)
             self._shared.add_derived([*tensors_in((result,)), *changed])
             self._tagging.follow_weights(func, tensors, args, keywords, result, changed)
             return result

@@ -64,7 +64,7 @@ class Unseen:
         if weights:
             raise self._refused(
                 *weights,
-                why="was changed within the losses, by data or by a tensor from elsewhere",
+                why="was changed within the losses, by data, a tensor from elsewhere or .data",
                 mend="make a new tensor of it, as F.linear(x, weight * mask) does, or use "
                 "torch.nn.utils.prune",
             )
@@ -100,9 +100,10 @@ class Unseen:
         return None
 
     def _refuse_set(self, first: Tensor, tensors: list[Tensor]) -> None:
-        """Refuse another memory of a weight from elsewhere, and of data."""
-        if self._is_weight(first) and not all(map(self._tags.is_shared, tensors)):
-            self.refuse_changed_weights([first])
+        """Refuse another memory of data or of a derived weight: no version shows it. A parameter
+        may get constants, and is compared later."""
+        is_public = all(map(self._tags.is_shared, tensors)) and not self._is_derived(first)
+        self.refuse_changed_weights([first] if self._is_weight(first) and not is_public else [])
         if any(map(self._tags.depends, tensors)):
             raise Refused("data were assigned to .data or by set_; make a new tensor instead")
 
