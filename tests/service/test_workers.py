@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from discreet.ledger import Kind, Ledger
 from discreet.query._toml._declaration_file import read
 from discreet.service._payment import Payment, is_whole_price
 from discreet.service._work_order import Task
-from discreet.service._workers import FAILED, Retired, WorkerLost, WorkerPool
+from discreet.service._workers import FAILED, Retired, Worker, WorkerLost, WorkerPool
 from tests.cli.kit import wages
 from tests.service import kit
 
@@ -286,6 +287,48 @@ def test_a_worker_that_lies_gets_nothing_out(tmp_path: Path, lie: str) -> None:
     assert worker._is_ended
     kinds = [entry.kind for entry in ledger_of(file).history()]
     assert ledger_of(file).is_locked == (Kind.CHARGE in kinds)
+
+
+class Ending(Lying):
+    """A channel that ends with the process behind it."""
+
+    worker: Worker
+
+    def recv_bytes(self, size: int) -> bytes:
+        if self.replies:
+            return super().recv_bytes(size)
+        self.worker._process.wait(60)
+        raise EOFError
+
+
+@pytest.mark.parametrize(
+    ("seconds", "replies", "said"),
+    [
+        (0.0, [CHARGE], "took more than 0 seconds"),
+        (30.0, [CHARGE], "process ended with exit code -9"),
+        (30.0, [CHARGE, {"error": 5, "more": "canary"}], "another message than it may"),
+        (30.0, [{"error": 5, "more": "canary"}], "another message than it may"),
+    ],
+)
+def test_the_owners_log_says_why_a_worker_was_ended(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    seconds: float,
+    replies: list[object],
+    said: str,
+) -> None:
+    """It is where the owner looks for the cause before the table is unlocked."""
+    file, channel = kit.declare(tmp_path), Ending(*replies)
+    worker = channel.worker = kit.worker(channel)
+    worker._settings = replace(worker._settings, seconds=seconds)
+    if "exit" in said:
+        worker.kill()
+    with pytest.raises((ComputationFailed, WorkerLost)):
+        worker.result(kit.order(request="r"), paid(file, "r"))
+    (line,) = [one.getMessage() for one in caplog.records if one.name == "discreet.owner"]
+    assert line.startswith("a worker was ended at a question to wages: ")
+    assert said in line
+    assert "canary" not in caplog.text
 
 
 def test_a_worker_that_names_a_smaller_price_is_not_paid(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from discreet.service._work_order import WorkOrder
 owners_log = logging.getLogger("discreet.owner")
 _LARGEST_FRAME = 1 << 28  # bytes
 _READY_SECONDS = 120.0
+_LAST_SECONDS = 1.0  # between the end of a connection and that of its process
 _ROOT = Path(__file__).parents[2]  # the folder of this very package
 # A thread that a library starts before the confinement would escape it.
 _ONE_THREAD = {
@@ -116,6 +117,7 @@ class Worker:
         If the process ends, takes too long or breaks the protocol, it is ended. The ledger is then
         locked (`ComputationFailed`) if rows may have been read; otherwise it is `WorkerLost`.
         """
+        begun = time.monotonic()
         try:
             if self._channel.poll():
                 raise ValueError("a worker went on after its last reply")
@@ -128,6 +130,9 @@ class Worker:
                 refusal = errors.DeclarationError(str(reply["stale"]))
         except Exception as cause:  # a broken process may send anything
             has_failed = not self._is_ended  # otherwise the service itself stops
+            if has_failed:
+                why = self._cause_of_end(cause, time.monotonic() - begun)
+                owners_log.error("a worker was ended at a question to %s: %s", job.table, why)
             self.end()
             if has_failed and payment is not None and payment.has_read_rows:
                 payment.lock()
@@ -148,6 +153,16 @@ class Worker:
                 raise ValueError("a worker asked for a payment of a free task")
             self._send(json.dumps(payment.reply(frame)).encode())
         return frame
+
+    def _cause_of_end(self, failure: Exception, seconds: float) -> str:
+        """The cause for the owner, with no word of the worker's own, which may say anything."""
+        if seconds >= self._settings.seconds:
+            return f"it took more than {self._settings.seconds:g} seconds"
+        if not isinstance(failure, EOFError | OSError):
+            return "it sent another message than it may"
+        with suppress(subprocess.TimeoutExpired):
+            return f"its process ended with exit code {self._process.wait(_LAST_SECONDS)}"
+        return "it ended the connection"
 
     def _send(self, frame: bytes) -> None:
         self._channel.send_bytes(frame)
