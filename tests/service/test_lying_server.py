@@ -223,6 +223,10 @@ def test_a_refusal_after_a_lost_answer_names_the_request() -> None:
             question = RemoteTable(tables.service, "wages").question("SELECT COUNT(*) FROM wages")
             with pytest.raises(Refused, match=said):
                 question.release(epsilon=1)
+        with lying(one_by_one(*replies), seconds=30) as tables:
+            ledger = RemoteTable(tables.service, "wages").ledger
+            with pytest.raises(Refused, match=said.replace("request='", "the request '")):
+                ledger.charge(LOSS, purpose="x", by="x")
 
 
 def test_nothing_is_asked_where_the_forecast_is_lost() -> None:

@@ -14,12 +14,12 @@ from discreet import _checks, _html, errors
 from discreet._announce import announce
 from discreet._exact import Number, fraction
 from discreet.accounting import PrivacyLoss
-from discreet.errors import DiscreetError, ServiceError
+from discreet.errors import DiscreetError
 from discreet.service._remote_ledger import RemoteLedger
 from discreet.service._transport import (
-    TRIED_BEFORE,
     ServiceAddress,
     address_of,
+    may_have_charged,
     objects_of,
     readable,
     text_of,
@@ -515,8 +515,7 @@ def _named_request(request: str) -> Iterator[None]:
     try:
         yield
     except DiscreetError as failure:
-        notes = getattr(failure, "__notes__", ())
-        if not isinstance(failure, ServiceError) and TRIED_BEFORE not in notes:
+        if not may_have_charged(failure):
             raise
         raise type(failure)(
             f"{failure}; it may have been paid: repeat it with request={request!r}, which is "

@@ -14,8 +14,15 @@ from typing import Any
 from discreet import _checks, _html
 from discreet._budget import Limit, Receipt, Request
 from discreet.accounting import PrivacyLoss, Term
-from discreet.errors import Refused, ServiceError
-from discreet.service._transport import ServiceAddress, objects_of, readable, text_of, written
+from discreet.errors import DiscreetError, Refused
+from discreet.service._transport import (
+    ServiceAddress,
+    may_have_charged,
+    objects_of,
+    readable,
+    text_of,
+    written,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +72,10 @@ class RemoteLedger:
                 receipt = _receipt(dict(found["receipt"]), statement)
                 if PrivacyLoss.from_json(receipt.privacy_loss or "").terms != loss.terms:
                     raise ValueError("it is for another privacy loss")
-        except ServiceError as failure:
-            raise ServiceError(
+        except DiscreetError as failure:
+            if not may_have_charged(failure):
+                raise
+            raise type(failure)(
                 f"{failure}; it may have been charged: look for the request {id_!r} in the history"
             ) from None
         return receipt

@@ -26,7 +26,7 @@ _SECONDS = 180.0  # of one request, from its connection to the last byte
 _LARGEST = 1 << 27  # bytes of a reply: more than the largest answer that a ledger stores
 _TRIES = 3  # of a request that costs nothing to repeat
 _PAUSE = 1.0  # seconds between them
-TRIED_BEFORE = "an earlier try of this request gave no answer"  # a note of the refusal after it
+_TRIED_BEFORE = "an earlier try of this request gave no answer"  # a note of the refusal after it
 _LONGEST_MESSAGE = 2000  # characters
 _READ_AT_ONCE = 1 << 16
 # problems after which the same request may succeed, and those that say how a request was wrong
@@ -78,7 +78,7 @@ class ServiceAddress:
                 return self._sent(method, path, body, end)
             except errors.DiscreetError as refusal:
                 if was_tried:
-                    refusal.add_note(TRIED_BEFORE)
+                    refusal.add_note(_TRIED_BEFORE)
                 raise
             except _TryAgain as again:
                 was_tried = True
@@ -111,6 +111,12 @@ class ServiceAddress:
         if reply.status == http.HTTPStatus.OK and found is not None:
             return found
         raise _error(self.url, reply.status, found)
+
+
+def may_have_charged(failure: errors.DiscreetError) -> bool:
+    """Whether a try of the request that failed in this way may have been paid."""
+    is_lost = _TRIED_BEFORE in getattr(failure, "__notes__", ())
+    return is_lost or isinstance(failure, ServiceError)
 
 
 def stands_in_address(name: str) -> bool:
