@@ -19,6 +19,7 @@ from discreet.audit import replay
 from discreet.errors import ComputationFailed, DeclarationError, DiscreetError, QueryRefused
 from discreet.query import Column, Question, QuestionPrice, Table, release_question
 from discreet.query._engines._address import address_of, table_at
+from discreet.query._rows import _files
 from discreet.query._rows._files import FileFolder, file_source
 from discreet.query._rows._json_reader import read_json_lines
 from discreet.query._rows._shared_rows import share_rows
@@ -413,3 +414,20 @@ def test_an_odd_file_of_a_folder_is_read_or_refused_by_name(
         assert not (tmp_path / "a.ledger").exists()
     else:
         table.sql("SELECT COUNT(*) AS n FROM a", epsilon=1)
+
+
+def test_the_work_for_a_folder_grows_with_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each column is looked for in all files once, and not once for each file that has it."""
+    looked, kinds = list[str](), _files._kinds
+
+    def counted(by_file: Any, name: str) -> Any:  # Any: types of Arrow
+        looked.append(name)
+        return kinds(by_file, name)
+
+    monkeypatch.setattr(_files, "_kinds", counted)
+    for number in range(20):
+        (tmp_path / f"{number}.csv").write_text("x,y\n1,2\n")
+    assert len(file_source(tmp_path).types()) == 2
+    assert looked == ["x", "y"]

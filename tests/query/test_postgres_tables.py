@@ -200,6 +200,15 @@ def _writable_column(name: str) -> str:
     return url(name)
 
 
+def _writable_part(name: str) -> str:
+    run(
+        f"CREATE TABLE {name}c () INHERITS ({name})",
+        f"CREATE TABLE {name}d () INHERITS ({name}c)",
+        f"GRANT INSERT ON {name}d TO {postgres_tables.reader()}",
+    )
+    return url(name)
+
+
 def _ungranted(name: str) -> str:
     reader = postgres_tables.reader()
     run(f"REVOKE SELECT ON {name} FROM {reader}", f"GRANT SELECT (person) ON {name} TO {reader}")
@@ -252,6 +261,7 @@ def _by_password(name: str) -> str:
         (_with_policies, "row security"),
         (_writable, "may change"),
         (_writable_column, "may change"),
+        (_writable_part, "may change"),
         (_ungranted, "a type without a rule, or its role may not read it"),
         (_unreadable, "may read no column"),
         (_without_login, "lets this role not log in"),

@@ -57,18 +57,26 @@ _KINDS = {
     "timestamptz": (pa.timestamp("us", "UTC"), "({} AT TIME ZONE 'UTC')"),
 }
 _TABLE = """
-    SELECT c.oid, c.relkind::text, c.relrowsecurity,
-      has_table_privilege(c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
-        OR has_any_column_privilege(c.oid, 'INSERT, UPDATE') AS writes,
+    WITH RECURSIVE given AS (
+      SELECT c.oid, c.relkind, c.relrowsecurity
+      FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+      WHERE n.nspname = $1 AND c.relname = $2
+    ), parts(oid) AS (
+      SELECT oid FROM given
+      UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN parts ON inhparent = oid
+    )
+    SELECT oid, relkind::text, relrowsecurity,
+      EXISTS (
+        SELECT FROM parts
+        WHERE has_table_privilege(oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+          OR has_any_column_privilege(oid, 'INSERT, UPDATE')
+      ) AS writes,
       (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS is_super,
       EXISTS (
-        WITH RECURSIVE parts(oid) AS (
-          SELECT c.oid UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN parts ON inhparent = oid
-        ) SELECT FROM parts JOIN pg_class AS k USING (oid) WHERE k.relkind NOT IN ('r', 'p')
+        SELECT FROM parts JOIN pg_class AS k USING (oid) WHERE k.relkind NOT IN ('r', 'p')
       ) AS is_foreign,
       current_user::text
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE n.nspname = $1 AND c.relname = $2
+    FROM given
 """
 _COLUMNS = """
     WITH RECURSIVE bases(attnum, typid, typmod) AS (

@@ -139,7 +139,8 @@ class FileFolder:
         ``None`` where there is none. Whole numbers with and without missing values may be in two
         types, which a single row may have caused, so both are read as floats."""
         by_file = [file.types() for file in self.files]
-        found = {name: _kinds(by_file, name) for types in by_file for name, _ in types}
+        names = dict.fromkeys(name for types in by_file for name, _ in types)
+        found = {name: _kinds(by_file, name) for name in names}
         return [
             (name, common_type(kinds))
             for name, kinds in found.items()
