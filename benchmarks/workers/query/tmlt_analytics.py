@@ -3,6 +3,7 @@
 import os
 import sys
 import tempfile
+from typing import Any
 
 import pandas as pd
 from pyspark.sql import SparkSession
@@ -20,7 +21,7 @@ from benchmarks.wages import LARGEST, MOST_PLACES, MOST_ROWS, PEOPLE, PLACES, RO
 from benchmarks.worker import serve, spent, spent_by
 
 os.environ["PYSPARK_PYTHON"] = sys.executable
-SETTINGS = {
+SETTINGS: dict[str, bool | float | int | str | None] = {
     "spark.master": "local[1]",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -29,7 +30,7 @@ SETTINGS = {
     "spark.sql.warehouse.dir": tempfile.mkdtemp(),
 }
 FEW = ROWS // 100
-SPARK = SparkSession.builder.config(map=SETTINGS).getOrCreate()
+SPARK: Any = SparkSession.builder.config(map=SETTINGS).getOrCreate()  # Any: as Java has it
 SPARK.sparkContext.setLogLevel("OFF")
 WAGES = SPARK.createDataFrame(pd.DataFrame(columns(FEW, PEOPLE // 100)))
 KEYS = KeySet.from_dict({"place": list(range(PLACES))})
