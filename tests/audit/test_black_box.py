@@ -2,8 +2,10 @@
 
 import math
 import re
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from fractions import Fraction
+from itertools import count as counter
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -19,7 +21,14 @@ from discreet.audit._certified import GuessCount, at_least, at_most
 from discreet.audit._guesses import GuessRule
 from discreet.audit._scores import OutputScore
 from discreet.errors import InvalidArgument, NoBound
-from tests.audit.laws import gaussian, generator, geometric, laplace, randomized_response
+from tests.audit.laws import (
+    gaussian,
+    generator,
+    geometric,
+    laplace,
+    on_grid,
+    randomized_response,
+)
 
 PAIR = [(0, 1)]
 TIGHT = {"randomized response": randomized_response, "laplace": laplace, "geometric": geometric}
@@ -206,7 +215,7 @@ def outputs_of_kinds() -> dict[str, Any]:
 @pytest.mark.parametrize("kind", outputs_of_kinds())
 def test_outputs_of_any_kind_are_told_apart(kind: str) -> None:
     function = outputs_of_kinds()[kind]
-    assert black_box(function, PAIR, 0.5, samples=4000).is_refuted
+    assert black_box(function, PAIR, 0.5, samples=10_000).is_refuted
     assert not black_box(lambda _: function(1), PAIR, 0, samples=4000).is_refuted
 
 
@@ -339,3 +348,51 @@ def test_evidence_without_wrong_guesses_has_a_finite_epsilon() -> None:
     assert GuessCount("", 0, 0, 2000, Fraction(1, 2), 1e-9).epsilon() == 0
     assert found.epsilon(0.9) <= found.epsilon(0.1) <= found.epsilon()
     assert found.delta(1000) == 0
+
+
+STAMP_NOISE = generator()
+
+
+def numbered(scale: float, stamp: Callable[[], Any]) -> Callable[[list[int]], Any]:
+    """Noise on a count that moves by 1, next to a number that grows."""
+    return lambda people: (stamp(), on_grid(len(people) + STAMP_NOISE.laplace(0, scale)))
+
+
+def hours() -> Callable[[], int]:
+    number = counter(1)
+    return lambda: next(number) // 700 % 24
+
+
+def in_text(scale: float) -> Callable[[list[int]], str]:
+    number = counter(1)
+    return lambda people: (
+        f"receipt {next(number)}: {len(people) + STAMP_NOISE.laplace(0, scale):.6f}"
+    )
+
+
+def in_batches(scale: float) -> Callable[[list[int], int], Any]:
+    number = counter(1)
+
+    def draw(people: list[int], size: int) -> Any:  # Any: an array
+        noisy = on_grid(len(people) + STAMP_NOISE.laplace(0, scale, size))
+        return np.column_stack([[next(number) for _ in range(size)], noisy])
+
+    return draw
+
+
+STAMPS: dict[str, Callable[[float], Callable[..., Any]]] = {
+    "a running number": lambda scale: numbered(scale, counter(1).__next__),
+    "a number of the hour": lambda scale: numbered(scale, hours()),
+    "a time": lambda scale: numbered(scale, perf_counter),
+    "a number in a text": in_text,
+    "a number of the row": in_batches,
+}
+
+
+@pytest.mark.parametrize("stamp", STAMPS)
+def test_a_stamp_neither_hides_a_fault_nor_accuses(stamp: str) -> None:
+    """All outputs of one dataset came before those of the other, so the stamp separated them in
+    the pilot, and every guess was made by it."""
+    pair = [1, 2, 3], [1, 2]
+    assert black_box(STAMPS[stamp](0.25), [pair], 1, samples=8000).is_refuted
+    assert not black_box(STAMPS[stamp](1), [pair], 1, samples=8000).is_refuted

@@ -21,7 +21,7 @@ from discreet.accounting import Approximate, PrivacyLoss, Pure, Term
 from discreet.accounting._profile import Profile
 from discreet.audit._canonical import printed
 from discreet.audit._certified import GuessCount
-from discreet.audit._draws import Draw, OutputList, draw_of, is_failure
+from discreet.audit._draws import Draw, OutputList, draw_of, outputs_of_both
 from discreet.audit._guesses import GuessRule, choose_guesses
 from discreet.audit._neighbours import checked_pairs, pair_in_words
 from discreet.audit._outputs import Outputs
@@ -132,22 +132,16 @@ def _pilot(
 ) -> list[tuple[GuessRule, float]]:
     """Guesses for this pair, each with what it is expected to reach; none if the mechanism raised
     in each call for both datasets."""
-    each = outputs // 4
-    read: list[Outputs] = []
-    has_failed = True
-    for dataset in (*pair, *pair):
-        drawn = draw(dataset, each)
-        has_failed = has_failed and all(map(is_failure, drawn))
-        read.append(Outputs.of(drawn))  # at once: the mechanism may fill the same array again
-    if has_failed:
+    learning, has_failed = outputs_of_both(draw, pair, outputs // 4)
+    choosing, has_failed_again = outputs_of_both(draw, pair, outputs // 4)
+    if has_failed and has_failed_again:
         return []
-    first, second, *others = read
     claimed = profile.epsilons, profile.deltas
-    return choose_guesses((first, second), (others[0], others[1]), claimed, trials)
+    return choose_guesses(learning, choosing, claimed, trials)
 
 
 def _failure(draw: Draw, pair: Neighbours) -> str:
-    return printed(draw(pair[0], 1)[0])
+    return printed(draw.of(pair[0], 1)[0])
 
 
 def _counted(
@@ -201,10 +195,7 @@ def _by_coin(draw: Draw, pair: Neighbours, trials: int) -> Iterator[tuple[Output
     left = trials
     while left:
         chunk = min(left, _CHUNK)
-        first = int(generator.integers(0, 2, chunk).sum())
-        for dataset, count, is_first in ((pair[0], first, True), (pair[1], chunk - first, False)):
-            if count:
-                yield draw(dataset, count), is_first
+        yield from draw.in_turn(pair, generator.integers(0, 2, chunk) == 1)
         left -= chunk
 
 

@@ -2,7 +2,7 @@
 
 import inspect
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from discreet.accounting import PrivacyLoss
 from discreet.audit._canonical import CanonicalOutput, failure_of, output_of
-from discreet.audit._outputs import layout
+from discreet.audit._outputs import Outputs, layout
 from discreet.audit._replay import Run
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Bounded, Door, Mechanism, release_through
@@ -22,7 +22,54 @@ V = TypeVar("V")
 W = TypeVar("W")
 
 OutputList = Sequence[Any] | npt.NDArray[Any]  # Any: outputs of any kind
-Draw = Callable[[Any, int], OutputList]  # Any: a dataset of the caller's own
+_TURNS = 16
+_FEWEST = 8  # outputs of a turn
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Independent outputs of a mechanism for a dataset: ``of(dataset, count)``.
+
+    If it ``is_single``, each output is a call of its own.
+    """
+
+    of: Callable[[Any, int], OutputList]  # Any: a dataset of the caller's own
+    is_single: bool = False
+
+    def in_turn(
+        self, pair: tuple[Any, Any], is_first: npt.NDArray[np.bool_], turns: int = 1
+    ) -> Iterator[tuple[OutputList, bool]]:
+        """Outputs of the first dataset where ``is_first``, of the second one elsewhere, and whether
+        they are of the first. Single outputs are drawn in this order, others in turns, so that the
+        datasets differ neither in the time of their outputs nor in the number of earlier calls."""
+        if self.is_single:
+            one, other = pair
+            drawn: tuple[list[Any], list[Any]] = [], []
+            for first in is_first.tolist():
+                drawn[first].extend(self.of(one if first else other, 1))
+            yield from ((outputs, bool(at)) for at, outputs in enumerate(drawn) if outputs)
+            return
+        is_next = bool(is_first[:1].any())
+        for turn in np.array_split(is_first, max(1, min(turns, len(is_first) // _FEWEST))):
+            for first in (is_next, not is_next):
+                if count := int((turn == first).sum()):
+                    yield self.of(pair[0 if first else 1], count), first
+            is_next = not is_next
+
+
+def outputs_of_both(
+    draw: Draw, pair: tuple[Any, Any], each: int
+) -> tuple[tuple[Outputs, Outputs], bool]:
+    """The same number of outputs of both datasets, and whether the mechanism raised each time."""
+    # The same order each time, so that a mechanism with a seed has the same guesses
+    order = np.random.default_rng(0).permutation(np.arange(2 * each) < each)
+    found: tuple[list[Outputs], list[Outputs]] = [], []
+    has_failed = True
+    for drawn, is_first in draw.in_turn(pair, order, _TURNS):
+        has_failed = has_failed and all(map(is_failure, drawn))
+        # at once: the mechanism may fill the same array again
+        found[0 if is_first else 1].append(Outputs.of(drawn))
+    return (Outputs.joined(found[0]), Outputs.joined(found[1])), has_failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +114,7 @@ def draw_of(mechanism: object) -> Draw:
         )
     if _arguments(mechanism) >= 2:
         return _in_batches(mechanism)
-    return lambda dataset, count: _one_by_one(mechanism, dataset, count)
+    return Draw(lambda dataset, count: _one_by_one(mechanism, dataset, count), is_single=True)
 
 
 def _released(mechanism: Mechanism[Any, Any]) -> Draw:
@@ -77,7 +124,7 @@ def _released(mechanism: Mechanism[Any, Any]) -> Draw:
         drawn: OutputList = release_through(door, bounded, Repeated(mechanism, count)).value
         return drawn
 
-    return draw
+    return Draw(draw)
 
 
 def _arguments(function: Callable[..., object]) -> int:
@@ -113,7 +160,7 @@ def _in_batches(mechanism: Callable[..., object]) -> Draw:
             )
         return drawn
 
-    return draw
+    return Draw(draw)
 
 
 def _of_length(drawn: object, count: int) -> OutputList:

@@ -50,6 +50,16 @@ class Outputs:
             return _of_objects(drawn.astype(object))
         return _of_list(list(drawn))
 
+    @staticmethod
+    def joined(parts: "Sequence[Outputs]") -> "Outputs":
+        """All outputs of these."""
+        width = max((part.numbers.shape[1] for part in parts), default=0)
+        return Outputs(
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([part.structures for part in parts]),
+            np.concatenate([part.wide(width) for part in parts]),
+        )
+
     def column(self, place: int) -> NumberArray:
         """The numbers of this place."""
         is_there = place < self.numbers.shape[1]

@@ -14,10 +14,9 @@ from typing import Any, TypeVar
 
 from discreet import _checks
 from discreet.audit._black_box import Progress
-from discreet.audit._draws import draw_of, is_failure
+from discreet.audit._draws import draw_of, outputs_of_both
 from discreet.audit._guesses import log_odds
 from discreet.audit._neighbours import neighbours, place_of_row, variants
-from discreet.audit._outputs import Outputs
 from discreet.errors import InvalidArgument
 
 T = TypeVar("T")
@@ -83,12 +82,10 @@ def search_pairs(
 
 def _difference(mechanism: object, pair: DatasetPair, outputs: int) -> float:
     """How well a guess tells the two datasets apart."""
-    draw, read, has_failed = draw_of(mechanism), [], True
-    for dataset in (*pair, *pair):
-        drawn = draw([*dataset], outputs // 4)
-        has_failed = has_failed and all(map(is_failure, drawn))
-        read.append(Outputs.of(drawn))
-    return -math.inf if has_failed else log_odds((read[0], read[1]), (read[2], read[3]))
+    draw, both = draw_of(mechanism), ([*pair[0]], [*pair[1]])
+    learning, has_failed = outputs_of_both(draw, both, outputs // 4)
+    choosing, has_failed_again = outputs_of_both(draw, both, outputs // 4)
+    return -math.inf if has_failed and has_failed_again else log_odds(learning, choosing)
 
 
 # Changes
