@@ -151,6 +151,13 @@ def set_in_place(rows: Tensor, index: Any, factor: float = 0.0) -> Tensor:  # An
     return found
 
 
+def alone(rows: Tensor, index: Tensor) -> Tensor:
+    """These rows, and zeros in the places of all others."""
+    found = torch.zeros(len(rows), WIDTH, dtype=rows.dtype)
+    found[index] = rows[index]
+    return found
+
+
 def zeros(index: Tensor) -> Tensor:
     return torch.zeros(len(index), WIDTH, dtype=torch.float64)
 
@@ -171,7 +178,7 @@ WRITE: dict[str, Write] = {
     "index_copy": lambda x, mask: x.index_copy(0, places(mask), zeros(places(mask))),
     "own values": lambda x, mask: x.index_copy(0, places(mask), x[places(mask)].detach()),
     "index_add": lambda x, mask: x.index_add(0, places(mask), zeros(places(mask)) + 30),
-    "put back": lambda x, mask: torch.zeros_like(x).index_copy(0, places(mask), x[places(mask)]),
+    "put back": lambda x, mask: alone(x, places(mask)),
 }
 OWNERS: dict[str, Callable[[Layers, Tensor, Write, Tensor], Tensor]] = {
     "data": lambda m, x, write, mask: summed(m.layer(write(x, mask))),

@@ -191,6 +191,7 @@ class Capture(TorchFunctionMode):
             changed = changed_by(func, args, keywords)
             for each in changed:
                 self.tags.indices.forget(each)
+                self.tags.indices.end_call()  # nothing looks at what it was
             self._shared.add_derived([*tensors_in((result,)), *changed])
             self._tagging.follow_weights(func, tensors, args, keywords, result, changed)
             return result
