@@ -140,7 +140,8 @@ def unnamed(package: Path) -> set[str]:
 
 @pytest.mark.parametrize("package", PACKAGES, ids=str)
 def test_reading_orders_name_every_file(package: Path) -> None:
-    assert unnamed(SOURCE / package) == set()
+    missing = unnamed(SOURCE / package)
+    assert not missing, f"name {sorted(missing)} in the docstring of {package}/__init__.py"
 
 
 def test_a_file_without_a_place_in_the_reading_order_is_noticed(tmp_path: Path) -> None:

@@ -55,12 +55,12 @@ SELECT AVG(wage)) FROM wages  | a parenthesis closes nothing
 SELECT TOP 5 sex, COUNT(*) FROM wages GROUP BY sex  | write LIMIT 5 at the end
 SELECT COUNT(*) FROM wages WHERE age > 10 && age < 20  | write AND
 SELECT COUNT(*) FROM wages WHERE age < 10 | age > 20  | write OR
-SELECT ROW_NUMBER() OVER (ORDER BY wage) FROM wages  | there is one window
-SELECT RANK() OVER (ORDER BY wage) FROM wages  | there is one window
+SELECT ROW_NUMBER() OVER (ORDER BY wage) FROM wages  | the only window function
+SELECT RANK() OVER (ORDER BY wage) FROM wages  | the only window function
 SELECT PERCENTILE(wage, 90) FROM wages  | write QUANTILE(x, 0.9)
 SELECT FIRST(wage) FROM wages  | one row's value is private
 SELECT STRING_AGG(sex) FROM wages  | no answer lists rows
-SELECT AVERAGE(wage) FROM wages  | did you mean AVG
+SELECT AVERAGE(wage) FROM wages  | write AVG
 SELECT MEDAIN(wage) FROM wages  | did you mean MEDIAN?
 SELECT MAX(day) FROM wages  | MAX(day - DATE '2020-01-01')
 SELECT MIN(sex) FROM wages  | only COUNT and MODE take

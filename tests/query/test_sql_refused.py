@@ -16,15 +16,15 @@ from tests.query.wages import WAGES, parse, plan_sql
 REFUSED = r"""
 SELECT DISTINCT year, COUNT(*) FROM wages GROUP BY year  | `DISTINCT` (line 1, column 8)
 SELECT SUM(DISTINCT wage) FROM wages  | `SUM(DISTINCT wage)` (line 1, column 8): DISTINCT stands
-SELECT COUNT(*) FROM wages JOIN other ON TRUE  | `other` (line 1, column 33): no other table stands
+SELECT COUNT(*) FROM wages JOIN other ON TRUE  | `other` (line 1, column 33): there is no such table
 SELECT COUNT(*) FROM wages, other  | `other` (line 1, column 29): tables are joined by JOIN
-SELECT COUNT(*) FROM other  | `other` (line 1, column 22): no other table stands beside the one
+SELECT COUNT(*) FROM other  | `other` (line 1, column 22): there is no such table; the only
 SELECT COUNT(*) FROM main.wages  | FROM takes declared tables
 SELECT COUNT(*) FROM (SELECT * FROM wages)  | a query in FROM needs a name
 w wage > (SELECT AVG(wage) FROM wages)  | `SELECT` (line 1, column 42): a query stands in FROM only
 w EXISTS (SELECT 1)  | a query stands in FROM only
 WITH t AS (SELECT 1) SELECT COUNT(*) FROM t  | FROM is missing
-WITH wages AS (SELECT * FROM wages) SELECT COUNT(*) FROM wages  | another table is called so
+WITH wages AS (SELECT * FROM wages) SELECT COUNT(*) FROM wages  | another table has this name
 WITH RECURSIVE t AS (SELECT * FROM t) SELECT COUNT(*) FROM t  | names tables and queries before
 WITH t(a) AS (SELECT wage FROM wages) SELECT AVG(a) FROM t  | there is no such function
 WITH t AS (SELECT * FROM u), u AS (SELECT * FROM wages) SELECT COUNT(*) FROM t  | `u` (line 1
@@ -82,11 +82,11 @@ SELECT COUNT(*) FROM wages OFFSET 1 LIMIT 1  | `OFFSET` (line 1, column 28): thi
 SELECT COUNT(*) FROM wages FETCH FIRST 1 ROWS ONLY  | write LIMIT 10
 SELECT COUNT(*) FROM wages; SELECT 1  | `;` (line 1, column 27): a text asks one question
 SELECT KURT(wage) FROM wages | `KURT(` (line 1, column 8): there is no such function
-SELECT COUNT(*) OVER () FROM wages  | `COUNT(*)` (line 1, column 8): there is one window
-SELECT SUM(wage) OVER (PARTITION BY year) FROM wages  | there is one window
-SELECT SUM(wage) OVER (ORDER BY year) FROM wages  | there is one window
-SELECT COUNT(*) / SUM(SUM(wage)) OVER () FROM wages  | there is one window
-SELECT COUNT(*) / AVG(COUNT(*)) OVER () FROM wages  | there is one window
+SELECT COUNT(*) OVER () FROM wages  | `COUNT(*)` (line 1, column 8): the only window function
+SELECT SUM(wage) OVER (PARTITION BY year) FROM wages  | the only window function
+SELECT SUM(wage) OVER (ORDER BY year) FROM wages  | the only window function
+SELECT COUNT(*) / SUM(SUM(wage)) OVER () FROM wages  | the only window function
+SELECT COUNT(*) / AVG(COUNT(*)) OVER () FROM wages  | the only window function
 SELECT year, COUNT(*) / SUM(COUNT(*)) OVER () FROM wages GROUP BY year HAVING 1 = 1  | would change
 SELECT SHARE(year), COUNT(*) FROM wages GROUP BY year  | write SHARE(COUNT(*))
 SELECT SHARE(COUNT(*)) FROM wages  | name GROUP BY keys
@@ -217,7 +217,7 @@ w wage > :x  | there are no parameters
 w wage > @x  | there are no parameters
 w note LIKE note  | note is no literal: LIKE takes one here
 w note ILIKE 'a%'  | write LOWER(x) LIKE
-w note LIKE 'a' ESCAPE 'b'  | a pattern has no escape sign
+w note LIKE 'a' ESCAPE 'b'  | ESCAPE is refused: in a pattern
 w note NOT SIMILAR TO 'a'  | texts are compared by
 w note ~ 'a'  | texts are compared by
 w note = 'a' COLLATE nocase  | texts are compared by their code points
@@ -290,7 +290,7 @@ w € > 1  | `€` (line 1, column 34): this sign has no meaning
 -- nothing  | the text is empty
 FROM wages SELECT COUNT(*)  | begins with SELECT
 (SELECT COUNT(*) FROM wages)  | begins with SELECT
-EXPLAIN SELECT COUNT(*) FROM wages  | `EXPLAIN` (line 1, column 1): a query only asks
+EXPLAIN SELECT COUNT(*) FROM wages  | `EXPLAIN` (line 1, column 1): only SELECT is allowed
 """
 
 

@@ -201,10 +201,10 @@ def rows_of(**fields: Tensor) -> Any:
 
 
 OTHER_FORMS = {
-    "x is float64, and float32 in like": rows_of(x=torch.ones(60, 3).double()),
-    "x has 2 dimensions, and 1 in like": rows_of(x=torch.ones(60, 1, 3)),
-    "an example has no 'x', which it has in like": rows_of(z=torch.ones(60, 3)),
-    "an example is a list, and a dict in like": [(row,) for row in torch.ones(60, 3)],
+    "x is float64, but in like it is float32": rows_of(x=torch.ones(60, 3).double()),
+    "x has 2 dimensions, but in like it has 1": rows_of(x=torch.ones(60, 1, 3)),
+    "an example lacks the field 'x' of like": rows_of(z=torch.ones(60, 3)),
+    "an example is a list, but in like it is a dict": [(row,) for row in torch.ones(60, 3)],
 }
 
 
@@ -227,7 +227,7 @@ def test_items_in_another_form_than_public_ones_are_named(told: str) -> None:
 def test_tensors_in_another_form_than_public_ones_are_named_before_the_charge() -> None:
     payer, model, given = FakePayer(), linear(), data()
     given["x"] = given["x"].to(torch.int64)
-    with pytest.raises(Refused, match=r"^x is int64, and float32 in like: the loss can't be"):
+    with pytest.raises(Refused, match=r"^x is int64, but in like it is float32: the loss can't be"):
         fit(
             model,
             sgd(model),

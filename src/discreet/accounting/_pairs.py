@@ -143,7 +143,7 @@ class _Terms:
 
 def pair_of_curve(curve: Curve, failure: Fraction = Fraction(0)) -> Pair | Unknown:
     """The pair that has the deltas of a Renyi curve, for both directions. The curve
-    need not hold with the probability ``failure``."""
+    may fail with probability ``failure``."""
     with precision(_BITS):
         conversion = Conversion(map(curve, ORDERS))
 

@@ -3,19 +3,17 @@
 `black_box` measures a lower bound on the privacy loss from outputs on neighbouring datasets
 (`_black_box`, with `_draws`, `_canonical`, `_outputs`, `_scores`, `_guesses`, `_certified`,
 `_result`). `neighbours` makes pairs of datasets (`_neighbours`), and `search_pairs` looks for
-the worst pair (`_pair_search`). `report` puts any audit in words
-(`_report`, `_report_words`). `membership` lets an attacker guess who took part in a run, such as a
-training, and measures a lower bound from one run (`_membership`, `_one_run`, `_stored_runs`,
-`_code_digest`).
-`exact` computes the privacy of a finite mechanism from the probabilities of its outcomes
-(`_exact_privacy`).
-`reconstruct` rebuilds secret bits from many counts, and `exposed` finds the people whom counts
-without noise tell (`_reconstruction`). `misuse` makes common mistakes with a live object
+the worst pair (`_pair_search`). `report` puts any audit in words (`_report`, `_report_words`).
+`membership` lets an attacker guess who took part in a run, such as a training, and measures a lower
+bound from one run (`_membership`, `_one_run`, `_stored_runs`, `_code_digest`). `exact` computes the
+privacy of a finite mechanism from the probabilities of its outcomes (`_exact_privacy`).
+`reconstruct` rebuilds secret bits from many counts, and `exposed` lists the units whose secret bit
+follows from exact counts (`_reconstruction`). `misuse` makes common mistakes with a live object
 (`_misuse`).
 
 Nothing here is for production: bits are not secret, and no ledger is charged. `_bits` has sources
 of random words that can be seeded, scripted, recorded and replayed, or that make all noise zero.
-`_replay` runs an act on a table and on a neighbouring table with the same words, and compares
+`_replay` runs an action on a table and on a neighbouring table with the same words, and compares
 everything that may not differ; `replay_pipeline` and `replay_pairs` do so with any function of a
 table, whatever it draws from (`_pipeline`, `_watch`). A `Door` with these bits is insecure, and
 each release that comes through it says so.

@@ -118,8 +118,8 @@ def choose_guesses(
 
 
 def log_odds(learning: tuple[Outputs, Outputs], choosing: tuple[Outputs, Outputs]) -> float:
-    """How much more often than wrong the best guess is right, as a logarithm. It takes off a
-    standard deviation, so that rare events aren't best by chance."""
+    """How much more often than wrong the best guess is right, as a logarithm. One
+    standard deviation is subtracted, so that a rare event is not chosen by chance."""
     found, count = -math.inf, sum(map(len, choosing))
     for score in learn_scores(*learning):
         table = _table(score, *choosing)
@@ -189,8 +189,8 @@ def _thinned(values: Sequence[float]) -> NumberArray:
 
 
 def _epsilon(delta: float, trials: int, chosen: int) -> Goal:
-    """The epsilon at this delta that will be certified. Rare events are taken with care: the best
-    of many that are hardly known is best by chance."""
+    """The epsilon at this delta that will be certified. Uncertain frequencies are reduced, since
+    the best of many noisy estimates is too large."""
     deviations = _DEVIATIONS / math.sqrt(trials) + _PILOT_DEVIATIONS / math.sqrt(chosen)
 
     def goal(right: NumberArray, wrong: NumberArray, share: NumberArray) -> NumberArray:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet._bisection import halved
 from discreet.audit._certified import at_least
 
 _SHAVED = 1 - 2.0**-30  # far above the rounding error of one step
@@ -57,8 +58,8 @@ class EventFloor:
 
 @dataclass(frozen=True, slots=True)
 class RightGuesses:
-    """The ``right`` ones among ``guesses`` about ``candidates``, all guesses chosen by a rule that
-    knows no coin."""
+    """The numbers of right guesses, of all guesses, and of candidates; the guesses were chosen
+    without knowledge of the coins."""
 
     right: int
     guesses: int
@@ -91,10 +92,7 @@ class RightGuesses:
             return 0.0
         while high < _LARGEST and self.refutes(EventFloor((high,), (delta,)), alarm):
             low, high = high, 2 * high
-        for _ in range(_STEPS):
-            middle = (low + high) / 2
-            if self.refutes(EventFloor((middle,), (delta,)), alarm):
-                low = middle
-            else:
-                high = middle
-        return low
+        refuted, _ = halved(
+            lambda epsilon: self.refutes(EventFloor((epsilon,), (delta,)), alarm), low, high, _STEPS
+        )
+        return refuted

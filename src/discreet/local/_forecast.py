@@ -75,7 +75,7 @@ def deviation(of: Sequence[ClientGroup], confidence: Number) -> float:
 
 
 def for_error(make: Callable[[Fraction], M], error: Number, confidence: Number, reports: int) -> M:
-    """The mechanism of the smallest epsilon, of four digits, whose error is at most this."""
+    """The mechanism of the smallest epsilon, of four digits, whose error is at most ``error``."""
     wanted = _checks.positive(error=error)
     if (least := make(LARGEST).error(confidence, reports)) > wanted:
         raise InvalidArgument(

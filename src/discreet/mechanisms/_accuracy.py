@@ -52,8 +52,8 @@ def at_error(make: Callable[[Fraction], Stated], error: Number, confidence: Numb
 
 
 def most_noise(error_of: Callable[[Fraction], int], error: Number, confidence: Number) -> Fraction:
-    """The largest scale, to 9 digits, with ``error_of(scale)``, which increases, at most
-    ``error``."""
+    """The largest scale, to 9 digits, whose error is at most ``error``; ``error_of`` must increase
+    with the scale."""
     confidence = _checks.probability(confidence=confidence)
     wanted = math.floor(_checks.not_negative(error=error))
     if wanted > _LARGEST:
@@ -63,7 +63,8 @@ def most_noise(error_of: Callable[[Fraction], int], error: Number, confidence: N
         scale *= 2
         if scale > _MOST * (wanted + 1):
             raise InvalidArgument(
-                f"confidence = {shown(confidence)}: noise alone can cause an error of {error}"
+                f"confidence = {shown(confidence)}: with any noise, however large, the error is at "
+                f"most {error}; give a larger confidence or a smaller error"
             )
     while error_of(scale) > wanted:
         scale /= 2

@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from discreet._arrays import FloatArray
+from discreet._bisection import halved
 
 _TERMS = 8192
 _HALVINGS = 48
@@ -44,14 +45,13 @@ def laplace_half_width(scales: FloatArray, outside: float) -> float:
     weights = chances / (math.pi * places)
     spare = outside * _ALIAS + 2 * float(chances[-1]) + _ROUNDING
     # 3. the smallest number whose bound is good enough
-    low = 0.0
-    for _ in range(_HALVINGS):
-        middle = low + (high - low) / 2
-        if 1 - 2 * float(weights @ np.sin(times * middle)) + spare > outside:
-            low = middle
-        else:
-            high = middle
-    return high * largest
+    _, enough = halved(
+        lambda width: 1 - 2 * float(weights @ np.sin(times * width)) + spare > outside,
+        0.0,
+        high,
+        _HALVINGS,
+    )
+    return enough * largest
 
 
 def _chernoff(shares: FloatArray, outside: float) -> float:

@@ -32,7 +32,7 @@ def exponential_choice(scores: Scores, rate: Number, bits: Bits) -> int:
 
     The exponential mechanism of McSherry and Talwar (2007), at rate epsilon / (2 sensitivity).
     Scores are integers or rationals, at their exact value. An array of integers is fastest. The
-    running time depends a little on the scores, as it does on how many are near each other.
+    running time depends slightly on the scores, for example on how many are close together.
 
     >>> from discreet.audit import SeededBits
     >>> exponential_choice([5, 4, 3, 2], 0.5, SeededBits(4))

@@ -47,12 +47,12 @@ NOT_SENT: Mapping[str, str] = {
         "its bins follow from bounds that the service knows: count by a CASE or FLOOR in SQL",
     ),
     **dict.fromkeys(("capped", "suggest"), _OF_OWNER),
-    "correlation": "ask the pairs by selection.correlation(...), which makes no matrix",
-    "compile": "its text is for an engine that has the rows: compile a question to a table here",
+    "correlation": "use selection.correlation(...), whose answer has one column for each pair",
+    "compile": "compile needs the declaration here: call it on a local Table",
     "for_error": "name an epsilon; the service's request `forecast` takes `within` in its place",
     "diagnose": "ask it of a question, which names the columns: agg(...).diagnose(epsilon=...)",
 }
-"""The methods of a table here, its rows or its questions that those of a service refuse."""
+"""Methods of local tables, selections and questions that remote ones refuse, with the reason."""
 
 
 def refuse_unsent(name: str, whole: object) -> Never:

@@ -1,4 +1,4 @@
-"""Listens: the application under Uvicorn, with TLS or on this machine only."""
+"""Runs the application under Uvicorn, with TLS or on this machine only."""
 
 import ipaddress
 import signal
@@ -24,8 +24,8 @@ _IDLE_SECONDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the service listens. Port 0 takes a free one. With a certificate and its key, as files
-    of PEM, it speaks TLS; without them it listens on this machine only."""
+    """Where the service listens. Port 0 takes a free one. With a certificate and its key, in PEM
+    files, it uses TLS; without them it listens on this machine only."""
 
     host: str = "127.0.0.1"
     port: int = 8765
@@ -34,7 +34,7 @@ class Place:
 
     @property
     def has_tls(self) -> bool:
-        """Whether it speaks TLS."""
+        """Whether it uses TLS."""
         return self.certificate is not None
 
     def check(self) -> None:

@@ -42,13 +42,14 @@ SAVED = "discreet"  # the key in each checkpoint
 class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it ships without types
     """A strategy for Lightning's Trainer by which ``fit`` trains by a plan, paid for first.
 
-    Guarantee: that of `discreet.train._run`, for the model and its checkpoints. ``training_step``
-    returns one loss for each example and logs nothing: it would tell of private data, of which
-    `not_private` shows some. The training loader's ``batch_size`` is how many examples are computed
-    at once; its data set may be `Units`. ``like`` is a data set of public examples in the form of
-    the loader's: module and losses are checked on these before the charge. Settings of Trainer and
-    loader that can't be obeyed are refused by name. ``eval_is_public`` states that validation data
-    are public. It trains in the process that made it, and can't be copied or pickled.
+    Guarantee: that of `discreet.train.run`, for the model and its checkpoints. ``training_step``
+    returns one loss for each example and must log nothing, since figures of private data would be
+    published; `not_private` has some for those who may see the data. The training loader's
+    ``batch_size`` is how many examples are computed at once; its data set may be `Units`. ``like``
+    is a data set of public examples in the form of the loader's: module and losses are checked on
+    these before the charge. Settings of Trainer and loader that can't be obeyed are refused by
+    name. ``eval_is_public`` states that validation data are public. It trains in the process that
+    made it, and can't be copied or pickled.
     """
 
     described: ClassVar[str] = "a PrivateStrategy"
@@ -255,9 +256,11 @@ def _check(strategy: PrivateStrategy, trainer: Trainer) -> None:
     check_obeyed(trainer, _ONLY)
     strategy.hosted.check_steps(trainer.max_steps, also=", max_epochs=-1")
     if not trainer.lightning_module.automatic_optimization:
-        raise InvalidArgument("automatic_optimization = False: the plan says when to step")
+        raise InvalidArgument(
+            "automatic_optimization = False: give True, since the plan decides the steps"
+        )
     if getattr(trainer.precision_plugin, "scaler", None) is not None:
-        raise InvalidArgument("precision: its scaling would be of noise too; use bf16-mixed")
+        raise InvalidArgument("precision: a gradient scaler would scale the noise; use bf16-mixed")
     for callback in trainer.callbacks:
         if isinstance(callback, tuple(_REFUSED)):
             kind, why = next(each for each in _REFUSED.items() if isinstance(callback, each[0]))

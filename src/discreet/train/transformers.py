@@ -351,7 +351,7 @@ _ONLY = (
     ),
     Only("max_grad_norm", (0, None), "each example is clipped as the plan says; set it 0"),
     Only("label_smoothing_factor", (0,), "it is a mean over the batch; give losses that smooth"),
-    Only("fp16", _NO, "its scaling would be of noise too; use bf16"),
+    Only("fp16", _NO, "a gradient scaler would scale the noise; use bf16"),
     Only("auto_find_batch_size", _NO, "parts shrink by themselves where memory runs out"),
     Only("neftune_noise_alpha", _NO, "it can't be checked against a plain loop; leave it out"),
     Only("use_liger_kernel", _NO, "it computes gradients of whole batches; leave it out"),

@@ -437,7 +437,7 @@ def test_a_confidence_lies_between_0_and_1(kind: type[Choice], wrong: BadValue) 
 
 def test_an_error_that_any_noise_has_is_refused() -> None:
     with pytest.raises(
-        InvalidArgument, match=r"confidence = 0\.1: noise alone can cause an error of 3"
+        InvalidArgument, match=r"confidence = 0\.1: with any noise, .* is at most 3; give a larger"
     ):
         PermuteAndFlip.for_error(3, 0.1, ["a", "b"])
 

@@ -224,9 +224,9 @@ def test_the_wanted_error_is_reached() -> None:
 def test_fewer_keys_than_are_paid_for_are_fine_but_not_more() -> None:
     mechanism = SetUnion(stddev=3, threshold=9, per_unit=4)
     assert mechanism.privacy_loss(union({}, 3)).unit == PERSON
-    with pytest.raises(InvalidArgument, match="give at least 5"):
+    with pytest.raises(InvalidArgument, match="give per_unit of at least 5"):
         mechanism.privacy_loss(union({}, 5))
-    with pytest.raises(InvalidArgument, match="more than 1"):
+    with pytest.raises(InvalidArgument, match="a threshold above 1"):
         SetUnion(stddev=3, threshold=1, per_unit=4).privacy_loss(union({}))
     assert repr(mechanism) == "SetUnion(stddev=3, threshold=9, per_unit=4)"
     assert isinstance(union({}).part, WeightsPart)

@@ -1,9 +1,9 @@
 """The shares of a limit's delta for failures, squares and orders, and their defaults.
 
 The default serves all kinds of charges. The shares for training give nearly all of delta to
-squares, which count training runs and normal noise best. The shares for failures give half of delta
-to charges that fail with a small probability, such as private keys. If epsilon is large and delta
-small, the default also gives failures a large share.
+squares, which give the tightest cost of training runs and Gaussian noise. The shares for failures
+give half of delta to charges that fail with a small probability, such as private keys. If epsilon
+is large and delta small, the default also gives failures a large share.
 
 The shares must add up to at most the limit's delta: a strategy may spend the failures in nearly all
 transcripts, and the squares in the few transcripts in which they matter.

@@ -5,7 +5,8 @@ before anything is drawn. The cost is `Unknown` if the sum can't count a term of
 
 A charge is counted in one or two ways. In the plain way, each term counts by itself. The other way
 combines the terms that have no square of mu, such as the steps of a training run: together they
-count as a normal value together with a failure. Only failures and squares depend on the way.
+count as one Gaussian mechanism that fails with a small probability. Only failures and squares
+depend on the way.
 """
 
 import math
@@ -24,7 +25,9 @@ UNIT = Fraction(1, 10**18)
 FAILURE_UNIT = Fraction(1, 10**60)
 EXHAUSTED = 10**40  # a sum that reaches this stays here, beyond every bound
 SQUARES = 1  # the place of the squares among the sums, where there are any
-_ELSEWHERE = 1 + Fraction(1, 10**6)  # floats of another machine may make a square larger by this
+_ELSEWHERE = 1 + Fraction(
+    1, 10**6
+)  # another machine's rounding may enlarge a square by this factor
 _BEYOND = Fraction(10**22)  # exhausts every sum: `EXHAUSTED` units
 _BITS = 256
 
@@ -163,7 +166,7 @@ def counting_with_failure(
     share: Fraction,
     failure: Fraction | None = None,
 ) -> Counting | None:
-    """Count the terms without a square together, as a normal value together with a failure.
+    """Count the terms without a square as one Gaussian mechanism that may fail.
 
     Without ``failure``, the probability of the failure lets the most copies fit into the ``share``.
     With a ``failure`` that an earlier charge recorded, the normal value is the one for it, reduced

@@ -262,7 +262,7 @@ class Symmetrized:
 
         def errors_joined(
             above: FloatArray, below: FloatArray
-        ) -> FloatArray:  # empty cells: the largest one
+        ) -> FloatArray:  # an empty cell has the largest error of any cell
             largest = float(np.maximum(above, below).max())
             return joined(above, below) + np.where(
                 np.diff(ends, prepend=0, append=len(is_upper)) > 0, 0.0, largest

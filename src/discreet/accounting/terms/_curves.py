@@ -19,6 +19,7 @@ from discreet._exact import (
     float_up,
     fraction,
     precision,
+    shown,
     upper_fraction,
 )
 from discreet._fields import Converted, field, frozen, optional
@@ -61,7 +62,9 @@ def _rising(name: str, points: Iterable[tuple[Fraction, Fraction]]) -> CurvePoin
     ordered = tuple(sorted(points))
     for (one, _), (other, _) in pairwise(ordered):
         if one == other:
-            raise InvalidArgument(f"{name}: give each first number once")
+            raise InvalidArgument(
+                f"{name}: the first number {shown(one)} stands twice; give each once"
+            )
     return ordered
 
 

@@ -66,7 +66,7 @@ class PoissonSampled(Term):
 
     @property
     def is_attained(self) -> bool:  # type: ignore[override]  # follows the loss inside
-        """A sum attains it, if one unit's part in the sample adds 1 or 0."""
+        """Attained by a sum to which one unit adds 0 or 1, if the loss inside is attained."""
         return _bounds.is_attained(self.privacy_loss)
 
     def approximate(self) -> tuple[Fraction, Fraction] | Unknown:

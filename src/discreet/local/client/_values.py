@@ -40,7 +40,9 @@ def check_categories(count: object) -> None:
 def check_ends(lower: float, upper: float) -> None:
     """Refuse a range that is empty, infinite, or wider than the largest float."""
     if not 0 < upper - lower < float("inf"):
-        raise ValueError("give finite lower < upper, no further apart than floats go")
+        raise ValueError(
+            "lower, upper: give finite numbers, lower < upper, with a finite difference"
+        )
 
 
 def check_odds(odds: object) -> None:

@@ -98,10 +98,12 @@ class SmoothMedian:
         moved: int = 1,
     ) -> "SmoothMedian":
         """The mechanism with the smallest epsilon, to some digits, whose `error` at this confidence
-        is at most this, for data with values at most ``apart`` from each other."""
+        is at most ``error``, for data with values at most ``apart`` from each other."""
         wanted = _checks.not_negative(error=error)
         if wanted >= checked_grid(grid).upper - grid.lower:
-            raise InvalidArgument(f"error = {error}: any value of {grid!r} is as near as that")
+            raise InvalidArgument(
+                f"error = {error}: every value of the grid is within it; give a smaller one"
+            )
 
         def make(scale: Fraction) -> SmoothMedian:
             epsilon = decimal_up(1 / scale, _DIGITS)
@@ -113,7 +115,7 @@ class SmoothMedian:
         low = Fraction(1, _STRONGEST)
         if not fits(low):
             raise InvalidArgument(
-                f"error = {error}: even epsilon {_STRONGEST} has a larger one; allow more"
+                f"error = {error}: epsilon {_STRONGEST} has a larger error; allow a larger one"
             )
         high = _MOST_PATIENCE / (2 * _surprise(_checks.probability(delta=delta)))
         return make(edge(fits, low, high, _CLOSE_DIGITS))
@@ -135,7 +137,7 @@ class SmoothMedian:
         return self.grid.value(min(max(int(median[0]) + noise, 0), last))
 
     def error(self, confidence: Number, *, apart: Number | None = None) -> Fraction:
-        """The distance from the median at most at this confidence, in the units of the values.
+        """An upper bound, at this confidence, on the distance from the median, in units of values.
 
         It holds if neighbours among the sorted values are at most ``apart`` from each other, and
         the first and the last value from the grid's ends. It is exact for values that are exactly

@@ -70,7 +70,7 @@ class NumericSparseVector:
         moves: Moves = Moves.ANYHOW,
     ) -> "NumericSparseVector":
         """The mechanism with the most noise on the released numbers whose error at this confidence
-        is at most this. The comparisons cost as much as the released numbers."""
+        is at most ``error``. The comparisons cost as much as the released numbers."""
         scale = DiscreteLaplace.for_error(error, confidence).scale
         moved = _checks.positive_count(hits=hits) * _checks.positive_count(sensitivity=sensitivity)
         finding = SparseVector.for_epsilon(

@@ -166,7 +166,8 @@ class SetUnion:
         if part.per_unit > self.per_unit or self.threshold <= 1:
             raise InvalidArgument(
                 f"per_unit = {self.per_unit}, threshold = {shown(self.threshold)}: for "
-                f"{bounded.name!r} give at least {part.per_unit}, and more than 1"
+                f"{bounded.name!r} give per_unit of at least {part.per_unit}, and a "
+                "threshold above 1"
             )
         noise = gaussian_term(self.stddev * _WHOLE, part.sensitivity.l2_squared)
         own = _failure(self.stddev, _steps(self.threshold), part.per_unit)

@@ -65,7 +65,7 @@ def hull(one: Enclosed, other: Enclosed, *, values: FloatArray) -> Enclosed:
 
 
 def chosen(holds: npt.NDArray[np.bool_], one: Enclosed, other: Enclosed) -> Enclosed:
-    """The first in the rows where this holds, and the other one elsewhere."""
+    """``one`` in the rows where ``holds`` is true, else ``other``."""
     pairs: list[Callable[[Enclosed], FloatArray]] = [
         lambda it: it.values,
         lambda it: it.low,

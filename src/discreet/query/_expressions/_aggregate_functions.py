@@ -74,13 +74,13 @@ def quantile(value: ColumnExpression | str, level: Number) -> UnnamedAggregate:
 
 
 def mode(value: ColumnExpression | ConditionExpression | str) -> UnnamedAggregate:
-    """The key of a column or expression that most rows have, or nearly so, NULL skipped; of a
-    condition, whether it holds."""
+    """The most frequent key of a column or expression, or one nearly as frequent, NULL skipped; of
+    a condition, whether it holds."""
     return UnnamedAggregate(AggregateFunction.MODE, with_keys(value))
 
 
 def covar(one: ColumnExpression | str, other: ColumnExpression | str) -> UnnamedAggregate:
-    """The covariance of two values as of a sample, divided by n - 1, of the rows where neither is
+    """The sample covariance of two values (divided by n - 1), over the rows where neither is
     NULL."""
     return _of_two(AggregateFunction.COVAR_SAMP, one, other)
 
@@ -109,7 +109,7 @@ def aggregate(
             f"{described(function)} is no aggregate: give a member of AggregateFunction"
         )
     if function is AggregateFunction.QUANTILE:
-        raise InvalidArgument("a quantile has a level: quantile(value, 0.9)")
+        raise InvalidArgument("aggregate takes no level: write quantile(value, 0.9)")
     if ESTIMATORS[function].takes_two is (second is None):
         takes = "two values" if second is None else "one value"
         raise InvalidArgument(f"{function.value} takes {takes}")

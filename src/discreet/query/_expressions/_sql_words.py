@@ -45,7 +45,7 @@ SPECIAL_CALLS = (
     | {"GROUPING", "GROUPING_ID"}
 )
 
-READ_ONLY = "a query only asks, and begins with SELECT"
+READ_ONLY = "only SELECT is allowed, and a query begins with SELECT"
 ONE_QUESTION = "a text asks one question; ask others by themselves"
 A_TABLE = "FROM takes declared tables, and queries in parentheses with a name"
 NO_SUBQUERY = (
@@ -57,7 +57,7 @@ NO_FUNCTION = (
     f"there is no such function; there are {LISTED}, of values the functions {FUNCTIONS_LISTED}, "
     "EXTRACT(YEAR FROM day), CAST, CASE, and + - * / % || of values"
 )
-_JOINED = "tables are joined by JOIN or LEFT JOIN, with USING (columns) or ON a.x = b.x AND ..."
+JOINED = "tables are joined by JOIN or LEFT JOIN, with USING (columns) or ON a.x = b.x AND ..."
 _ROWS = "write LIMIT 10, or LIMIT 10 OFFSET 20"
 _AFTERWARDS = "write HAVING, which chooses among the released numbers"
 _TYPES = (
@@ -69,7 +69,7 @@ _LIKE = f"{_PATTERNS}; write x LIKE 'a%', where % stands for any characters"
 _CLOCK = "an answer does not depend on when or by whom it is asked; write DATE '2020-01-31'"
 _LISTS = "a value is compared with literals: IN (1, 2, 3)"
 NO_LIST = f"there are no lists but the levels of QUANTILE(x, [0.25, 0.5]); {_LISTS}"
-WINDOWS = "there is one window: COUNT(*) / SUM(COUNT(*)) OVER () is a share of all groups' sum"
+WINDOWS = "the only window function is a share: COUNT(*) / SUM(COUNT(*)) OVER ()"
 _GROUPS = "GROUP BY takes declared columns with keys and answers for each combination of them"
 _NO_TIME = "a date has no time of day; declare a column that holds it as a number"
 DAY_ITSELF = "write the day itself, such as DATE '2020-01-31', or a number of days: e - d <= 7"
@@ -93,7 +93,7 @@ def _table(*rows: tuple[str, str]) -> dict[str, str]:
 
 # words that are refused wherever they stand
 REFUSED_WORDS = _table(
-    ("ANTI ASOF CROSS FULL LATERAL NATURAL RIGHT SEMI", _JOINED),
+    ("ANTI ASOF CROSS FULL LATERAL NATURAL RIGHT SEMI", JOINED),
     ("EXCEPT INTERSECT", ONE_QUESTION),
     ("RECURSIVE", "a query by WITH names tables and queries before it: recursion is refused"),
     ("FETCH", _ROWS),
@@ -101,7 +101,10 @@ REFUSED_WORDS = _table(
     ("COLLATE", "texts are compared by their code points"),
     ("ILIKE", f"{_PATTERNS}; write LOWER(x) LIKE '...'"),
     ("GLOB SIMILAR", _PATTERNS),
-    ("ESCAPE", "a pattern has no escape sign: % and _ stand for other signs, and \\ for itself"),
+    (
+        "ESCAPE",
+        "ESCAPE is refused: in a pattern % and _ are wildcards, and \\ is a plain character",
+    ),
     ("ISNULL NOTNULL", "write IS NULL or IS NOT NULL"),
     ("ANY SOME", _LISTS),
     ("CURRENT_DATE CURRENT_TIME CURRENT_TIMESTAMP CURRENT_USER SESSION_USER", _CLOCK),
@@ -127,9 +130,9 @@ REFUSED_CALLS = _table(
     ("ANY_VALUE ARG_MAX ARG_MIN FIRST FIRST_VALUE LAST LAST_VALUE MAX_BY MIN_BY", _ONE_ROW),
     ("BOOL_AND BOOL_OR EVERY LOGICAL_AND LOGICAL_OR", _ONE_ROW),
     ("ARRAY_AGG GROUP_CONCAT LIST LISTAGG STRING_AGG", _LIST_OF_ROWS),
-    ("AVERAGE", "did you mean AVG?"),
-    ("STD STDEV", "did you mean STDDEV?"),
-    ("VAR", "did you mean VARIANCE?"),
+    ("AVERAGE", "write AVG"),
+    ("STD STDEV", "write STDDEV"),
+    ("VAR", "write VARIANCE"),
     ("APPROX_TOP_K TOPK TOP_K", _LARGEST),
     ("CORRELATION COVAR COVARIANCE", "write CORR(x, y), COVAR_SAMP(x, y) or COVAR_POP(x, y)"),
     ("REGR_INTERCEPT REGR_SLOPE", 'there is table.regression("y", on=["x"], epsilon=1) in Python'),

@@ -1,8 +1,7 @@
 """Reads FROM: tables, sub-queries, joins and UNION ALL, and the names that they give to columns.
 
-Rows that are computed from one relation are read away: each name of a sub-query stands for its
-expression, and the question is one to the relation itself. So a question has one text, however it
-is nested.
+A sub-query of one relation is inlined: each of its names is replaced by its expression, and the
+question is one to the relation itself. So a question has one text, however it is nested.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +22,7 @@ from discreet.query._expressions._relation import (
     TableRef,
     United,
 )
-from discreet.query._expressions._sql_words import FORM
+from discreet.query._expressions._sql_words import FORM, JOINED
 from discreet.query._relations._derived import Catalog, declaration_of, joined_names
 from discreet.query._sql._leaves import id_place, own_name, read_column
 from discreet.query._sql._per_unit import read_per_unit
@@ -35,7 +34,6 @@ _ROWS_ONLY = (
     "a query in FROM computes values row by row: SELECT values FROM table [WHERE conditions]; "
     "keys and aggregates stand in the outer query, or GROUP BY names the unit's id"
 )
-_NO_JOIN = "tables are joined by JOIN or LEFT JOIN, with USING (columns) or ON a.x = b.x AND ..."
 _NO_NAME = "a query in FROM needs a name: (SELECT ...) AS name"
 _EQUAL = (
     "ON takes a column of each side, compared by =, and AND: ON a.x = b.x AND a.y = b.y; put other "
@@ -60,7 +58,7 @@ class FromReader:
         for one in queries.expressions if queries else []:
             name = one.args["alias"].this
             if self._known(name) is not None:
-                raise self.sql.refused(name, "another table is called so; choose another name")
+                raise self.sql.refused(name, "another table has this name; choose another one")
             self.reading.append(str(name.this).lower())
             self.named[name.name.lower()] = _under(str(name.name), self._query(one.this))
             self.reading.pop()
@@ -90,7 +88,7 @@ class FromReader:
     def _unknown(self) -> str:
         names = [repr(name) for name in self.catalog.tables]
         if len(names) == 1:
-            return f"no other table stands beside the one that is asked: this one is {names[0]}"
+            return f"there is no such table; the only declared one is {names[0]}"
         return f"there is no such table; there are {', '.join(names)}"
 
     def _known(self, name: exp.Identifier) -> Scope | None:
@@ -277,7 +275,7 @@ class FromReader:
         side, kind = (str(node.args.get(one) or "").upper() for one in ("side", "kind"))
         is_known = (side, kind) in (("", ""), ("", "INNER"), ("LEFT", ""), ("LEFT", "OUTER"))
         if not is_known or not (node.args.get("on") or node.args.get("using")):
-            raise self.sql.refused(node, _NO_JOIN)
+            raise self.sql.refused(node, JOINED)
         return node
 
     def _relation(self, scope: Scope) -> NamedRows:

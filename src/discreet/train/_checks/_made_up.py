@@ -79,7 +79,9 @@ def examples_in(like: Microbatch) -> int:
     """The number of examples; raises unless all tensors have the same one."""
     sizes = [len(one) for one in tensors(like)]
     if len(set(sizes)) != 1 or not sizes[0]:
-        raise InvalidArgument(f"like has {sizes} examples: give tensors of one number, above 0")
+        raise InvalidArgument(
+            f"like: its tensors have {sizes} rows; give each the same number of examples, not 0"
+        )
     return sizes[0]
 
 
@@ -99,7 +101,7 @@ def other_form(found: Microbatch, like: Microbatch, name: str = "an example") ->
     """How the form of examples differs from that of those in ``like``, if not in lengths alone."""
     if isinstance(found, dict) and isinstance(like, dict):
         if missing := [key for key in like if key not in found]:
-            return f"{name} has no {missing[0]!r}, which it has in like"
+            return f"{name} lacks the field {missing[0]!r} of like"
         pairs = [(found[key], like[key], str(key)) for key in like]
         return next(filter(None, (other_form(*pair) for pair in pairs)), None)
     if _is_tuple(found) and _is_tuple(like) and len(found) == len(like):
@@ -107,11 +109,11 @@ def other_form(found: Microbatch, like: Microbatch, name: str = "an example") ->
         several = zip(found, like, names, strict=True)
         return next(filter(None, (other_form(*each) for each in several)), None)
     if not (isinstance(found, Tensor) and isinstance(like, Tensor)):
-        return f"{name} is a {type(found).__name__}, and a {type(like).__name__} in like"
+        return f"{name} is a {type(found).__name__}, but in like it is a {type(like).__name__}"
     if found.dtype != like.dtype:
-        return f"{name} is {_type_of(found)}, and {_type_of(like)} in like"
+        return f"{name} is {_type_of(found)}, but in like it is {_type_of(like)}"
     if found.dim() != like.dim():
-        return f"{name} has {found.dim() - 1} dimensions, and {like.dim() - 1} in like"
+        return f"{name} has {found.dim() - 1} dimensions, but in like it has {like.dim() - 1}"
     return None
 
 
@@ -158,10 +160,11 @@ def neighbours(
 ) -> Iterator[Microbatch]:
     """Neighbours, with other examples in all places but those compared.
 
-    In the first one, all others are changed. In the rest, all others are alike: a crowd that wants
-    the same one of several experts as an example compared. Each of these has a crowd of its own,
-    since a limit may keep the best examples or the worst. Made-up numbers of a crowd are larger or
-    smaller than the example's own, so that a limit can't keep it as one of many equals.
+    In the first one, all others are changed. In the rest, all others are alike: copies of a
+    compared example, which a mixture of experts routes to the same expert. Each of these has a
+    crowd of its own, since an expert's capacity may keep the best examples or the worst. Made-up
+    numbers of a crowd are larger or smaller than the example's own, so that a limit can't keep it
+    as one of many equals.
     """
 
     def changed(one: Tensor) -> Tensor:

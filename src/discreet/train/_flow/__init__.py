@@ -134,7 +134,8 @@ def _places(call: Call, rule: FlowRule, lost: UntrackedRows) -> UntrackedRows:
     return lost if lost.is_place and is_one else replace(lost, has_places=False, is_place=False)
 
 
-def is_known(function: Function) -> bool:  # Any: a function of PyTorch's
+def is_known(function: Function) -> bool:
+    """Whether this function of PyTorch's has a rule."""
     return function in FLOW
 
 
@@ -181,7 +182,7 @@ def sets_first(function: Function) -> bool:
 
 
 def shared_now(tags: Tags, tensor: Tensor, other: Tensor) -> None:
-    """Tag a tensor that shares memory with one that did not depend on data, and now does."""
+    """Tag ``other``, which shares the memory of ``tensor``, after data changed it in place."""
     now = tags.of(tensor)
     if now is None:
         return

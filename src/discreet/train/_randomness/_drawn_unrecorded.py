@@ -3,7 +3,7 @@
 Such numbers don't belong to single examples: all share them. They come from tensors outside the
 model, from masks of whole channels, or from functions without a rule. A state that changes between
 two calls was set by the user, or numbers were drawn where calls can't be followed: then numbers
-may come twice. Reading states takes time, so that this happens before the charge only.
+may come twice. Reading states takes time, so this happens only before the charge.
 """
 
 from typing import Any

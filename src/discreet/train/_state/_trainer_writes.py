@@ -70,8 +70,8 @@ def _copied(values: dict[str, Any]) -> dict[str, Any]:  # Any: as above
 
 
 def _copy(value: Any, depth: int) -> Any:  # Any: as above
-    """A copy to compare with. Of a container with very many parts, the parts are compared by what
-    they are alone."""
+    """A copy to compare with. The parts of a very large container are compared without their own
+    parts."""
     if isinstance(value, Tensor):
         return _TensorCopy(value, value._version, *checksums([value.clone()]))  # noqa: SLF001  has no public name
     parts = _parts(value) if depth else None
