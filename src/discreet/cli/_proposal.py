@@ -53,23 +53,23 @@ class Proposal:
 def propose(file: Path, wanted: TableOptions) -> Proposal:
     """The file's new text with these options; nothing is written yet."""
     old = text_of(file) if file.exists() else ""
-    before = _before(old, file, wanted)
-    there = propose_types(_rows(wanted, before))
-    options = ColumnOptions.of(list(there), wanted.columns)
-    way = (
-        way_to_units(wanted.through, list(there), read_text(old, file)) if wanted.through else None
+    declared = _declared(old, file, wanted)
+    types = propose_types(_source(wanted, declared))
+    options = ColumnOptions.of(list(types), wanted.columns)
+    route = (
+        way_to_units(wanted.through, list(types), read_text(old, file)) if wanted.through else None
     )
-    if before is None:
-        table = _new_table(wanted, way, file, list(there))
-        ids = _id_columns(table) if way is None else [here for here, _ in way.on]
-        there = {n: kind for n, kind in there.items() if n in options.named or n not in ids}
+    if declared is None:
+        table = _new_table(wanted, route, file, list(types))
+        ids = _id_columns(table) if route is None else [here for here, _ in route.on]
+        types = {n: kind for n, kind in types.items() if n in options.named or n not in ids}
     else:
-        table = _changes(wanted, way, before)
-        there = {n: kind for n, kind in there.items() if n in options.named}
-    columns, left_out = _columns(there, options, before.declaration.columns if before else {})
+        table = _changes(wanted, route, declared)
+        types = {n: kind for n, kind in types.items() if n in options.named}
+    columns, left_out = _columns(types, options, declared.declaration.columns if declared else {})
     ordered = dict(sorted((table | columns).items(), key=lambda item: TABLE.index(item[0][0])))
-    text = _text(old, wanted.name, ordered, file)
-    return Proposal(text, _checked(text, file, wanted.name), before is None, left_out)
+    text = _edited(old, wanted.name, ordered, file)
+    return Proposal(text, _checked(text, file, wanted.name), declared is None, left_out)
 
 
 def _are_exact(stated: Mapping[Keys, Setting], decimals: int) -> bool:
@@ -101,13 +101,15 @@ def _written(source: Path | TableAddress, file: Path) -> str:
 
 
 def _columns(
-    there: Mapping[str, ProposedType], options: ColumnOptions, declared: Mapping[str, Column]
+    types: Mapping[str, ProposedType],
+    options: ColumnOptions,
+    declared_columns: Mapping[str, Column],
 ) -> tuple[dict[Keys, Setting], dict[str, str]]:
     """The settings of these columns, and the reasons why others are left out."""
     found: dict[Keys, Setting] = {}
     left_out = {}
-    for name, proposed in there.items():
-        column = declared.get(name)
+    for name, proposed in types.items():
+        column = declared_columns.get(name)
         kind = kind_of(name, column.type if column else proposed.type, options)
         stated = {} if kind is None else settings(name, kind, options)
         formats = proposed.formats if kind is ColumnType.DATE and column is None else ()
@@ -143,7 +145,7 @@ def _checked(text: str, file: Path, name: str) -> TableFile:
     return made
 
 
-def _text(old: str, name: str, table: Mapping[Keys, Setting], file: Path) -> str:
+def _edited(old: str, name: str, table: Mapping[Keys, Setting], file: Path) -> str:
     try:
         return added(old, name, table, file)
     except DeclarationError as error:
@@ -152,29 +154,29 @@ def _text(old: str, name: str, table: Mapping[Keys, Setting], file: Path) -> str
         ) from None
 
 
-def _before(old: str, file: Path, wanted: TableOptions) -> TableFile | None:
-    before = read_text(old, file).get(wanted.name)
-    if before is not None and before.place != _place(wanted.source):
+def _declared(old: str, file: Path, wanted: TableOptions) -> TableFile | None:
+    declared = read_text(old, file).get(wanted.name)
+    if declared is not None and declared.place != _place(wanted.source):
         raise mistake(
             "--name",
-            f"{file} declares a table {wanted.name!r} already, with the source {before.source}; "
+            f"{file} declares a table {wanted.name!r} already, with the source {declared.source}; "
             "give this one another name, or change the source in the file",
         )
-    return before
+    return declared
 
 
 def _place(source: Path | TableAddress) -> Hashable:
     return source.resolve() if isinstance(source, Path) else source.place
 
 
-def _rows(wanted: TableOptions, before: TableFile | None) -> TableSource:
+def _source(wanted: TableOptions, declared: TableFile | None) -> TableSource:
     source = wanted.source
     if not isinstance(source, Path):
         for option in ("format", "delimiter"):
             if getattr(wanted, option) is not None:
                 raise mistake(f"--{option}", "only a file has it")
         return table_at(source)
-    form = _format(wanted, before)
+    form = _format(wanted, declared)
     if form is None:
         raise mistake(
             "SOURCE", f"{source}: its ending names no format; add --format parquet, csv or jsonl"
@@ -186,29 +188,29 @@ def _rows(wanted: TableOptions, before: TableFile | None) -> TableSource:
             raise mistake(
                 "--delimiter", f"{wanted.delimiter!r}: give one character, such as ; or \\t"
             )
-    delimiter = wanted.delimiter or (before and before.delimiter) or None
+    delimiter = wanted.delimiter or (declared and declared.delimiter) or None
     return readable(source, form, delimiter)
 
 
-def _format(wanted: TableOptions, before: TableFile | None) -> FileFormat | None:
+def _format(wanted: TableOptions, declared: TableFile | None) -> FileFormat | None:
     """The format that is given or declared, or else that of the file, or of the folder's files."""
     if wanted.format is not None:
         return FileFormat(wanted.format)
-    if before is not None:
-        return before.format
+    if declared is not None:
+        return declared.format
     assert isinstance(wanted.source, Path)  # addresses have none
     return format_there(wanted.source)
 
 
 def _new_table(
-    wanted: TableOptions, way: WayToUnits | None, file: Path, columns: list[str]
+    wanted: TableOptions, route: WayToUnits | None, file: Path, columns: list[str]
 ) -> dict[Keys, Setting]:
     """The settings of a new table; missing ones get the strictest values."""
     given = dict(wanted.table)
     source = _written(wanted.source, file)
-    if way is not None:
-        way.check_beside(given)
-        return {("source",): source, ("through",): way.setting} | given | _reading(wanted)
+    if route is not None:
+        route.check_beside(given)
+        return {("source",): source, ("through",): route.setting} | given | _format_settings(wanted)
     # 1. the unit
     unit, row = given.get(_UNIT), given.get(("row",))
     if (unit is None) == (row is None):
@@ -242,7 +244,7 @@ def _new_table(
         ("ledger", "epsilon"): given["ledger", "epsilon"],
         ("ledger", "delta"): 0,
     }
-    return usual | given | _reading(wanted)
+    return usual | given | _format_settings(wanted)
 
 
 def _id_columns(given: Mapping[Keys, Setting]) -> list[str]:
@@ -251,23 +253,23 @@ def _id_columns(given: Mapping[Keys, Setting]) -> list[str]:
 
 
 def _changes(
-    wanted: TableOptions, way: WayToUnits | None, before: TableFile
+    wanted: TableOptions, route: WayToUnits | None, declared: TableFile
 ) -> dict[Keys, Setting]:
     """The settings that change in a declared table; its unit can only be changed by hand."""
     given = dict(wanted.table)
-    linked = before.declaration.through
-    there = None if linked is None else WayToUnits(linked.table, linked.on)
-    if way not in (None, there):
+    linked = declared.declaration.through
+    its_route = None if linked is None else WayToUnits(linked.table, linked.on)
+    if route not in (None, its_route):
         raise mistake(
             "--through",
             f"{wanted.name} is declared already, "
-            + (f"with the ids of {linked.table}" if linked else f"with ids in {before.source}")
+            + (f"with the ids of {linked.table}" if linked else f"with ids in {declared.source}")
             + "; if nothing was charged yet, change that in the file",
         )
-    if there is not None:
-        there.check_beside({("rows",): 0} | given)
-        return given | _reading(wanted)
-    unit = before.declaration.unit
+    if its_route is not None:
+        its_route.check_beside({("rows",): 0} | given)
+        return given | _format_settings(wanted)
+    unit = declared.declaration.unit
     for keys, now in (
         (_UNIT, unit.plain),
         (("row",), True if unit.column is None else None),
@@ -279,10 +281,10 @@ def _changes(
                 f"{wanted.name} is declared already, for {unit}; if nothing was charged yet, "
                 "change that in the file",
             )
-    return given | _reading(wanted)
+    return given | _format_settings(wanted)
 
 
-def _reading(wanted: TableOptions) -> dict[Keys, Setting]:
+def _format_settings(wanted: TableOptions) -> dict[Keys, Setting]:
     form = wanted.format
     if form is None and isinstance(wanted.source, Path) and format_of(wanted.source) is None:
         found = _format(wanted, None)
