@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from importlib import import_module
-from inspect import ismodule
+from inspect import isclass, isfunction, ismodule
 from pathlib import Path
 
 import pytest
@@ -86,6 +86,40 @@ def test_the_reference_has_exactly_the_public_names(site: Path) -> None:
         ]
     assert not private, "the reference shows names that aren't public"
     assert not missing, "give each a docstring, and its module a page in docs/reference/"
+
+
+def test_each_method_of_a_public_class_has_a_docstring() -> None:
+    """The linter takes each class of a module with an underscore for private."""
+    values = [
+        getattr(import_module(module), name)
+        for module in packages()
+        for name in public_names(module)
+    ]
+    classes = [one for one in values if isclass(one) and one.__module__.startswith("discreet.")]
+    assert len(classes) > 200
+    assert sorted({text for one in classes for text in undocumented(one)}) == []
+
+
+def test_a_method_without_a_docstring_is_found() -> None:
+    class Inner:
+        """A class."""
+
+        def one(self) -> None:
+            """Do one thing."""
+
+        def two(self) -> None: ...
+
+        @property
+        def three(self) -> int:
+            return 3
+
+        @staticmethod
+        def four() -> None: ...
+
+        def _five(self) -> None: ...
+
+    names = [text.rpartition(".")[2] for text in undocumented(Inner)]
+    assert names == ["two", "three", "four"]
 
 
 def test_the_glossary_has_thirty_words_in_order() -> None:
@@ -166,6 +200,15 @@ def packages() -> list[str]:
     below = pkgutil.walk_packages(discreet.__path__, "discreet.")
     names = [found.name for found in below if found.ispkg and "._" not in found.name]
     return [name for name in names if hasattr(import_module(name), "__all__")]
+
+
+def undocumented(one: type) -> Iterator[str]:
+    """The public methods and properties that a class defines without a docstring."""
+    for name, member in vars(one).items():
+        is_property = isinstance(member, property)
+        function = member.fget if is_property else getattr(member, "__func__", member)
+        if name[0] != "_" and (is_property or isfunction(function)) and not function.__doc__:
+            yield f"{one.__module__}.{one.__qualname__}.{name}"
 
 
 def public_names(module: str) -> set[str]:

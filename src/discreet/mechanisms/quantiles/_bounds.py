@@ -144,6 +144,7 @@ class ApproximateBounds:
 
     @property
     def law(self) -> DiscreteLaplaceLaw:
+        """The law of the noise on each bin's count."""
         return DiscreteLaplaceLaw(self.scale)
 
     @property

@@ -82,6 +82,7 @@ class Automatic(_OneNorm):
         object.__setattr__(self, "stability", float(positive(stability=self.stability)))
 
     def factors(self, norms: Tensor) -> Tensor:
+        """The factors of contributions with these norms: both (group, example)."""
         return self.norm / (norms + self.stability)
 
 
@@ -96,6 +97,7 @@ class PerLayer(_OneNorm):
         return tuple(numbers[name.rpartition(".")[0]] for name in names)
 
     def factors(self, norms: Tensor) -> Tensor:
+        """The factors of contributions with these norms: both (group, example)."""
         return _shrunk(norms, self.norm / math.sqrt(len(norms)))
 
 
@@ -122,6 +124,7 @@ class PerGroup:
         return math.hypot(*self.norms.values()) * (1 + 2**-50)
 
     def groups(self, names: Sequence[str]) -> tuple[int, ...]:
+        """The group of each parameter, counted from 0."""
         found = tuple(self._group(name) for name in names)
         if empty := set(range(len(self.norms))) - set(found):
             start = [*self.norms][min(empty)]
@@ -129,6 +132,7 @@ class PerGroup:
         return found
 
     def factors(self, norms: Tensor) -> Tensor:
+        """The factors of contributions with these norms: both (group, example)."""
         limits = torch.tensor([*self.norms.values()], dtype=norms.dtype, device=norms.device)
         return _shrunk(norms, limits[:, None])
 

@@ -70,6 +70,7 @@ class Adaptive:
 
     @property
     def sensitivity(self) -> float:
+        """The largest norm of a contribution to the first step."""
         return self.start
 
     def scale(self, batch: int) -> Fraction:
@@ -91,6 +92,7 @@ class Adaptive:
         return self.start * math.exp(min(max(far, -_FARTHEST), _FARTHEST))
 
     def explain(self, batch: int) -> str:
+        """The clip and its noisy count, in words."""
         return (
             f"an L2 norm that starts at {self.start:g} and goes to where {self.quantile:g} of all "
             f"are within it; how many are is counted with noise of {shown(self.scale(batch) / 2)}"

@@ -53,6 +53,7 @@ class FloatGaussian:
     gap: ClassVar[str | None] = _gap("63-bit uniforms and 32-bit angles", "9.3 standard deviations")
 
     def term(self, multiplier: Fraction) -> Term:
+        """The term of one step with this multiplier."""
         return Gaussian(multiplier)
 
     def add(self, sums: Sequence["Tensor"], scale: Fraction, bits: Bits) -> None:
@@ -68,6 +69,7 @@ class FloatLaplace:
     gap: ClassVar[str | None] = _gap("63-bit uniforms", "43 times its scale")
 
     def term(self, multiplier: Fraction) -> Term:
+        """The term of one step with this multiplier."""
         return Laplace(multiplier)
 
     def add(self, sums: Sequence["Tensor"], scale: Fraction, bits: Bits) -> None:
@@ -94,6 +96,7 @@ class ExactGaussian:
             raise InvalidArgument(f"k = {self.k!r}: give a whole number from -60 to 60")
 
     def term(self, multiplier: Fraction) -> Term:
+        """The term of one step with this multiplier."""
         return Gaussian(multiplier)
 
     def steps(self, length: Fraction) -> Fraction:

@@ -72,6 +72,7 @@ class Phase:
         return self.clip if isinstance(self.clip, Fraction) else fraction(self.clip.sensitivity)
 
     def at(self, norm: float) -> "Phase":
+        """The phase with this norm."""
         return replace(self, clip=fraction(norm))
 
 
@@ -97,6 +98,7 @@ class TrainingPlan:
 
     @property
     def steps(self) -> int:
+        """The number of steps of all phases."""
         return sum(phase.steps for phase in self.phases)
 
     @cached_property

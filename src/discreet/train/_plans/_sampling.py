@@ -134,12 +134,15 @@ class PoissonSampling(_Fresh):
     declared: ClassVar[SizeDeclaration] = SizeDeclaration.ABOUT
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
+        """The privacy loss of ``steps`` steps; ``step`` is that of one for a unit in its batch."""
         return steps * PoissonSampled(step, size.rate)
 
     def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
+        """Draw the batches of a round: places among ``count`` examples, in order."""
         return [_sampled(size, count, bits)]
 
     def explain(self, size: SamplingSize) -> str:
+        """The law of batches, and its assumptions, in words."""
         return f"each with probability {size.batch} / {size.records}, independently"
 
 
@@ -159,15 +162,18 @@ class TruncatedPoissonSampling(_Fresh):
         object.__setattr__(self, "most", _checks.positive_count(most=self.most))
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
+        """The privacy loss of ``steps`` steps; ``step`` is that of one for a unit in its batch."""
         return steps * TruncatedPoisson(step, size.rate, most=self.most, records=size.records)
 
     def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
+        """Draw the batches of a round: places among ``count`` examples, in order."""
         places = _sampled(size, count, bits)
         if places.size > self.most:
             places = places[np.sort(sample_without_replacement(places.size, self.most, bits))]
         return [places]
 
     def explain(self, size: SamplingSize) -> str:
+        """The law of batches, and its assumptions, in words."""
         return (
             f"each with probability {size.batch} / {size.records}, independently, then a uniform "
             f"subset of {self.most} if there are more; the data have at most {size.records}"
@@ -185,12 +191,15 @@ class WithoutReplacement(_Fresh):
     declared: ClassVar[SizeDeclaration] = SizeDeclaration.EXACT
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
+        """The privacy loss of ``steps`` steps; ``step`` is that of one for a unit in its batch."""
         return steps * SampledWithoutReplacement(step, size.batch, size.records)
 
     def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
+        """Draw the batches of a round: places among ``count`` examples, in order."""
         return [np.sort(sample_without_replacement(count, size.batch, bits))]
 
     def explain(self, size: SamplingSize) -> str:
+        """The law of batches, and its assumptions, in words."""
         return f"exactly {size.batch} of exactly {size.records}, drawn uniformly"
 
 
@@ -207,13 +216,16 @@ class ShuffledBatches(_InEpochs):
     declared: ClassVar[SizeDeclaration] = SizeDeclaration.EXACT
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
+        """The privacy loss of ``steps`` steps; ``step`` is that of one for a unit in its batch."""
         return -(-steps // size.batches) * Shuffled(step)
 
     def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
+        """Draw the batches of a round: places among ``count`` examples, in order."""
         order = permutation(count, bits)
         return [np.sort(order[first : first + size.batch]) for first in range(0, count, size.batch)]
 
     def explain(self, size: SamplingSize) -> str:
+        """The law of batches, and its assumptions, in words."""
         return (
             f"exactly {size.records} in a new order each epoch, in batches of {size.batch}; the "
             "random order is taken to gain no privacy"
@@ -232,15 +244,18 @@ class AllocatedBatches(_InEpochs):
     declared: ClassVar[SizeDeclaration] = SizeDeclaration.ABOUT
 
     def privacy_loss(self, step: Term | PrivacyLoss, size: SamplingSize, steps: int) -> PrivacyLoss:
+        """The privacy loss of ``steps`` steps; ``step`` is that of one for a unit in its batch."""
         return -(-steps // size.batches) * RandomAllocation(step, size.batches)
 
     def round(self, size: SamplingSize, count: int, bits: Bits) -> list[IndexArray]:
+        """Draw the batches of a round: places among ``count`` examples, in order."""
         if size.batches == 1:
             return [np.arange(count, dtype=np.int64)]
         batch = UniformLaw(size.batches).draws(bits, count)
         return [np.flatnonzero(batch == number) for number in range(size.batches)]
 
     def explain(self, size: SamplingSize) -> str:
+        """The law of batches, and its assumptions, in words."""
         return f"each in one of {size.batches} batches of an epoch, drawn independently"
 
 
