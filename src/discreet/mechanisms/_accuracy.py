@@ -36,7 +36,7 @@ _LARGEST = 10**100
 def at_epsilon(
     make: Callable[[Fraction], Stating],
     epsilon: Number,
-    about: Any,  # Any: the same
+    about: Any,  # Any: each mechanism its own
 ) -> Stating:
     """The mechanism ``make(scale)`` that costs exactly this pure epsilon, where epsilon is
     inversely proportional to the scale. ``about`` is the argument of ``privacy_loss``."""

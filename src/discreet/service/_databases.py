@@ -16,7 +16,7 @@ from discreet.query._engines._postgres_connections import OpenConnections
 from discreet.query._toml._declared_files import PublicFile, TableFile
 
 _EACH = 4  # connections of a worker to a database: one question has at most three at a time
-_SECRETS = "PG"  # begins the names of libpq's variables
+_PREFIX = "PG"  # begins the names of libpq's variables
 
 
 def _sources(declared: Mapping[str, TableFile]) -> Iterable[tuple[str, TableFile | PublicFile]]:
@@ -60,7 +60,7 @@ def variables_for_databases() -> dict[str, str]:
     return {
         name: text
         for name, text in os.environ.items()
-        if name == "HOME" or name.startswith(_SECRETS)
+        if name == "HOME" or name.startswith(_PREFIX)
     }
 
 
@@ -71,7 +71,7 @@ def connected(declared: Mapping[str, TableFile]) -> Mapping[str, TableFile]:
     for one in declared.values():
         if isinstance(one.source, PostgresAddress) and one.source.database not in opened:
             opened[one.source.database] = OpenConnections(one.source, _EACH)
-    for name in [name for name in os.environ if name.startswith(_SECRETS)]:
+    for name in [name for name in os.environ if name.startswith(_PREFIX)]:
         del os.environ[name]
 
     def reached(one: TableFile) -> TableFile:

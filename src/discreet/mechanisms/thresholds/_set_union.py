@@ -78,7 +78,7 @@ def sets_of_keys(
     >>> words.compute()
     {'ache': 1790031, 'rash': 741455}
     """
-    each = _several(per_unit)
+    each = _checked_per_unit(per_unit)
     if not callable(sets):
         raise InvalidArgument(
             "sets: give a function without arguments, which runs after the charge"
@@ -96,7 +96,7 @@ def sets_of_keys(
     return cast(Bounded[Mapping[Key, int]], joint.only(name))
 
 
-def _several(per_unit: int) -> int:
+def _checked_per_unit(per_unit: int) -> int:
     each = _checks.positive_count(per_unit=per_unit)
     if each > _MOST_KEYS:
         raise InvalidArgument("per_unit: give at most 2^24")
@@ -130,7 +130,7 @@ class SetUnion:
     _: KW_ONLY
     stddev: Positive
     threshold: Positive
-    per_unit: Annotated[int, _several]
+    per_unit: Annotated[int, _checked_per_unit]
 
     @staticmethod
     def for_epsilon(
@@ -148,7 +148,7 @@ class SetUnion:
     def for_error(error: Number, confidence: Number, *, delta: Number, per_unit: int) -> "SetUnion":
         """The mechanism with the most noise whose error at ``confidence`` is at most ``error``,
         and the smallest threshold that shows a unit's own keys with probability at most delta."""
-        own, each = _checks.probability(delta=delta), _several(per_unit)
+        own, each = _checks.probability(delta=delta), _checked_per_unit(per_unit)
 
         def make(stddev: Fraction) -> SetUnion:
             threshold = _threshold(stddev, own, each)

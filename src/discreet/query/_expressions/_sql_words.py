@@ -66,6 +66,8 @@ _TYPES = (
 )
 _PATTERNS = "texts are compared by = <> < <= > >=, IN and LIKE"
 _LIKE = f"{_PATTERNS}; write x LIKE 'a%', where % stands for any characters"
+_ILIKE = f"{_PATTERNS}; write LOWER(x) LIKE '...'"
+_WEEKDAY = "write ISODOW(day), which is 1 on Monday and 7 on Sunday"
 _CLOCK = "an answer does not depend on when or by whom it is asked; write DATE '2020-01-31'"
 _LISTS = "a value is compared with literals: IN (1, 2, 3)"
 NO_LIST = f"there are no lists but the levels of QUANTILE(x, [0.25, 0.5]); {_LISTS}"
@@ -99,7 +101,7 @@ REFUSED_WORDS = _table(
     ("FETCH", _ROWS),
     ("QUALIFY", _AFTERWARDS),
     ("COLLATE", "texts are compared by their code points"),
-    ("ILIKE", f"{_PATTERNS}; write LOWER(x) LIKE '...'"),
+    ("ILIKE", _ILIKE),
     ("GLOB SIMILAR", _PATTERNS),
     (
         "ESCAPE",
@@ -140,17 +142,17 @@ REFUSED_CALLS = _table(
     ("EXISTS", NO_SUBQUERY),
     ("COLUMNS EXCLUDE REPLACE", "name each column"),
     ("LEFT RIGHT", "write SUBSTR(x, 1, 3)"),
-    ("ILIKE", f"{_PATTERNS}; write LOWER(x) LIKE '...'"),
+    ("ILIKE", _ILIKE),
     (
         "IF IFF IFNULL IIF NVL NVL2 ZEROIFNULL",
         "write CASE WHEN x > 1 THEN x ELSE 0 END, or COALESCE(x, 0)",
     ),
     ("LOG LOG10 LOG2", "write LN(x), or LN(x) / 2.302585092994046 for the base 10"),
     ("TRUNC TRUNCATE", "write FLOOR(x), CEIL(x) or ROUND(x)"),
-    ("DAYOFWEEK DOW WEEKDAY", "write ISODOW(day), which is 1 on Monday and 7 on Sunday"),
+    ("DAYOFWEEK DOW WEEKDAY", _WEEKDAY),
     ("STRFTIME TO_CHAR DATE_FORMAT", "write YEAR(day), MONTH(day) or DATE_TRUNC('month', day)"),
     ("WEEK WEEKOFYEAR ISOWEEK", "write DATE_TRUNC('week', day)"),
-    ("DAYNAME", "write ISODOW(day), which is 1 on Monday and 7 on Sunday"),
+    ("DAYNAME", _WEEKDAY),
     ("MONTHNAME", "write MONTH(day)"),
     ("HOUR MINUTE SECOND", _NO_TIME),
     ("ADD_MONTHS DATEADD DATE_ADD DATE_SUB", DAY_ITSELF),
