@@ -173,9 +173,9 @@ def test_the_smallest_epsilon_for_an_error_is_found() -> None:
     assert made.error(0.95, apart=1) <= 500
     less = SmoothMedian(epsilon=made.epsilon * Fraction(99, 100), delta=1e-6, grid=grid)
     assert less.error(0.95, apart=1) > 500
-    with pytest.raises(InvalidArgument, match="error = 2000000: any value"):
+    with pytest.raises(InvalidArgument, match="error = 2000000: every value"):
         SmoothMedian.for_error(2_000_000, 0.95, delta=1e-6, grid=grid)
-    with pytest.raises(InvalidArgument, match="error = 0: even epsilon"):
+    with pytest.raises(InvalidArgument, match="error = 0: epsilon 1000000"):
         SmoothMedian.for_error(0, 0.95, delta=1e-6, grid=grid, apart=10**5, moved=100)
 
 
