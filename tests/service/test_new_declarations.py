@@ -416,7 +416,9 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     shown = owner.pay(page, "/tables/mine/suggest", **fields)
     assert (shown.status, "This costs ε = 20 . Now ε = 30 is left" in shown.words) == (200, True)
     needed = enough_for_bounds(Fraction(20), Unit("person"))
-    assert f"about {needed} different person to find the bounds of a column" in shown.words
+    assert (
+        f"about {needed} different values of person to find the bounds of a column" in shown.words
+    )
     found = {owner.pay(shown, "/tables/mine/suggest", **fields).to for _ in range(2)}
     assert len(found) == 1
     assert served.send("GET", "/v1/tables/mine/budget").json["charges"] == 1
@@ -437,7 +439,10 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     assert "the limit of this table has no δ" in page.words
     fields = {"once": page.hidden("once"), "epsilon": "5", "of": "rows"}
     priced = owner.pay(page, "/tables/mine/suggest", **fields)
-    assert f"about {enough_for_cap(Fraction(5), Unit('person'))} different person;" in priced.words
+    assert (
+        f"about {enough_for_cap(Fraction(5), Unit('person'))} different values of person;"
+        in priced.words
+    )
     shown = owner.get(owner.pay(priced, "/tables/mine/suggest", **fields).to)
     (rows,) = re.findall(r'name="rows"[^>]* value="(\d+)"', shown.text)
     other = {**fields, "epsilon": "4", "agreed": "ε = 4"}

@@ -115,7 +115,7 @@ def text_with(
     for column, stated in given.get("columns", {}).items():
         kind = stated.get("type")
         for name, value in stated.items():
-            settings["columns", column, name] = _value(name, value, kind)
+            settings["columns", column, name] = _value(column, name, value, kind)
     try:
         new = added(text, table, settings, Path(file.name))
     except DeclarationError as error:
@@ -196,8 +196,8 @@ def _check(found: object, allowed: Mapping[str, tuple[type, ...]], name: str) ->
             raise InvalidArgument(f"{name}: {member} has a value that is not allowed")
 
 
-def _value(name: str, value: Any, kind: object) -> Setting:  # Any: JSON
-    """A setting of a column: days are texts in JSON, and values of their own in declarations."""
+def _value(column: str, name: str, value: Any, kind: object) -> Setting:  # Any: JSON
+    """A setting of this column: days are texts in JSON, and values of their own in declarations."""
     if kind != ColumnType.DATE.value or name not in ("lower", "upper", "keys", "null"):
         setting: Setting = value
         return setting
@@ -206,4 +206,4 @@ def _value(name: str, value: Any, kind: object) -> Setting:  # Any: JSON
             return [date.fromisoformat(one) for one in value]
         return date.fromisoformat(value)
     except (TypeError, ValueError):
-        raise InvalidArgument(f"{name}: give a day, such as 1987-05-01") from None
+        raise InvalidArgument(f"{column}: {name}: give a day, such as 1987-05-01") from None
