@@ -272,7 +272,7 @@ def test_the_table_and_its_alias(source: str) -> None:
 @pytest.mark.parametrize(("declared", "written"), [("wages", '"Wages"'), ("Pay", '"pay"')])
 def test_a_quoted_table_matches_exactly(declared: str, written: str) -> None:
     table = Declaration(declared, Unit("p"), Caps(1), {"x": Column.number(0, 1)})
-    with pytest.raises(QueryRefused, match=f"this one is '{declared}'"):
+    with pytest.raises(QueryRefused, match=f"the only declared one is '{declared}'"):
         parse(f"SELECT COUNT(*) FROM {written}", table)
     for same in (f'"{declared}"', declared.upper()):
         assert parse(f"SELECT COUNT(*) FROM {same}", table).table == declared
