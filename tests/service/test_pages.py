@@ -599,7 +599,8 @@ _FOR_PROGRAMS = re.compile(r"\w\(\w|JSON|header|members|\btoken\b|\brequest\b|`d
 
 
 def test_problems_are_told_in_words_for_people() -> None:
-    """Whatever the service or the ledger refuses; programs get the names of calls and commands."""
+    """Pages put every refusal of the service and of the ledger in plain words. The names of calls
+    and commands are for programs."""
     kinds = {one for one in vars(_problems).values() if isinstance(one, ProblemKind)}
     kinds |= {kind for _, kind in KINDS if kind.text}
     found = [Problem(kind) for kind in kinds]

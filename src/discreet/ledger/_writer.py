@@ -160,7 +160,7 @@ class Writer:
             with self._store.writing() as rows:
                 head = verified_head(rows, mark)
                 known = {AnchorMark.of(head)}
-                if mark is not None and mark.number < head.number:  # its last move failed, or none
+                if mark is not None and mark.number < head.number:  # a move of it failed
                     mark = self._advanced(AnchorMark.of(head), {mark, *known})
                     verified_head(rows, mark)
                 if len(keys := {job.key for job in jobs if job.key is not None}) > 1:

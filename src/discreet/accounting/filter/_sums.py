@@ -25,9 +25,8 @@ UNIT = Fraction(1, 10**18)
 FAILURE_UNIT = Fraction(1, 10**60)
 EXHAUSTED = 10**40  # a sum that reaches this stays here, beyond every bound
 SQUARES = 1  # the place of the squares among the sums, where there are any
-_ELSEWHERE = 1 + Fraction(
-    1, 10**6
-)  # another machine's rounding may enlarge a square by this factor
+# The rounding of another machine may enlarge a square by this factor.
+_ELSEWHERE = 1 + Fraction(1, 10**6)
 _BEYOND = Fraction(10**22)  # exhausts every sum: `EXHAUSTED` units
 _BITS = 256
 

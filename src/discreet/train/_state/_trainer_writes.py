@@ -66,19 +66,21 @@ class _TensorCopy:
 
 
 def _copied(values: dict[str, Any]) -> dict[str, Any]:  # Any: as above
-    return {name: _copy(value, _DEPTH) for name, value in values.items()}
+    seen = dict[int, int]()
+    return {name: _copy(value, _DEPTH, seen) for name, value in values.items()}
 
 
-def _copy(value: Any, depth: int) -> Any:  # Any: as above
+def _copy(value: Any, depth: int, seen: dict[int, int]) -> Any:  # Any: as above
     """A copy to compare with. The parts of a very large container are compared without their own
-    parts."""
+    parts. Containers that were ``seen`` at this depth or more are copied there already."""
     if isinstance(value, Tensor):
         return _TensorCopy(value, value._version, *checksums([value.clone()]))  # noqa: SLF001  has no public name
-    parts = _parts(value) if depth else None
+    parts = _parts(value) if depth > seen.get(id(value), 0) else None
     if parts is None:
         return value
+    seen[id(value)] = depth
     inner = depth - 1 if len(parts) <= _MOST else 0
-    return _PartsCopy(value, {name: _copy(part, inner) for name, part in parts.items()})
+    return _PartsCopy(value, {name: _copy(part, inner, seen) for name, part in parts.items()})
 
 
 def _parts(value: Any) -> dict[Any, Any] | None:  # Any: as above
