@@ -28,6 +28,12 @@ DEPTH = 4
 TOLERANCE = 1e-12
 
 
+def on_grid(pair: Pair | None) -> Pair:
+    """The pair, whose losses a grid can hold."""
+    assert pair is not None
+    return pair
+
+
 @dataclass(frozen=True)
 class Rule:
     """Whether the charges made so far, the last one included, are still admitted. The
@@ -209,7 +215,7 @@ class Beside(Term):
         """The pair of it, for both orders of the neighbours."""
         true, false = self._shares()
         atoms = Atoms.of((_NEARLY_SURE, true, false), (-_NEARLY_SURE, false, true))
-        (bell,) = normal(self.square).pieces
+        (bell,) = on_grid(normal(self.square)).pieces
         return (Pair(atoms, (Scaled(bell, 1 - float(self.leaking)),)),)
 
     def outcomes(self) -> Outcomes:

@@ -24,6 +24,7 @@ from discreet.accounting.pld._discretize import (
 )
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair
 from tests.accounting import test_continuous as pieces
+from tests.accounting.strategies import on_grid
 from tests.accounting.test_continuous import Smooth, Two, exact, log_uniform, rates
 
 BITS = 2400  # deltas down to 1e-300 are told from e^600 q
@@ -54,7 +55,7 @@ class Worst:
 
 
 def normal(mu_squared: Fraction) -> Worst:
-    return Worst((), (pieces.bell(mu_squared),), _dominating_pairs.normal(mu_squared))
+    return Worst((), (pieces.bell(mu_squared),), on_grid(_dominating_pairs.normal(mu_squared)))
 
 
 def bounded_range(width: Fraction) -> Worst:
@@ -73,7 +74,8 @@ def randomized_response(epsilon: Fraction, leak: Fraction, others: int) -> Worst
     atoms = [(rest * odds / total, rest / total), (rest / total, rest * odds / total)]
     atoms += [(rest / total, rest / total)] * others
     atoms += [(exact(leak), arb(0)), (arb(0), exact(leak))]
-    return Worst(tuple(atoms), (), _dominating_pairs.randomized_response(epsilon, leak, others))
+    pair = _dominating_pairs.randomized_response(epsilon, leak, others)
+    return Worst(tuple(atoms), (), on_grid(pair))
 
 
 def scattered(weights: Sequence[tuple[int, int]]) -> Worst:

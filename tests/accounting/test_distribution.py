@@ -21,14 +21,14 @@ from discreet.accounting import (
     Term,
     _pairs,
 )
-from discreet.accounting._bounds import known
+from discreet.accounting._bounds import Unknown, known
 from discreet.accounting._theorems import attained
 from discreet.accounting.pld import _distribution, _tilt
 from discreet.accounting.pld._composed_pair import composed_pair
 from discreet.accounting.pld._dominating_pairs import Pair, Side, normal, reverse, sampled
 from discreet.accounting.pld._tilt import CountedPairs
-from discreet.errors import NoBound
 from tests.accounting import test_discretize as grid
+from tests.accounting.strategies import on_grid
 from tests.accounting.test_continuous import exact, rates
 from tests.accounting.test_discretize import Worst, known_weights, worsts
 
@@ -212,7 +212,7 @@ class TestManyTerms:
 
     def test_rows_that_have_nothing_where_others_have_most(self) -> None:
         """A large tilt shows only the largest losses, which not all pairs have."""
-        one, other = (sampled(normal(Fraction(mu)), Fraction(1, 2)) for mu in (100, 110))
+        one, other = (sampled(on_grid(normal(Fraction(mu))), Fraction(1, 2)) for mu in (100, 110))
         group = _tilt.CoarseGroup.of([(one, 1), (other, 1)], 1e-9)
         for tilt in (0.1, 1.0, 100.0):
             log_moments, means, variances = group.moments(tilt)
@@ -244,8 +244,11 @@ class TestTinyRates:
         assert loss.delta(1) < 1
 
     def test_rates_too_small_are_refused(self) -> None:
-        with pytest.raises(NoBound, match=r"^its rate is too small"):
-            sampled(normal(Fraction(1)), Fraction(1, 10**400))
+        tiny = PoissonSampled(Gaussian(1), Fraction(1, 10**400))
+        for side in Side:
+            refusal = tiny.pairs(side)
+            assert isinstance(refusal, Unknown)
+            assert refusal.reason == "its rate is too small for a grid"
 
 
 class TestCompositions:
@@ -296,7 +299,7 @@ class TestCompositions:
         square = Fraction(mu) ** 2
         with precision(BITS):
             true = grid.normal(square * count).hockey_stick
-            assert_brackets([(normal(square), count)], true, delta)
+            assert_brackets([(on_grid(normal(square)), count)], true, delta)
 
     @pytest.mark.parametrize("delta", [1e-12, 1e-5, 0.1])
     def test_bits_and_normal_laws(self, delta: float) -> None:
@@ -312,7 +315,7 @@ class TestCompositions:
             return total
 
         with precision(BITS):
-            assert_brackets([*odds, (normal(Fraction(1, 4)), 3)], true, delta)
+            assert_brackets([*odds, (on_grid(normal(Fraction(1, 4))), 3)], true, delta)
 
     @pytest.mark.parametrize(
         ("sigma", "rate", "count", "delta"),
@@ -341,7 +344,7 @@ class TestJoined:
     def test_bits_and_a_normal_law(self, epsilon: str, count: int, mu: str) -> None:
         square = Fraction(mu) ** 2
         odds, _ = bits(Fraction(epsilon), Fraction(1, 10**7), count)
-        whole = composed_pair([*odds, (normal(square), 1)], Side.UPPER)
+        whole = on_grid(composed_pair([*odds, (on_grid(normal(square)), 1)], Side.UPPER))
         assert np.isfinite(whole.atoms.p).all()
         assert np.isfinite(whole.atoms.q).all()
         span = count * float(Fraction(epsilon)) + float(square) + 9 * float(Fraction(mu))

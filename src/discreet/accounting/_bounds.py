@@ -36,6 +36,15 @@ class Unknown:
         return self.text if self.term is None else self.text.format(repr(self.term))
 
 
+TOO_LARGE = Unknown("its losses are too large for a grid")
+
+
+def on_grid(*pairs: Pair | None) -> tuple[Pair, ...] | Unknown:
+    """These pairs; `TOO_LARGE` if a grid can't hold one of them."""
+    found = tuple(pair for pair in pairs if pair is not None)
+    return found if len(found) == len(pairs) else TOO_LARGE
+
+
 def known(found: Known | Unknown) -> Known:
     """The bound; raises `NoBound` with the reason if it is not known. For the edge only: inside,
     an `Unknown` is passed on."""

@@ -7,8 +7,7 @@ kinds of term are above it, in `discreet.accounting.terms`.
 
 import json
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, lru_cache
 
@@ -20,7 +19,7 @@ from discreet.accounting import _bounds, _json, _profile, _theorems
 from discreet.accounting._bounds import Bounds, Unknown, known
 from discreet.accounting._profile import Profile, TradeOff
 from discreet.accounting._theorems import Explanation, Interval
-from discreet.errors import InvalidArgument, NoBound, WrongUnit
+from discreet.errors import InvalidArgument, WrongUnit
 
 MOST_NESTED = 3  # terms around another one: each multiplies the time that a price takes
 _KINDS = "discreet.accounting.terms."  # where the terms are that JSON may name
@@ -137,13 +136,13 @@ class PrivacyLoss:
         millions of steps on rare samples, it can be less close. `interval` gives both ends, and
         `explain` the epsilons of the other theorems.
         """
-        with _within_reach():
-            return _theorems.epsilon(self, _checks.delta(delta=delta))
+        exact = _checks.delta(delta=delta)
+        return known(within_reach(lambda: _theorems.epsilon(self, exact)))
 
     def delta(self, epsilon: Number) -> float:
         """The smallest delta, rounded up, for which (epsilon, delta)-DP is proven here."""
-        with _within_reach():
-            return _theorems.delta(self, _checks.not_negative(epsilon=epsilon))
+        exact = _checks.not_negative(epsilon=epsilon)
+        return known(within_reach(lambda: _theorems.delta(self, exact)))
 
     def interval(self, delta: Number = 0, tolerance: Number = 0.001) -> Interval:
         """Two proven ends for the smallest epsilon at this delta. All mechanisms with these terms
@@ -247,18 +246,20 @@ class PrivacyLoss:
         return _html.table(caption, ("times", "term"), rows or [("", "nothing")])
 
 
-@contextmanager
-def _within_reach() -> Iterator[None]:
-    """Turn arithmetic that fails, as with counts of a thousand digits, into `NoBound`."""
+_TOO_EXTREME = Unknown(
+    "the numbers of this privacy loss are too extreme to be computed: use smaller counts, and "
+    "parameters nearer to 1"
+)
+
+
+def within_reach(compute: Callable[[], float]) -> float | Unknown:
+    """The number; `Unknown` if its arithmetic fails, as with counts of a thousand digits."""
     try:
-        yield
+        return compute()
     except InvalidArgument:
         raise
-    except (ArithmeticError, ValueError, RuntimeWarning) as mistake:
-        raise NoBound(
-            "the numbers of this privacy loss are too extreme to be computed: use smaller counts, "
-            "and parameters nearer to 1"
-        ) from mistake
+    except (ArithmeticError, ValueError, RuntimeWarning):
+        return _TOO_EXTREME
 
 
 def inner_loss(privacy_loss: PrivacyLoss | Term, change: Change) -> PrivacyLoss:

@@ -19,12 +19,11 @@ from flint import arb, fmpq
 from discreet._bisection import halved
 from discreet._exact import ball, precision, upper_fraction
 from discreet.accounting import _bounds
-from discreet.accounting._bounds import Bounds, Sum, Unknown
+from discreet.accounting._bounds import TOO_LARGE, Bounds, Sum, Unknown, on_grid
 from discreet.accounting._renyi import Curve, log_conversion
 from discreet.accounting.pld._composed_pair import composed_pair
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal, tells_nothing
 from discreet.accounting.pld._tilt import CountedPairs
-from discreet.errors import NoBound
 
 _BITS = 128
 _POINTS = 240  # between epsilon 0 and the largest one of interest
@@ -33,6 +32,7 @@ _ENOUGH = Fraction(101, 100)
 _FURTHEST = 1 << 10
 _HALVINGS = 6
 _NEXT_TO_NOTHING = fmpq(1, 10**290)
+_SUM_TOO_LARGE = Unknown("the losses of a sum that is sampled are too large for a grid")
 
 # Orders at which a curve is converted: four between any two powers of 2, from 2^-10 to 2^30 + 1.
 ORDERS = tuple(1 + Fraction(2) ** (step // 4) * (4 + step % 4) / 4 for step in range(-40, 121))
@@ -73,10 +73,8 @@ def whole_pairs(loss: Sum, side: Side) -> tuple[Pair, ...] | Unknown:
     directions = pairs(loss, side)
     if isinstance(directions, Unknown):
         return directions
-    try:
-        return tuple(composed_pair(direction, side) for direction in directions)
-    except NoBound as refusal:  # of pld: numbers that no grid holds
-        return Unknown(str(refusal))
+    whole = on_grid(*(composed_pair(direction, side) for direction in directions))
+    return _SUM_TOO_LARGE if isinstance(whole, Unknown) else whole
 
 
 def _split(
@@ -93,26 +91,18 @@ def _split(
         if not isinstance(mu_squared, Unknown):
             square += count * mu_squared
             continue
-        both = _pairs_of(term, side)
+        both = term.pairs(side)
         if isinstance(both, Unknown):
             others.append((term, count))
             reason = reason or both
         else:
             found.append((both, count))
     if square:
-        try:
-            found.append(((normal(square),), 1))
-        except NoBound as refusal:
-            return [], list(loss.terms), Unknown(str(refusal))
+        gaussian = on_grid(normal(square))
+        if isinstance(gaussian, Unknown):
+            return [], list(loss.terms), gaussian
+        found.append((gaussian, 1))
     return found, others, reason
-
-
-def _pairs_of(term: Bounds, side: Side) -> tuple[Pair, ...] | Unknown:
-    """The term's pairs; also `Unknown` if no grid of `pld` holds their numbers."""
-    try:
-        return term.pairs(side)
-    except NoBound as refusal:
-        return Unknown(str(refusal))
 
 
 def _by_direction(known: Sequence[tuple[tuple[Pair, ...], int]]) -> list[CountedPairs]:
@@ -152,9 +142,6 @@ def pair_of_curve(curve: Curve, failure: Fraction = Fraction(0)) -> Pair | Unkno
 
         top = _top(delta)
         return TOO_LARGE if top is None else pair_of_profile(lambda at: map(delta, at), top)
-
-
-TOO_LARGE = Unknown("its losses are too large for a grid")
 
 
 def _top(delta: Callable[[Fraction], Fraction]) -> Fraction | None:

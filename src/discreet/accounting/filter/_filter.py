@@ -29,7 +29,9 @@ from functools import lru_cache
 from discreet._bisection import smallest_whole
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet._exact import ball, decimal_up, fraction, precision, root_down, upper_fraction
-from discreet.accounting._loss import PrivacyLoss
+from discreet.accounting import _theorems
+from discreet.accounting._bounds import Unknown
+from discreet.accounting._loss import PrivacyLoss, within_reach
 from discreet.accounting.filter._domination import epsilon_of_square, largest_square
 from discreet.accounting.filter._shares import (
     FOR_FAILURES,
@@ -58,7 +60,7 @@ from discreet.accounting.filter._sums import (
     units_up,
 )
 from discreet.accounting.terms._pure import Pure
-from discreet.errors import InvalidArgument, NoBound
+from discreet.errors import InvalidArgument
 
 _BITS = 256
 _COSTS = 1024  # that are remembered
@@ -187,12 +189,11 @@ class Filter:
         is not known, or if there is no delta."""
         if not isinstance(self.limit, Limit) or self.limit.delta == 0:
             return None
-        try:
-            epsilon = loss.epsilon(self.limit.delta)
-        except NoBound:
+        delta = self.limit.delta
+        epsilon = within_reach(lambda: _theorems.epsilon(loss, delta))
+        if isinstance(epsilon, Unknown) or not epsilon < EXHAUSTED * UNIT:
             return None
-        exact = fraction(epsilon) if math.isfinite(epsilon) else None
-        return units_up(exact, UNIT) if exact is not None and exact < EXHAUSTED * UNIT else None
+        return units_up(fraction(epsilon), UNIT)
 
     @property
     def failure_bound(self) -> int:

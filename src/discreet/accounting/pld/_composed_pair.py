@@ -28,7 +28,6 @@ from discreet.accounting.pld._dominating_pairs import (
 from discreet.accounting.pld._grid import CountedPoints, on_common_grid
 from discreet.accounting.pld._limits import FINEST_STEP, UNDERFLOW_GUARD
 from discreet.accounting.pld._tilt import CoarsePld, CountedPairs
-from discreet.errors import NoBound
 
 _TAIL_OF_CELLS = 1e-100  # probability of each loss above the cells of a coarse estimate
 _LOG_TAIL = -230.0  # ln of the probability above the last rung
@@ -49,7 +48,6 @@ _LARGEST_LOSS = 700.0  # its exponential is a number
 _LEAST_SHARE = 1e-40  # of the largest mass; each point counts as having at least this
 _WEIGHT_PER_RUNG = 0.03  # masses at a rung count less by this factor than those one rung nearer
 _MARGIN = 8  # points beyond the last possible sum
-_TOO_LARGE = "the losses of a sum that is sampled are too large for a grid"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,33 +84,38 @@ class _BoundedMasses:
     importance: FloatArray
 
 
-def composed_pair(pairs: CountedPairs, side: Side) -> Pair:
-    """One pair for the sum of all pairs, as a bound from this side."""
+def composed_pair(pairs: CountedPairs, side: Side) -> Pair | None:
+    """One pair for the sum of all pairs, as a bound from this side; ``None`` if its losses are too
+    large for a grid."""
     if not pairs:
         return nothing()
     if len(pairs) == 1 and pairs[0][1] == 1:
         return pairs[0][0]
     found = _composed_masses(pairs, side, _LOG_TAIL)
+    if found is None:
+        return None
     return _upper_pair(found) if side is Side.UPPER else _lower_pair(found)
 
 
-def composed_pld(pairs: CountedPairs, side: Side, tail: float) -> UncomposedPld:
-    """The whole sum's law as a bound from this side. It is precise at all losses up to one that
-    has probability at most ``tail``. It takes longer than one tilted composition, and is for sums
-    that no tilt suits."""
+def composed_pld(pairs: CountedPairs, side: Side, tail: float) -> UncomposedPld | None:
+    """The whole sum's law as a bound from this side; ``None`` as in `composed_pair`. It is precise
+    at all losses up to one that has probability at most ``tail``. It takes longer than one tilted
+    composition, and is for sums that no tilt suits."""
     log_tail = max(math.log(tail), _LOG_TAIL)
     found = _composed_masses(pairs, side, log_tail, is_above_0=True)
+    if found is None:
+        return None
     moved = sign_of(side) * 4 * ROUND * np.abs(found.loss)
     return UncomposedPld(side, found.loss + moved, found.mass, found.infinite)
 
 
 def _composed_masses(
     pairs: CountedPairs, side: Side, log_tail: float, *, is_above_0: bool = False
-) -> _BoundedMasses:
+) -> _BoundedMasses | None:
     # 1. Choose tilts, and a grid that suits all of them.
     coarse = CoarsePld.of(pairs, _TAIL_OF_CELLS)
     if coarse.is_too_large:
-        raise NoBound(_TOO_LARGE)
+        return None
     for part in _PARTS:  # a far tail must not make the grid coarse
         ends = min(part * log_tail, max(log_tail, _LEAST_LOG_TAIL))
         rungs = _ladder(coarse, ends)
@@ -129,7 +132,7 @@ def _composed_masses(
     exponents = [rung.exponent for rung in rungs]
     points = on_common_grid(coarse, exponents, max(step, finest), side, least=low - max(high, 0.0))
     if not all(float(one.mass.sum()) > 0 for one, _ in points):
-        raise NoBound(_TOO_LARGE)
+        return None
 
     # 2. Bound each mass on one window.
     window = _window(points, low, high)
@@ -145,12 +148,12 @@ def _at_all(
     *,
     exponents: Sequence[float],
     middle: int,
-) -> _BoundedMasses:
+) -> _BoundedMasses | None:
     """Compositions at each tilt, and the best bound on each mass."""
     # 1. Compose at each tilt, on the same window.
     laws = [composed(points, exponent, side, window=window) for exponent in exponents]
     if max(abs(laws[0].first), abs(laws[0].end)) > _LARGEST_LOSS:
-        raise NoBound(_TOO_LARGE)
+        return None
     importance = np.zeros(window[1])
     for place, law in enumerate(laws):
         weight = _WEIGHT_PER_RUNG ** abs(place - middle) / max(
@@ -179,13 +182,13 @@ def _directly(
     *,
     exponents: Sequence[float],
     middle: int,
-) -> _BoundedMasses:
+) -> _BoundedMasses | None:
     """Bounds on each mass by a plain convolution, which is precise everywhere."""
     size, step = len(found.mass), points[0][0].step
     first = first_loss(points, found.start, size, side)
     loss = np.asarray(first + np.arange(size) * step, dtype=np.float64)
     if max(abs(float(loss[0])), abs(float(loss[-1]))) > _LARGEST_LOSS:
-        raise NoBound(_TOO_LARGE)
+        return None
     with np.errstate(divide="ignore"):
         power = np.log(found.mass) + np.multiply.outer(exponents, loss)
     tilted = np.maximum(np.exp(power - power.max(axis=1, keepdims=True)), 2.0**-51)

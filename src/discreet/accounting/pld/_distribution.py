@@ -33,7 +33,6 @@ from discreet.accounting.pld._tilt import (
     tilt_for_delta,
     tilt_for_epsilon,
 )
-from discreet.errors import NoBound
 
 SHARE_OF_ONE_SIDE = 0.3  # part of a tolerance that the grid of one end of an interval may use
 _LEAST_DELTA = 1e-280  # below, masses are lost in underflow
@@ -130,18 +129,16 @@ def _epsilon_at(
     found = _composition_at(coarse, tilt, tolerance, side).epsilon(delta)
     closer = min if side is Side.UPPER else max
     if side is Side.UPPER and found > 0 and tilt.epsilon < _NEXT_TO_0 * tilt.stddev:
-        with suppress(NoBound):
-            tail = delta * _TAIL_OF_COARSE / coarse.count
-            precision = _DeltaPrecision(tolerance, expected=delta, tail=tail)
-            if _delta_at(coarse.pairs, 0.0, precision, side) <= delta:
-                return 0.0
+        tail = delta * _TAIL_OF_COARSE / coarse.count
+        precision = _DeltaPrecision(tolerance, expected=delta, tail=tail)
+        if _delta_at(coarse.pairs, 0.0, precision, side) <= delta:
+            return 0.0
     if 0 < found < _RETILT_BELOW * tilt.epsilon:
         again = replace(tilt_for_epsilon(coarse, found), log_delta=math.log(delta))
         found = closer(found, _composition_at(coarse, again, tolerance, side).epsilon(delta))
     if abs(found - tilt.epsilon) > _UNEXPECTED * tilt.epsilon and _is_lopsided(coarse, tilt):
-        with suppress(NoBound):
-            law = composed_pld(coarse.pairs, side, delta * _TAIL_OF_COARSE / len(coarse.pairs))
-            found = closer(found, law.epsilon(delta))
+        law = composed_pld(coarse.pairs, side, delta * _TAIL_OF_COARSE / len(coarse.pairs))
+        found = found if law is None else closer(found, law.epsilon(delta))
     return found
 
 
@@ -209,7 +206,7 @@ def delta(pairs: CountedPairs, epsilon: float, tolerance: float, side: Side) -> 
         tail = max(level * _TAIL_OF_COARSE / total, _LEAST_DELTA)
         try:
             found = _delta_at(pairs, epsilon, _DeltaPrecision(tolerance, level, tail), side)
-        except (NoFiniteMass, NoBound):
+        except NoFiniteMass:
             return best
         best = closer(best, found)
         if found >= level / 10 or level <= _LEAST_DELTA:
@@ -240,8 +237,8 @@ def _delta_at(pairs: CountedPairs, epsilon: float, precision: _DeltaPrecision, s
     law = _composition_at(coarse, tilt, closeness, side, least=epsilon)
     found = law.delta(epsilon)
     if side is Side.UPPER and from_outside(law, coarse) > _SHARE_OUTSIDE * found:
-        with suppress(NoBound):
-            return min(found, composed_pld(pairs, side, precision.tail).delta(epsilon))
+        whole = composed_pld(pairs, side, precision.tail)
+        return found if whole is None else min(found, whole.delta(epsilon))
     return found
 
 
@@ -251,9 +248,8 @@ def _delta_of_lopsided(
     """The closest of several deltas of a sum that no tilt seems to suit. Near the largest loss of
     a discrete sum, a composition at one tilt has a finer grid than the composition at many."""
     unknown, closer = (1.0, min) if side is Side.UPPER else (0.0, max)
-    found = unknown
-    with suppress(NoBound):
-        found = composed_pld(coarse.pairs, side, tail).delta(epsilon)
+    law = composed_pld(coarse.pairs, side, tail)
+    found = unknown if law is None else law.delta(epsilon)
     level = found
     with suppress(NoFiniteMass):
         while _LEAST_DELTA < level < 1:
@@ -322,9 +318,14 @@ class ProfileLaw:
 
         # 2. A law for each tilt; or, if no tilt suits the sum, slower ones for a few levels.
         if any(_is_lopsided(coarse, one) for one in (tilt_for_epsilon(coarse, 0.0), *tilts)):
-            with suppress(NoBound):
-                few = [*levels[:-1:_LEVELS_PER_LAW], least]
-                whole = [composed_pld(pairs, Side.UPPER, level * _LEFT_OUT) for level in few]
+            few = [*levels[:-1:_LEVELS_PER_LAW], least]
+            whole: list[UncomposedPld] = []
+            for level in few:
+                law = composed_pld(pairs, Side.UPPER, level * _LEFT_OUT)
+                if law is None:
+                    break
+                whole.append(law)
+            else:
                 ends = (law.epsilon(level) for law, level in zip(whole, few, strict=True))
                 return ProfileLaw(tuple(ends), tuple(whole))
         try:

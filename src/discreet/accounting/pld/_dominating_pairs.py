@@ -30,11 +30,10 @@ from discreet.accounting.pld._continuous import (
     subsampled_loss,
     takes_rows,
 )
-from discreet.errors import NoBound
 
 ATOM = 256 * ROUND  # bound on the relative error of an atom's numbers, their sums and quotients
 _LARGEST_LOSS = 10**6
-_LEAST_RATE = Fraction(1, 10**100)  # so that e^loss / rate is a number
+LEAST_RATE = Fraction(1, 10**100)  # of `sampled`, so that e^loss / rate is a number
 _TAIL_OF_GRID = 1e-280  # probability beyond the losses between which an epsilon is looked for
 _SECTIONS = 16  # of a bracket, where many numbers take little longer than one
 _BISECTIONS = 60
@@ -96,10 +95,10 @@ def tells_nothing(pair: Pair) -> bool:
     return not pair.pieces and not pair.atoms.loss.any()
 
 
-def normal(mu_squared: Fraction) -> Pair:
-    """Two normal laws of variance 1, their means mu apart."""
+def normal(mu_squared: Fraction) -> Pair | None:
+    """Two normal laws of variance 1, their means mu apart; ``None`` if too far for a grid."""
     if mu_squared > _LARGEST_LOSS:
-        raise NoBound("its losses are too large for a grid")
+        return None
     if not mu_squared:
         return nothing()
     with precision(128):
@@ -108,11 +107,11 @@ def normal(mu_squared: Fraction) -> Pair:
 
 def randomized_response(
     epsilon: Fraction, failure: Fraction = Fraction(0), others: int = 0
-) -> Pair:
+) -> Pair | None:
     """One of 2 + others values, reported truly with odds e^epsilon to 1 against each other value,
-    or, with probability ``failure``, for sure."""
+    or, with probability ``failure``, for sure; ``None`` if epsilon is too large for a grid."""
     if epsilon > _LARGEST_LOSS:
-        raise NoBound("its losses are too large for a grid")
+        return None
     eps = float(epsilon)
     all_odds = 1 + (1 + others) * math.exp(-eps)
     true, false = float(1 - failure) / all_odds, float(1 - failure) * math.exp(-eps) / all_odds
@@ -139,9 +138,9 @@ def bounded_range(width: Fraction) -> Pair:
 
 
 def sampled(pair: Pair, rate: Fraction) -> Pair:
-    """((1 - rate) Q + rate P, Q): the unit is in the sample with this probability."""
-    if rate < _LEAST_RATE:
-        raise NoBound("its rate is too small for a grid")
+    """((1 - rate) Q + rate P, Q): the unit is in the sample with this probability, at least
+    `LEAST_RATE`."""
+    assert rate >= LEAST_RATE
     share, other, atoms = float(rate), float(1 - rate), pair.atoms
     pieces = tuple(Subsampled(piece, share) for piece in pair.pieces)
     if not len(atoms.loss):

@@ -21,11 +21,10 @@ from flint import arb, arb_poly
 from discreet._arrays import FloatArray
 from discreet._exact import ball, fraction, precision
 from discreet.accounting import _bounds
-from discreet.accounting._bounds import Sum, known
+from discreet.accounting._bounds import Sum, Unknown, known
 from discreet.accounting._renyi import infinite_probability, log_moment
 from discreet.accounting.pld._continuous import ROUND, Masses
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, reverse, sign_of
-from discreet.errors import NoBound
 
 _BITS = 256
 _TAIL_OF_EDGES = 1e-32  # probability beyond the outermost edges; the open cells hold it
@@ -36,6 +35,7 @@ _FINENESS = 0.04  # the width of a cell in ln of the odds
 _FINE_ODDS = 4.0  # ln of the odds up to which cells have this width; further out they widen
 _FARTHEST_ODDS = 100.0  # ln of the odds beyond which all values share a cell
 _LARGEST = 300  # the largest loss, so that ratios can be added up as floats
+_TOO_LARGE = Unknown(f"one step may have a privacy loss above {_LARGEST}")
 _LEAST = 1e-300  # bounds a product that no normal float holds
 _OUTLINE = 450  # values of each law from which the ends of cells are found
 _ROUNDING = 64 * ROUND  # relative error of a few operations
@@ -73,16 +73,20 @@ class _EpochLaw:
     mass_error: float
 
 
-def allocated(removed: Pair, added: Pair, steps: int, side: Side) -> tuple[Pair, Pair]:
+def allocated(removed: Pair, added: Pair, steps: int, side: Side) -> tuple[Pair, Pair] | Unknown:
     """The pairs of the whole epoch for a removed unit and for an added one, from those of one step:
     (with the unit, without it) and (without it, with it)."""
     rising, falling = _Sense(side, True), _Sense(side, False)
-    ratios = _total(_one(removed, rising), steps, rising)
-    inverses = _total(_one(reverse(added), falling), steps, falling)
+    with_unit = reverse(added)
+    edges, edges_added = _edges(removed), _edges(with_unit)
+    if edges is None or edges_added is None:
+        return _TOO_LARGE
+    ratios = _total(_one(removed, edges, rising), steps, rising)
+    inverses = _total(_one(with_unit, edges_added, falling), steps, falling)
     return _pair_of_ratios(ratios, steps, rising), _pair_of_inverses(inverses, steps, falling)
 
 
-def _one(pair: Pair, sense: _Sense) -> _EpochLaw:
+def _one(pair: Pair, edges_of_pieces: Sequence[FloatArray], sense: _Sense) -> _EpochLaw:
     """The law of p/q under Q. If functions rise, missing mass lies at 0. If they fall, it lies at
     infinity, where they are 0."""
     atoms, up = pair.atoms, sense.up
@@ -92,7 +96,7 @@ def _one(pair: Pair, sense: _Sense) -> _EpochLaw:
     values = [np.exp(atoms.loss[held]) * (1 + sense.outward * relative_error)]
     masses = [atoms.q[held] * (1 + up * 8 * _ROUNDING)]
     lost = float(atoms.p[~held].sum()) * (1 + up * 8 * _ROUNDING)
-    for piece, edges in zip(pair.pieces, _edges(pair), strict=True):
+    for piece, edges in zip(pair.pieces, edges_of_pieces, strict=True):
         cells = piece.masses(edges, np.zeros(len(edges)))
         if sense.side is Side.UPPER:
             value, mass = _at_ends(cells, np.exp(edges), sense)
@@ -106,13 +110,13 @@ def _one(pair: Pair, sense: _Sense) -> _EpochLaw:
     return _law(np.append(value, 0.0), np.append(mass, max(rest, 0.0)), lost, 0.0)
 
 
-def _edges(pair: Pair) -> list[FloatArray]:
-    """Fine edges of cells for each piece."""
+def _edges(pair: Pair) -> list[FloatArray] | None:
+    """Fine edges of cells for each piece; ``None`` if losses are too large for floats."""
     grids = [piece.coarse_grid(_TAIL_OF_EDGES) for piece in pair.pieces]
     finite = pair.atoms.loss[np.isfinite(pair.atoms.loss)]
     largest = max([float(np.abs(loss).max(initial=0.0)) for loss in (finite, *grids)])
     if largest > _LARGEST:
-        raise NoBound(f"one step may have a privacy loss above {_LARGEST}")
+        return None
     return [
         np.unique(np.interp(np.linspace(0, len(grid) - 1, _CELLS), np.arange(len(grid)), grid))
         for grid in grids

@@ -23,6 +23,7 @@ from discreet.accounting._bounds import Unknown
 from discreet.accounting._loss import PrivacyLoss, Term, inner_loss
 from discreet.accounting.pld._continuous import ROUND
 from discreet.accounting.pld._dominating_pairs import (
+    LEAST_RATE,
     Atoms,
     Pair,
     Side,
@@ -35,6 +36,7 @@ from discreet.errors import InvalidArgument
 
 Kind = TypeVar("Kind")
 
+TOO_RARE = Unknown("its rate is too small for a grid")
 EVERYTHING = Pair(Atoms.of((math.inf, 1.0, 0.0), (-math.inf, 0.0, 1.0)))
 
 _BITS = 256
@@ -109,6 +111,8 @@ def exchanged(inner: Sequence[Pair], rate: Fraction, side: Side) -> tuple[Pair, 
     """The pairs of ((1 - rate) M + rate P, (1 - rate) M + rate Q). P and Q are the laws if the unit
     is in the sample, before and after it is replaced; M is the law if it is not in the sample.
     """
+    if rate < LEAST_RATE:
+        return TOO_RARE
     if side is Side.LOWER:
         below = min(rate, _NEARLY_ALL)
         return sampled(inner[0], below), reverse(sampled(reverse(inner[-1]), below))

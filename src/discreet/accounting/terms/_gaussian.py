@@ -12,7 +12,7 @@ from flint import arb
 
 from discreet._exact import ball, precision
 from discreet._fields import NotNegative, Positive, PositiveCount, field, frozen
-from discreet.accounting._bounds import Unknown
+from discreet.accounting._bounds import Unknown, on_grid
 from discreet.accounting._loss import Term
 from discreet.accounting.pld._dominating_pairs import Atoms, Group, Pair, Side, coarsen, normal
 
@@ -54,9 +54,9 @@ class Gaussian(Term):
         """1 / (2 multiplier^2) (Bun and Steinke 2016, Proposition 1.6)."""
         return 1 / (2 * self.multiplier**2)
 
-    def pairs(self, side: Side) -> tuple[Pair, ...]:
+    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
         """Two normal laws, one standard deviation over the multiplier apart."""
-        return (normal(self.mu_squared()),)
+        return on_grid(normal(self.mu_squared()))
 
     def for_group(self, size: int) -> "Gaussian":
         """The sensitivity is at most ``size`` times as large."""
@@ -86,7 +86,7 @@ class Zcdp(Term):
         """From below, the pair of a Gaussian mechanism with this rho; from above, none."""
         if side is Side.UPPER:
             return Unknown(f"no dominating pair is known of {self!r}")
-        return (normal(2 * self.rho),)
+        return on_grid(normal(2 * self.rho))
 
     def for_group(self, size: int) -> "Zcdp":
         """size^2 * rho (Bun and Steinke 2016, Proposition 1.9)."""

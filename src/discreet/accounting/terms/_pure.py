@@ -10,7 +10,7 @@ from discreet import _checks
 from discreet._exact import ball, decimal_up, precision, upper_fraction
 from discreet._fields import Delta, NotNegative, Positive, PositiveCount, field, frozen
 from discreet._unit import Change
-from discreet.accounting._bounds import Unknown
+from discreet.accounting._bounds import Unknown, on_grid
 from discreet.accounting._loss import Term
 from discreet.accounting._renyi import randomized_response_renyi
 from discreet.accounting.pld._dominating_pairs import (
@@ -71,9 +71,9 @@ class Pure(EpsilonTerm):
         """(epsilon, 0)."""
         return self.epsilon, Fraction(0)
 
-    def pairs(self, side: Side) -> tuple[Pair, ...]:
+    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
         """Randomized response on one bit."""
-        return (randomized_response(self.epsilon),)
+        return on_grid(randomized_response(self.epsilon))
 
     def for_group(self, size: int) -> "Pure":
         """size * epsilon (Dwork and Roth 2014, Theorem 2.2)."""
@@ -105,9 +105,9 @@ class Approximate(EpsilonTerm):
         """delta: with this probability nothing is promised."""
         return self.delta
 
-    def pairs(self, side: Side) -> tuple[Pair, ...]:
+    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
         """Randomized response; with probability delta everything is revealed."""
-        return (randomized_response(self.epsilon, failure=self.delta),)
+        return on_grid(randomized_response(self.epsilon, failure=self.delta))
 
     def for_group(self, size: int) -> "Approximate | Unknown":
         """size * epsilon, and delta times the sum of e^(i epsilon) for i below the size (as in
@@ -159,14 +159,14 @@ class BoundedRange(EpsilonTerm):
         """eta squared over 8 (Cesar and Rogers 2021, Lemma 3.2)."""
         return self.eta**2 / 8
 
-    def pairs(self, side: Side) -> tuple[Pair, ...]:
+    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
         """The worst of all intervals at each epsilon (Dong, Durfee and Rogers 2020); from below,
         the exponential mechanism on two scores that move in opposite directions."""
         if not self.eta:
             return (nothing(),)
         if side is Side.UPPER:
             return (bounded_range(self.eta),)
-        return (randomized_response(self.eta / 2),)
+        return on_grid(randomized_response(self.eta / 2))
 
     def for_group(self, size: int) -> "BoundedRange":
         """size * eta: the intervals' lengths add up."""
@@ -212,9 +212,9 @@ class RandomizedResponse(EpsilonTerm):
         odds = (1 + others) * (-eps).exp()
         return eps + (old_and_new.log1p() - odds.log1p()) / (a - 1)
 
-    def pairs(self, side: Side) -> tuple[Pair, ...]:
+    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
         """The old value, the new one, and the others, whose loss is 0."""
-        return (randomized_response(self.epsilon, others=self.categories - 2),)
+        return on_grid(randomized_response(self.epsilon, others=self.categories - 2))
 
     def for_group(self, size: int) -> "RandomizedResponse":
         """For several units, each with its own value: one bit with size * epsilon. That is the

@@ -19,8 +19,17 @@ from discreet.accounting._bounds import Unknown, known
 from discreet.accounting._loss import PrivacyLoss, Term, group_loss
 from discreet.accounting._pairs import whole_pairs
 from discreet.accounting._renyi import between_whole_orders
-from discreet.accounting.pld._dominating_pairs import Pair, Side, nothing, one_of, reverse, sampled
+from discreet.accounting.pld._dominating_pairs import (
+    LEAST_RATE,
+    Pair,
+    Side,
+    nothing,
+    one_of,
+    reverse,
+    sampled,
+)
 from discreet.accounting.terms._around_loss import (
+    TOO_RARE,
     AddRemoveLoss,
     Kind,
     amplified_parts,
@@ -61,6 +70,8 @@ class PoissonSampled(Term):
         inner = whole_pairs(self.privacy_loss, side)
         if isinstance(inner, Unknown) or self.rate == 1:
             return inner
+        if self.rate < LEAST_RATE:
+            return TOO_RARE
         removed, added = inner[0], reverse(inner[-1])
         return sampled(removed, self.rate), reverse(sampled(added, self.rate))
 

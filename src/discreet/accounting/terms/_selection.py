@@ -11,7 +11,7 @@ from discreet._exact import Number, ball, decimal_up, precision, root_down, uppe
 from discreet._fields import Converted, Delta, Positive, PositiveCount, field, frozen
 from discreet._unit import Change
 from discreet.accounting import _bounds
-from discreet.accounting._bounds import Unknown
+from discreet.accounting._bounds import Unknown, on_grid
 from discreet.accounting._loss import PrivacyLoss, Term, inner_loss
 from discreet.accounting._pairs import whole_pairs
 from discreet.accounting.pld._dominating_pairs import (
@@ -72,12 +72,12 @@ class ReportNoisyMax(EpsilonTerm):
         moves = 1 if self.monotone else 2
         return moves * self.sensitivity / self.scale, Fraction(0)
 
-    def pairs(self, side: Side) -> tuple[Pair, ...]:
+    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
         """Randomized response, which dominates any pure mechanism; from below, permute-and-flip on
         two equal scores, one of which then falls by as much as it can."""
         epsilon, _ = self.approximate()
         if side is Side.UPPER:
-            return (randomized_response(epsilon),)
+            return on_grid(randomized_response(epsilon))
         least = math.exp(-float(epsilon)) / 2
         behind = (float(epsilon), 0.5, least)
         ahead = (-math.log1p(-math.expm1(-float(epsilon))), 0.5, 1 - least)
@@ -127,14 +127,14 @@ class SparseVector(EpsilonTerm):
         epsilon = self.sensitivity * (1 / self.threshold_scale + moves / self.query_scale)
         return epsilon, Fraction(0)
 
-    def pairs(self, side: Side) -> tuple[Pair, ...]:
+    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
         """Randomized response, which dominates any pure mechanism; interactive ones too (Vadhan
         and Wang 2021). From below, the whole epsilon with a negligible probability: the first
         questions lie far above the threshold and are answered "below", the others far below and
         are answered "above" (docs/proofs/terms.md)."""
         epsilon, _ = self.approximate()
         if side is Side.UPPER:
-            return (randomized_response(epsilon),)
+            return on_grid(randomized_response(epsilon))
         rare = (float(epsilon), _NEGLIGIBLE, _NEGLIGIBLE * math.exp(-float(epsilon)))
         return (Pair(Atoms.of(rare, (0.0, 1.0, 1.0))),)
 

@@ -33,7 +33,6 @@ from discreet.accounting.terms._around_loss import (
     binomial_masses,
 )
 from discreet.accounting.terms._pure import EpsilonTerm, RandomizedResponse
-from discreet.errors import NoBound
 
 _NEGLIGIBLE = Fraction(1, 2**80)
 _HIGHEST_ORDER = 128
@@ -183,10 +182,7 @@ def _allocated_pairs(loss: PrivacyLoss, steps: int, side: Side) -> tuple[Pair, .
     inner = whole_pairs(loss, side)
     if isinstance(inner, Unknown) or steps == 1:
         return inner
-    try:
-        return allocated(inner[0], inner[-1], steps, side)
-    except NoBound as refusal:  # the numbers are too large for floats
-        return Unknown(str(refusal))
+    return allocated(inner[0], inner[-1], steps, side)
 
 
 @frozen
@@ -210,7 +206,7 @@ class ShuffledReports(EpsilonTerm):
     epsilon: NotNegative
     reports: PositiveCount
 
-    def pairs(self, side: Side) -> tuple[Pair, ...]:
+    def pairs(self, side: Side) -> tuple[Pair, ...] | Unknown:
         """From above, the pair of Feldman, McMillan and Talwar (2021, Theorem 3.1). From below, the
         pair of randomized response where the true answer of all other units is no."""
         return _report_pairs(self.epsilon, self.reports, side)
@@ -223,7 +219,7 @@ class ShuffledReports(EpsilonTerm):
         """The smaller of the divergences of the pair and of the report itself. Below order 2 the
         divergence at 2 serves, for which floats give a closer bound."""
         sharp = max(order, Fraction(2))
-        (pair,) = self.pairs(Side.UPPER)
+        (pair,) = known(self.pairs(Side.UPPER))
         moment = ball(log_moment(pair, sharp))
         if infinite_probability(pair):
             moment += (log_moment_beyond(self.epsilon, sharp) - moment).exp().log1p()
@@ -235,11 +231,11 @@ class ShuffledReports(EpsilonTerm):
 
 
 @lru_cache(maxsize=64)
-def _report_pairs(epsilon: Fraction, reports: int, side: Side) -> tuple[Pair, ...]:
+def _report_pairs(epsilon: Fraction, reports: int, side: Side) -> tuple[Pair, ...] | Unknown:
     if side is Side.UPPER:
         return (cloned(epsilon, reports),)
     found = counted_bits(epsilon, reports)
-    return found, reverse(found)
+    return found if isinstance(found, Unknown) else (found, reverse(found))
 
 
 # The pairs of shuffled reports, if the mechanism of each report is epsilon-private. Whatever the
@@ -339,7 +335,7 @@ def _loss(eps: float, kind: IndexArray, over: IndexArray, whole: int) -> FloatAr
     return np.asarray(np.log1p(grown))
 
 
-def counted_bits(epsilon: Fraction, reports: int) -> Pair:
+def counted_bits(epsilon: Fraction, reports: int) -> Pair | Unknown:
     """The pair of shuffled randomized response on bits, which reveals the number of ones only. The
     neighbours differ in one bit, and all other bits are 0."""
     if not epsilon:
@@ -349,7 +345,7 @@ def counted_bits(epsilon: Fraction, reports: int) -> Pair:
         rate = 1 / (1 + ball(epsilon).exp())
         mean = float(others * rate)
         if mean > 64 * _MANY or epsilon > _LARGEST_EPSILON:
-            raise NoBound("no mechanism is known that comes near the upper bound")
+            return Unknown("no mechanism is known that comes near the upper bound")
         reach = _REACH * math.sqrt(mean)
         first = max(0, math.floor(mean - reach) - 1)
         last = min(others, math.ceil(mean + reach) + 64)

@@ -26,9 +26,9 @@ from discreet._exact import (
 from discreet._fields import Converted, Count, Positive, field, frozen
 from discreet._unit import Change
 from discreet.accounting import _bounds
-from discreet.accounting._bounds import Unknown
+from discreet.accounting._bounds import TOO_LARGE, Unknown
 from discreet.accounting._loss import PrivacyLoss, Term, change_of, group_loss, inner_loss
-from discreet.accounting._pairs import ORDERS, TOO_LARGE, Conversion, pair_of_profile
+from discreet.accounting._pairs import ORDERS, Conversion, pair_of_profile
 from discreet.accounting._profile import profile
 from discreet.accounting._renyi import Curve, at_most_pure
 from discreet.accounting.pld._dominating_pairs import Pair, Side
