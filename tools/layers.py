@@ -16,8 +16,8 @@ SOURCE = Path(__file__).parents[1] / "src" / PACKAGE
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("_version",),
     ("errors",),
-    ("_announce", "_arrays", "_bisection", "_frozen", "_late_methods", "_ownership"),
-    ("_exact",),
+    ("_announce", "_arrays", "_frozen", "_late_methods", "_ownership"),
+    ("_bisection", "_exact"),
     ("_html", "_look"),
     ("_checks",),
     ("_fields",),

@@ -12,6 +12,7 @@ from fractions import Fraction
 import scipy
 from flint import arb
 
+from discreet._bisection import float_edge
 from discreet._exact import ball, fraction, lower_fraction, precision, upper_fraction
 from discreet.accounting._bounds import Unknown, known
 
@@ -138,10 +139,7 @@ def _smallest_float(
     while low == 0.0 and is_enough(high / 2) and high > 1e-290:
         high /= 2
     # 2. Halving down to two neighbours
-    low = low or high / 2
-    while (middle := low + (high - low) / 2) not in (low, high):
-        low, high = (low, middle) if is_enough(middle) else (middle, high)
-    return fraction(high)
+    return fraction(float_edge(is_enough, high, low or high / 2))
 
 
 def _around(is_enough: Callable[[float], bool], guess: float) -> tuple[float, float]:

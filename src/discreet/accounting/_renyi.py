@@ -13,6 +13,7 @@ import numpy as np
 from flint import arb
 
 from discreet._arrays import log_sums
+from discreet._bisection import smallest_whole
 from discreet._exact import ball, fraction, precision, upper_fraction
 from discreet.accounting._bounds import Bounds, Unknown
 from discreet.accounting.pld._continuous import ROUND
@@ -74,13 +75,15 @@ def quick_deltas_from_curve(curve: Curve) -> Callable[[Fraction], Fraction]:
         return float(start) - float(fall) * epsilon if start.is_finite() else math.inf
 
     def delta(epsilon: Fraction) -> Fraction:
+        at = float(epsilon)
+
+        def is_past(place: int) -> bool:
+            """Whether the least height is here or before: heights fall, then rise."""
+            return not height(place + 1, at) < height(place, at)
+
         low, high = _LOWEST_LOG_ORDER * _LATTICE, _HIGHEST_LOG_ORDER * _LATTICE
         with precision(_BITS):
-            while low < high:  # heights fall to the least one, then rise
-                middle = (low + high) // 2
-                is_falling = height(middle + 1, float(epsilon)) < height(middle, float(epsilon))
-                low, high = (middle + 1, high) if is_falling else (low, middle)
-            start, fall = line(low)
+            start, fall = line(smallest_whole(is_past, low, high))
             least = start - fall * ball(epsilon)
             return upper_fraction(least.exp()) if least < 0 else Fraction(1)
 

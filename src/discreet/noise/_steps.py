@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from flint import arb
 
+from discreet._bisection import decided_whole
 from discreet._exact import ball, lower_fraction, precision, upper_fraction
 from discreet.noise._bits import Words
 from discreet.noise._inversion import Inverted, Resolved, aligned
@@ -76,18 +77,10 @@ class Stepped(StepsResolved, Inverted):
 def resolve(law: StepLaw, numerator: int, size: int) -> int | None:
     """The number of thresholds that U has reached, if it is the same for all U in
     [numerator, numerator + 1) / 2^size."""
-    reached, ahead = 0, law.steps
     with precision(size + _SPARE_BITS):
-        while reached < ahead:
-            middle = (reached + ahead) // 2
-            side = _side(law.threshold(middle), numerator, size)
-            if side is None:
-                return None
-            if side:
-                reached = middle + 1
-            else:
-                ahead = middle
-    return reached
+        return decided_whole(
+            lambda step: _is_beyond(law.threshold(step), numerator, size), -1, law.steps
+        )
 
 
 def resolve_many(edges: Edges, numerators: Words, size: int) -> Resolved:
@@ -103,16 +96,16 @@ def resolve_many(edges: Edges, numerators: Words, size: int) -> Resolved:
     return reached.astype(np.int64, copy=False), np.flatnonzero(is_open)
 
 
-def _side(threshold: Fraction | arb, numerator: int, size: int) -> bool | None:
-    """True if all U in the interval reach the threshold, False if none does, `None` otherwise."""
+def _is_beyond(threshold: Fraction | arb, numerator: int, size: int) -> bool | None:
+    """False if all U in the interval reach the threshold, True if none does, `None` otherwise."""
     if isinstance(threshold, Fraction):
         scaled = threshold.numerator << size
         if scaled <= numerator * threshold.denominator:
-            return True
-        return False if scaled >= (numerator + 1) * threshold.denominator else None
+            return False
+        return True if scaled >= (numerator + 1) * threshold.denominator else None
     if threshold <= ball(Fraction(numerator, 1 << size)):
-        return True
-    return False if threshold >= ball(Fraction(numerator + 1, 1 << size)) else None
+        return False
+    return True if threshold >= ball(Fraction(numerator + 1, 1 << size)) else None
 
 
 def edges(law: StepLaw) -> Edges:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import scipy
 
 from discreet._arrays import FloatArray
+from discreet._bisection import halved_each
 from discreet._exact import precision
 from discreet.noise._laplace_sums import laplace_half_width
 from discreet.noise._laws import DiscreteLaplaceLaw, NoiseLaw, RoundedGaussianLaw, half_width
@@ -27,6 +28,7 @@ _FINENESS = 128  # cells to a standard deviation
 _LEAST_TAIL = 2.0**-48
 _ROUNDING = 2.0**-40
 _BITS = 64
+_HALVINGS = 2200  # between any two floats there is none after so many
 _MOST = 64  # draws whose sum's law is computed
 _OF_ROUNDING = 0.01  # the share of the risk that rounding may take
 _SLOPES = np.geomspace(1e-5, 0.999, 400)  # at which Chernoff's bound is tried
@@ -87,20 +89,14 @@ def _two_laplace(a: FloatArray, b: FloatArray, outside: float) -> FloatArray:
     def is_far(t: FloatArray) -> npt.NDArray[np.bool_]:
         return _two_laplace_tail(large, small, t) > outside
 
-    return _crossing(is_far, (a + b) * math.log(4 / outside))
+    return _first_near(is_far, (a + b) * math.log(4 / outside))
 
 
-def _crossing(
+def _first_near(
     is_far: Callable[[FloatArray], npt.NDArray[np.bool_]], high: FloatArray
 ) -> FloatArray:
     """The smallest floats above 0 and up to ``high`` that are not far, one for each place."""
-    low = np.zeros_like(high)
-    while True:
-        middle = low + (high - low) / 2
-        if not np.any((low < middle) & (middle < high)):
-            return high
-        beyond = is_far(middle)
-        low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+    return halved_each(is_far, np.zeros_like(high), high, _HALVINGS)[1]
 
 
 def _two_laplace_tail(large: FloatArray, small: FloatArray, t: FloatArray) -> FloatArray:
@@ -169,7 +165,7 @@ def _laplace_half_widths(scales: FloatArray, outside: float) -> FloatArray:
         return np.asarray((shares * np.exp(-t / found)).sum(axis=0) + _TAIL_ERROR > outside)
 
     high = found.sum(axis=0) * math.log(2 * len(found) / outside)
-    return np.asarray(_crossing(is_far, high) * largest)
+    return np.asarray(_first_near(is_far, high) * largest)
 
 
 def summed_half_width(

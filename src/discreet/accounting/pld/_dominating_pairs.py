@@ -36,8 +36,8 @@ _LARGEST_LOSS = 10**6
 LEAST_RATE = Fraction(1, 10**100)  # of `sampled`, so that e^loss / rate is a number
 _TAIL_OF_GRID = 1e-280  # probability beyond the losses between which an epsilon is looked for
 _SECTIONS = 16  # of a bracket, where many numbers take little longer than one
-_BISECTIONS = 60
-_BISECTION_TOLERANCE = 1e-10  # relative distance at which a bisection ends
+_ROUNDS = 60
+_SECTION_TOLERANCE = 1e-10  # relative width at which a bracket is narrow enough
 _LARGEST_POWER = 600.0  # its exponential is a number, and times 1e-300 below 1e-39
 
 _Atom = tuple[float, float, float]
@@ -291,7 +291,7 @@ class UncomposedPld:
         if self._finite(0.0) <= left:
             return 0.0
         if self.pieces:
-            return self._by_bisection(left)
+            return self._by_sections(left)
         place = bisect_left(self.loss, True, key=lambda loss: self._finite(float(loss)) <= left)
         loss = float(self.loss[place])
         above, behind = self.mass[place:], loss - self.loss[place:]
@@ -308,7 +308,7 @@ class UncomposedPld:
         found = (self._finite_at(epsilons) + self.infinite) * (1 + self._relative_error)
         return np.clip(found, 0.0, 1.0)
 
-    def _by_bisection(self, left: float) -> float:
+    def _by_sections(self, left: float) -> float:
         """An epsilon near which the finite losses' delta falls to ``left``: the end of the bracket
         that suits the side."""
         low, high = 0.0, max(self._largest(), 1.0)
@@ -317,12 +317,12 @@ class UncomposedPld:
             if high > _LARGEST_POWER:
                 return math.inf if self.side is Side.UPPER else low
         parts = _SECTIONS if all(map(takes_rows, self.pieces)) else 2
-        for _ in range(_BISECTIONS):
+        for _ in range(_ROUNDS):
             edges = np.linspace(low, high, parts + 1)
             is_above = self._finite_at(edges[1:-1]) > left
             place = int(np.argmin(np.append(is_above, False)))
             low, high = edges[place : place + 2].tolist()
-            if high - low <= _BISECTION_TOLERANCE * high:
+            if high - low <= _SECTION_TOLERANCE * high:
                 break
         return high if self.side is Side.UPPER else low
 

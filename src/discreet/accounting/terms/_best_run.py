@@ -67,15 +67,16 @@ class NegativeBinomial:
         """The law with this mean, which is at least 1; the mean may be rounded up a little."""
         if eta == 1:
             return NegativeBinomial(eta, 1 / mean)
+
+        def is_enough(gamma: Fraction) -> bool:
+            return bool(NegativeBinomial(eta, gamma).mean() >= ball(mean))
+
         low = high = Fraction(1)
         with precision(_BITS):
-            while not NegativeBinomial(eta, low).mean() >= ball(mean):
+            while not is_enough(low):
                 low, high = low / 2, low
-            while high - low > low / 2**_BITS_OF_GAMMA:
-                middle = (low + high) / 2
-                is_enough = NegativeBinomial(eta, middle).mean() >= ball(mean)
-                low, high = (middle, high) if is_enough else (low, middle)
-        return NegativeBinomial(eta, decimal_down(low, _DIGITS_OF_GAMMA))
+            found, _ = halved(is_enough, low, high, _BITS_OF_GAMMA if low < high else 0)
+        return NegativeBinomial(eta, decimal_down(found, _DIGITS_OF_GAMMA))
 
     def chances(self) -> Iterator[arb]:
         """The probabilities of 0, 1, 2, ... runs."""

@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet._arrays import FloatArray
+from discreet._bisection import halved_each
 from discreet.mechanisms import DiscreteLaplace
 from discreet.noise._sums import pair_half_widths
 from discreet.query._estimates._grid import SumGrid
@@ -131,11 +132,7 @@ def _crossings(
 ) -> FloatArray:
     """The end of each set between a point inside it and the end of the range, rounded outwards."""
     reaches = outside(outer) <= 0
-    crossing = outer
-    for _ in range(_HALVINGS):
-        middle = inner + (crossing - inner) / 2
-        holds = outside(middle) <= 0
-        inner, crossing = np.where(holds, middle, inner), np.where(holds, crossing, middle)
+    _, crossing = halved_each(lambda points: outside(points) <= 0, inner, outer, _HALVINGS)
     return np.where(reaches, outer, crossing)
 
 
