@@ -126,7 +126,9 @@ def momentum(_: Holder, optimizer: torch.optim.Optimizer) -> Tensor:
 
 def around(part: Tensor) -> Tensor:
     """The memory behind a part of it."""
-    return torch.empty(0).set_(part.untyped_storage())[len(part) :]
+    base: Any = torch._C.TensorBase  # Any: its types want another source
+    whole: Tensor = base.set_(torch.empty(0), part.untyped_storage())
+    return whole[len(part) :]
 
 
 PLACES: dict[str, Callable[[Any, Any], Tensor]] = {  # Any: `Holder`, and an optimizer

@@ -15,6 +15,7 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import get_gradient_edge
+from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from discreet.errors import Refused
@@ -548,16 +549,34 @@ def test_public_facts_may_be_read(name: str) -> None:
     check(model, model, of(NUMBER, WIDTH))
 
 
+Register = Callable[[nn.Module, Any], Any]  # Any: a hook and its handle
+
+
+def of_one(name: str) -> Register:
+    return lambda module, hook: getattr(module, name)(hook)
+
+
+def of_all(name: str) -> Register:
+    return lambda _, hook: getattr(nn.modules.module, name)(hook)
+
+
+def registering(space: Any, begin: str) -> list[str]:  # Any: a class or a module
+    return [name for name in vars(space) if name.startswith(begin) and "backward" in name]
+
+
+HOOKS = {name: of_one(name) for name in registering(nn.Module, "register_")}
+EVERYWHERE = {name: of_all(name) for name in registering(nn.modules.module, "register_module_")}
+
+
+def nothing(module: nn.Module, given: Any, result: Any = None) -> None:  # Any: gradients
+    """A hook that changes nothing."""
+
+
 def hooked(model: Layers, register: str) -> None:
-    def hook(module: nn.Module, given: Any, result: Any = None) -> None:  # Any: gradients
-        """Nothing is changed."""
-
-    getattr(model.layer, register)(hook)
+    HOOKS[register](model.layer, nothing)
 
 
-@pytest.mark.parametrize(
-    "register", ["register_full_backward_hook", "register_full_backward_pre_hook"]
-)
+@pytest.mark.parametrize("register", HOOKS)
 def test_hooks_on_backward_passes_of_modules_are_refused(register: str) -> None:
     """A hook on a backward pass receives the gradients of all examples together."""
     model = Layers(lambda m, x: summed(m.layer(x))).double()
@@ -570,9 +589,32 @@ def test_hooks_on_backward_passes_of_modules_are_refused(register: str) -> None:
         check(other, other, of(NUMBER, WIDTH))
 
 
-def test_hooks_on_all_modules_are_refused() -> None:
+@pytest.fixture
+def of_either_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyTorch remembers whether hooks of all modules were full ones."""
+    monkeypatch.setattr(nn.modules.module, "_global_is_full_backward_hook", None)
+
+
+@pytest.mark.usefixtures("of_either_kind")
+@pytest.mark.parametrize("register", HOOKS | EVERYWHERE)
+def test_hooks_are_refused_that_go_before_the_losses_end(register: str) -> None:
+    def losses(m: Layers, x: Tensor) -> Tensor:
+        handle = (HOOKS | EVERYWHERE)[register](m.layer, nothing)
+        try:
+            return summed(m.layer(x))
+        finally:
+            handle.remove()
+
+    model = Layers(losses).double()
+    with pytest.raises(Refused, match="a module that the losses use has a hook"):
+        check(model, model, of(NUMBER, WIDTH))
+
+
+@pytest.mark.usefixtures("of_either_kind")
+@pytest.mark.parametrize("register", EVERYWHERE)
+def test_hooks_on_all_modules_are_refused(register: str) -> None:
     model = Layers(lambda m, x: summed(m.layer(x))).double()
-    handle = nn.modules.module.register_module_full_backward_hook(lambda *_: None)
+    handle = EVERYWHERE[register](model, nothing)
     try:
         with pytest.raises(Refused, match="has a hook on its backward"):
             check(model, model, of(NUMBER, WIDTH))
@@ -634,3 +676,115 @@ def test_modes_around_a_run_are_refused() -> None:
     model = Layers(lambda m, x: summed(m.layer(x)) * random.random()).double()
     with Seen(), pytest.raises(Refused, match="Seen"):  # type: ignore[no-untyped-call]  # as above
         check(model, model, of(NUMBER, WIDTH))
+
+
+class Changes(TorchFunctionMode):
+    """A mode that changes results where values are large."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # Any: as above
+        found = func(*args, **(kwargs or {}))
+        if func is F.linear:
+            found = found + torch.where(found.abs().amax() > 30, found.flip(0) * 5, 0 * found)
+        return found
+
+
+def test_modes_that_change_results_after_they_are_followed_are_refused() -> None:
+    model = Layers(lambda m, x: summed(m.layer(x))).double()
+    with Changes(), pytest.raises(Refused, match="Changes is a TorchFunctionMode around"):
+        check(model, model, of(NUMBER, WIDTH))
+    with torch.device("cpu"):
+        check(model, model, of(NUMBER, WIDTH))
+
+    def within(m: Layers, x: Tensor) -> Tensor:
+        with Changes():
+            return summed(m.layer(x))
+
+    model = Layers(within).double()
+    with pytest.raises(Refused, match="depends on others"):
+        check(model, model, of(NUMBER, WIDTH))
+
+
+def exchanged(x: Tensor, by: Callable[[Tensor, Tensor], object]) -> Tensor:
+    """Rows that became those of other examples."""
+    rows = x * 1
+    by(rows, x.flip(0).contiguous())
+    return rows
+
+
+def swapped(rows: Tensor, others: Tensor) -> None:
+    """As torch.utils.swap_tensors does."""
+    torch._C._swap_tensor_impl(rows, others)
+
+
+DLPACK: Any = torch.utils.dlpack  # Any: PyTorch has no types
+TENSOR: Any = Tensor  # Any: as above
+SWAP: Any = torch.utils.swap_tensors  # Any: as above
+
+
+def through_a_capsule(x: Tensor) -> Tensor:
+    found: Tensor = DLPACK.from_dlpack(DLPACK.to_dlpack(x.detach())).flip(0)
+    return found
+
+
+UNSEEN: dict[str, Callable[[Tensor], Tensor]] = {
+    "set_": lambda x: exchanged(x, TENSOR.set_),
+    "swap_tensors": lambda x: exchanged(x, swapped),
+    "a private set": lambda x: exchanged(x, torch._functionalize_unsafe_set),
+    "view_func": lambda x: TENSOR._view_func(x[0], x.flip(0).contiguous()).expand(len(x), -1),
+    "to_dlpack": through_a_capsule,
+}
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_functions_that_no_mode_intercepts_are_refused(name: str) -> None:
+    """In a step, where no dispatcher is asked."""
+    with pytest.raises(Refused, match="was called within the losses: no call shows"):
+        total(lambda m, x: summed(m.layer(UNSEEN[name](x))), victim())
+    plain = torch.zeros(2)
+    TENSOR.set_(plain, torch.ones(3))
+    SWAP(plain, torch.ones(4))
+    assert plain.tolist() == [1] * 4
+    assert "set_" not in vars(Tensor)
+
+
+class Counts(TorchFunctionMode):
+    """Counts calls."""
+
+    number = 0
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # Any: as above
+        self.number += 1
+        return func(*args, **(kwargs or {}))
+
+
+ARGUMENTS: tuple[Callable[[], tuple[Any, ...]], ...] = (  # Any: arguments of any function
+    *(tuple, lambda: (torch.ones(2, 2),), lambda: (torch.ones(2, 2), torch.ones(2, 2))),
+    *(lambda: (0,), lambda: (0, 1), lambda: ("sum",), lambda: (torch.float64,)),
+)
+# a copy, or facts that depend on no values
+HARMLESS = frozenset({"_fix_weakref", "_has_symbolic_sizes_strides", "_use_count"})
+
+
+def is_unseen(name: str) -> bool:
+    """Whether a method of tensors gives a tensor, or changes one, by a call that no mode sees."""
+    for make in ARGUMENTS:
+        first, others, counts = torch.ones(2, 2), make(), Counts()
+        tensors = [first, *(each for each in others if isinstance(each, Tensor))]
+        try:
+            with counts:
+                found = getattr(first, name)(*others)
+        except Exception:  # noqa: BLE001  # no arguments for it
+            continue
+        is_changed = any(one._version for one in tensors)
+        return not counts.number and (is_changed or isinstance(found, Tensor))
+    return False
+
+
+def test_no_other_method_of_tensors_hides_from_modes() -> None:
+    names = [each for each in dir(Tensor) if not each.startswith("__")]
+    found = {each for each in names if each not in HARMLESS and is_unseen(each)}
+    assert {"set_"} <= found <= {"set_", "_view_func", "_view_func_unsafe", "_rev_view_func_unsafe"}

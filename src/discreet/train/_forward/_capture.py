@@ -37,6 +37,7 @@ from discreet.train._forward._tagging import Tagging
 from discreet.train._forward._unfollowed import (
     caught,
     refuse_backward_hooks,
+    refuse_modes_around,
     refuse_numbers,
     refuse_unfollowed,
     tells_values,
@@ -147,6 +148,7 @@ class Capture(TorchFunctionMode):
         self._tagging = Tagging(self.tags, self._shared, self._unseen)
         self._refuse_complex([*self.weights.values()])
         refuse_backward_hooks(model)
+        refuse_modes_around()
 
     def __torch_function__(
         self,

@@ -14,6 +14,7 @@ import torch
 import torch.utils.checkpoint
 from torch import Tensor, nn
 from torch.nn.modules import module as modules
+from torch.overrides import _get_current_function_mode_stack
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from discreet.errors import Refused
@@ -41,7 +42,7 @@ _ADDS_GRADIENTS = (torch.autograd.backward, Tensor.backward)
 # types and arguments alone decide whether a call raises these
 _PUBLIC_ERRORS = (AttributeError, NotImplementedError, TypeError)
 _HOOKED = "BackwardHookFunctionBackward"
-_HOOK = (
+HOOK = (
     "has a hook on its backward pass, which may change the gradients of all examples together; "
     "remove it (gradients of single examples are clipped by the plan's clip)"
 )
@@ -111,7 +112,7 @@ def caught(func: Any, error: Exception) -> Refused:  # Any: as above
 def refuse_hooked(losses: object) -> None:
     """Refuse losses in which some module, also of another model, has a hook on its backward."""
     if isinstance(losses, Tensor) and any(one.name() == _HOOKED for one in nodes(losses)):
-        raise Refused(f"a module that the losses use {_HOOK}")
+        raise Refused(f"a module that the losses use {HOOK}")
 
 
 def refuse_backward_hooks(model: nn.Module) -> None:
@@ -119,10 +120,10 @@ def refuse_backward_hooks(model: nn.Module) -> None:
     everywhere = (modules._global_backward_hooks, modules._global_backward_pre_hooks)  # noqa: SLF001  no public name
     for name, module in model.named_modules():
         if any(vars(module).get(each) for each in _BACKWARD_HOOKS) or any(everywhere):
-            raise Refused(f"{name or 'the model'} ({type(module).__name__}) {_HOOK}")
+            raise Refused(f"{name or 'the model'} ({type(module).__name__}) {HOOK}")
     for name, parameter in model.named_parameters():
         if any(getattr(parameter, each) for each in _TENSOR_HOOKS):
-            raise Refused(f"{name} {_HOOK}")
+            raise Refused(f"{name} {HOOK}")
 
 
 def _name(func: Any) -> str:  # Any: as above
@@ -154,6 +155,19 @@ def _refuse_hooks_on_saved(hooks: tuple[Any, Any]) -> None:
             raise Refused(
                 "saved_tensors_hooks get values of all examples where calls can't be followed, and "
                 "may change gradients; use torch.utils.checkpoint or save_on_cpu to save memory"
+            )
+
+
+def refuse_modes_around() -> None:
+    """Refuse modes of the user's around a run: they would change results after these are followed.
+
+    Those within the losses change them before.
+    """
+    for mode in _get_current_function_mode_stack():  # type: ignore[no-untyped-call]  # PyTorch has no types
+        if library_of(type(mode)) not in _LIBRARIES:  # of calls
+            raise Refused(
+                f"{type(mode).__name__} is a TorchFunctionMode around the training, which may "
+                "change values where calls can't be followed; enter it within the losses"
             )
 
 

@@ -2,7 +2,6 @@
 
 import weakref
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import torch
@@ -11,6 +10,7 @@ from torch import Tensor
 from discreet.errors import Refused
 from discreet.train._calls._arguments import tensors_in
 from discreet.train._calls._values import READS, answer, caller_of_call
+from discreet.train._forward._unfollowed import HOOK
 from discreet.train._tags._by_tensor import Tags
 from discreet.train._tags._indices import memory_of
 from discreet.train._tags._tag import UntrackedRows
@@ -120,18 +120,15 @@ class Unseen:
 
 
 def _refuse_nodes() -> None:
-    if not _is_of_modules(caller_of_call()):
+    caller = str(caller_of_call().f_globals.get("__name__"))
+    if caller.startswith("torch.nn.modules."):  # for a hook, which it would hang on the node
+        raise Refused(f"a module that the losses use {HOOK}")
+    if not caller.startswith("torch.utils.hooks"):  # `refuse_hooked` finds these
         raise Refused(
             "grad_fn of a tensor of data, or of a weight, was read: it holds sums over examples, "
             "and their places, that no call returned, and may run hooks where gradients are "
             "clipped; compute by PyTorch's functions"
         )
-
-
-def _is_of_modules(caller: FrameType) -> bool:
-    """Whether PyTorch's modules or their hooks ask for a node; hooks are refused elsewhere."""
-    name = str(caller.f_globals.get("__name__"))
-    return name.startswith(("torch.nn.modules.", "torch.utils.hooks"))
 
 
 def grown(name: str) -> Refused:

@@ -113,7 +113,8 @@ def _memory_around(one: Tensor) -> Tensor | None:
     memory = one.untyped_storage()
     if memory.nbytes() <= one.numel() * one.element_size():
         return None
-    return torch.empty(0, dtype=torch.uint8, device=one.device).set_(memory)
+    whole: Any = torch.empty(0, dtype=torch.uint8, device=one.device)  # Any: types want a tensor
+    return torch._C.TensorBase.set_(whole, memory)  # noqa: SLF001  `closed_contexts` closes ours
 
 
 def _together(few: list[Tensor], ends: Tensor) -> Tensor:
