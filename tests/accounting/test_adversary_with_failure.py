@@ -39,7 +39,7 @@ def tight(limit: Limit) -> Filter:
     """Half of delta for failures, half for squares, and nothing else."""
     half = limit.delta / 2
     full = largest_square(limit.epsilon, half)
-    return Filter(limit, half, squares=Squares(half, full / 50, with_failures=True))
+    return Filter(limit, half, squares=Squares(half, full / 50))
 
 
 def fitting(filter_: Filter, *parts: str) -> list[Term]:
@@ -135,7 +135,7 @@ def test_a_failure_that_nobody_counts_is_unsound(limit: Limit) -> None:
 
 @pytest.mark.parametrize("limit", SQUARES, ids=repr)
 def test_squares_at_half_their_price_are_unsound(limit: Limit) -> None:
-    shares = Squares(limit.delta * Fraction(9, 10), Fraction(0), with_failures=True)
+    shares = Squares(limit.delta * Fraction(9, 10), Fraction(0))
     filter_ = Filter(limit, limit.delta / 10, squares=shares)
 
     def halved(way: Counting) -> Counting:

@@ -14,9 +14,7 @@ from discreet._unit import Unit
 from discreet.accounting import Approximate, Filter, Gaussian, PoissonSampled, PrivacyLoss, Pure
 from discreet.errors import BudgetExceeded, LedgerDamaged
 from discreet.ledger import Ledger
-from discreet.ledger._canonical import canonical
 from discreet.ledger._chain import next_state, verify
-from discreet.ledger._fact_json import fact_to_json
 from discreet.ledger._facts import (
     Charge,
     Fact,
@@ -230,26 +228,13 @@ class TestWithFailures:
         with nullcontext() if is_believed else pytest.raises(LedgerDamaged):
             verify(links)
 
-    def test_ledgers_of_earlier_versions_count_as_they_did(self, tmp_path: Path) -> None:
-        usual = Filter.for_limit(LIMIT)
-        assert usual.squares is not None
-        older = replace(usual, squares=replace(usual.squares, with_failures=False))
-        ledger = Ledger.create(tmp_path / "y", unit=PERSON, limit=LIMIT, filter=older)
-        pay(ledger, Gaussian(40))
-        with pytest.raises(BudgetExceeded):
-            pay(ledger, self.PAID)
-        with ledger._store.reading() as rows:
-            opening = next(rows.links())
-        assert "beside_leaks" not in canonical(fact_to_json(opening.fact))
-        assert Ledger.open(tmp_path / "y").filter == older
-
-    def test_ledgers_of_earlier_versions_keep_their_shares(self, tmp_path: Path) -> None:
-        """Then 10 % of delta was for failures under every limit."""
+    def test_a_ledger_keeps_the_shares_that_it_was_created_with(self, tmp_path: Path) -> None:
+        """Here 10 % of delta is for failures, less than by default."""
         limit, path = Limit(8, 1e-6), tmp_path / "y"
-        older = evenly_shared(limit)
-        assert older.failures < Filter.for_limit(limit).failures
-        Ledger.create(path, unit=PERSON, limit=limit, filter=older)
+        chosen = evenly_shared(limit)
+        assert chosen.failures < Filter.for_limit(limit).failures
+        Ledger.create(path, unit=PERSON, limit=limit, filter=chosen)
         for ledger in (Ledger.open(path), Ledger.open_or_create(path, unit=PERSON, limit=limit)):
-            assert ledger.filter == older
+            assert ledger.filter == chosen
             assert ledger.count_left(Approximate(0.02, 1e-9)) == 100
             ledger.verify()

@@ -372,6 +372,6 @@ def test_another_format_is_refused_by_name(path: Path, other: int) -> None:
         connection.execute(f"PRAGMA user_version = {other}")
     copied(path, path)
     content = path.read_bytes()
-    with pytest.raises(LedgerError, match=rf"of format {other}, and .* reads format 3: use the"):
+    with pytest.raises(LedgerError, match=rf"of format {other}, and .* reads format 4: use the"):
         Ledger.open(path)
     assert path.read_bytes() == content

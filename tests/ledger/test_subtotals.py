@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from discreet._budget import Limit, Request
 from discreet.accounting import PrivacyLoss, Pure, Term
 from discreet.errors import BudgetExceeded, DiscreetError, InvalidArgument, LedgerDamaged
-from discreet.ledger import Kind, Ledger, _decisions, _entries, _subtotals
+from discreet.ledger import Kind, Ledger, _entries, _subtotals
 from discreet.ledger._chain import next_state
 from discreet.ledger._entries import Row
 from discreet.ledger._facts import Fact, Link, Subtotal
@@ -196,7 +196,7 @@ def total_of_rows(rows: Transaction) -> PrivacyLoss:
 def test_a_chain_without_subtotals_is_read_from_its_first_entry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A ledger of an earlier version gets its first one with the next charge."""
+    """It gets its first one with the next charge."""
     monkeypatch.setattr(_subtotals, "SUBTOTAL_EVERY", 1000)
     older = long(tmp_path / "x")
     assert subtotals(older) == []
@@ -232,18 +232,6 @@ def test_counts_whose_sum_can_not_be_written_are_refused(tmp_path: Path) -> None
         pay(ledger, PrivacyLoss(((Pure(0), 10**900),)))
     assert ledger.spent().total.terms == ((Pure(0), 2 * EVERY * 10**900),)
     assert subtotals(ledger)
-
-
-def test_a_subtotal_that_can_not_be_written_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As for charges of an earlier version; each charge is recorded all the same."""
-    monkeypatch.setattr(_decisions, "_MOST_TIMES", 10**1000)
-    ledger = made(tmp_path / "x")
-    for _ in range(2 * EVERY):
-        pay(ledger, HUGE)
-    assert subtotals(ledger) == []
-    Ledger.open(tmp_path / "x").verify()
 
 
 def test_a_subtotal_is_recorded_with_its_charge_or_not_at_all(tmp_path: Path) -> None:

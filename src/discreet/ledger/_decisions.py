@@ -87,7 +87,6 @@ def _exact(chosen: Filter) -> Filter:
     squares = chosen.squares and Squares(
         _checks.positive(share=chosen.squares.share),
         _checks.not_negative(floor=chosen.squares.floor),
-        chosen.squares.with_failures is True,
     )
     failures = _checks.not_negative(failures=chosen.failures)
     return Filter(chosen.limit, failures, tuple(shares), squares)

@@ -33,7 +33,7 @@ from discreet.ledger._facts import (
     Unlock,
 )
 
-FORMAT = 3  # of the file and of its entries; another one is refused by name
+FORMAT = 4  # of the file and of its entries; another one is refused by name
 _FILTERS = 64  # that are remembered
 _LOSSES = 1024  # that are remembered: most charges of a ledger are alike
 
@@ -228,18 +228,16 @@ def _limit_from_json(values: Mapping[str, Any]) -> AnyLimit:  # Any: JSON
     raise ValueError(f"{values!r} is no limit")
 
 
-def _squares_to_json(squares: Squares | None) -> dict[str, str | bool] | None:
+def _squares_to_json(squares: Squares | None) -> dict[str, str] | None:
     if squares is None:
         return None
-    with_failures = {"beside_leaks": True} if squares.with_failures else {}
-    return {"share": str(squares.share), "floor": str(squares.floor), **with_failures}
+    return {"share": str(squares.share), "floor": str(squares.floor)}
 
 
 def _squares_from_json(values: Mapping[str, Any] | None) -> Squares | None:  # Any: JSON
     if values is None:
         return None
-    with_failures = _truth(values.get("beside_leaks", False))
-    return Squares(Fraction(values["share"]), Fraction(values["floor"]), with_failures)
+    return Squares(Fraction(values["share"]), Fraction(values["floor"]))
 
 
 def state_to_json(state: LedgerState) -> dict[str, object]:

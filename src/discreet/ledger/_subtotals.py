@@ -7,7 +7,7 @@ Every link in between is verified up to the head, so a subtotal is as trustworth
 
 from collections.abc import Iterable
 
-from discreet.errors import InvalidArgument, LedgerDamaged
+from discreet.errors import LedgerDamaged
 from discreet.ledger._anchor import AnchorMark
 from discreet.ledger._facts import Link, Subtotal
 from discreet.ledger._store import Transaction
@@ -53,13 +53,7 @@ class TotalsReader:
         if behind < SUBTOTAL_EVERY:
             return None
         totals = self.at(rows, head)
-        if 2 * behind < len(totals):
-            return None
-        try:
-            return totals.subtotal()
-        except InvalidArgument:
-            # Charges of earlier versions may have counts that add up to too many digits
-            return None
+        return None if 2 * behind < len(totals) else totals.subtotal()
 
     def _add(self, links: Iterable[Link]) -> None:
         """Continue by these links. Meanwhile nothing is known: a link that was added before an

@@ -311,7 +311,7 @@ class Filter:
     def _with_failure(
         self, loss: PrivacyLoss, plain: Counting, failure: Fraction | None = None
     ) -> Counting | None:
-        if self.squares is None or not self.squares.with_failures or not self.failures:
+        if self.squares is None or not self.failures:
             return None
         squares = self.sums[SQUARES]
         assert isinstance(squares, MuSquaredSum)

@@ -26,13 +26,10 @@ _WHOLE = 220  # the epsilon * ln(1/delta) at which the formula for failures woul
 @dataclass(frozen=True, slots=True)
 class Squares:
     """How a filter counts squares of mu: at this share of delta. A part ``floor`` of the largest
-    sum of squares stays unspent, which makes small pure charges cheaper. ``with_failures`` says
-    whether charges that are neither pure nor Gaussian are counted with a failure; it is false in
-    ledgers of earlier versions."""
+    sum of squares stays unspent, which makes small pure charges cheaper."""
 
     share: Fraction
     floor: Fraction
-    with_failures: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +72,7 @@ class Shares:
             return None
         share = limit.delta * self.squares
         floor = decimal_up(largest_square(limit.epsilon, share) * self.floor, digits=3)
-        return Squares(share, floor, with_failures=True)
+        return Squares(share, floor)
 
 
 FOR_SMALL_LIMITS = Shares(
