@@ -18,7 +18,7 @@ import discreet
 from discreet import _checks
 from discreet._budget import Limit, MuLimit, RenyiLimit, RhoLimit
 from discreet.accounting import Filter, Gaussian, PrivacyLoss, Pure, Term, Zcdp, calibrate
-from discreet.accounting.filter._sums import UNIT
+from discreet.accounting.filter._sums import RESOLUTION
 from discreet.errors import DiscreetError, NoBound
 from tests.accounting.examples import KINDS
 
@@ -250,7 +250,7 @@ def test_a_cost_alone_is_never_below_what_was_computed(multiplier: float, delta:
     for loss in (1 * Gaussian(multiplier), 3 * Pure(multiplier), 1 * Zcdp(multiplier)):
         recorded = filter_.alone(loss)
         assert recorded is not None
-        assert recorded * UNIT >= Fraction(repr(loss.epsilon(delta)))
+        assert recorded * RESOLUTION >= Fraction(repr(loss.epsilon(delta)))
 
 
 @given(st.floats(0.01, 1, exclude_max=True), st.floats(0.5, 5))

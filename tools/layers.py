@@ -92,7 +92,6 @@ SHARED = {
         "_analytic",
         "_bounds",
         "_profile",
-        "filter._shares",
         "filter._sums",
         "terms._best_run",
     },

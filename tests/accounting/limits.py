@@ -11,7 +11,7 @@ from discreet.accounting import (
     Term,
 )
 from discreet.accounting.filter._filter import _shared
-from discreet.accounting.filter._shares import FOR_SMALL_LIMITS
+from discreet.accounting.filter._sums import FOR_SMALL_LIMITS
 
 EPSILONS = [1e-3, 0.1, 0.5, 1.0, 2.0, 10.0, 100.0]
 DELTAS = [0.0, 1e-30, 1e-9, 1e-6, 1e-3, 0.3]

@@ -18,7 +18,7 @@ from discreet._exact import ball, float_up, fraction, precision, root_down
 from discreet.accounting import Filter, PrivacyLoss, Pure, Spent, Term
 from discreet.accounting._bounds import known
 from discreet.accounting.filter._domination import largest_square, square_of_pure
-from discreet.accounting.filter._shares import Squares
+from discreet.accounting.filter._sums import Squares
 from discreet.accounting.pld._continuous import Scaled
 from discreet.accounting.pld._dominating_pairs import Atoms, Pair, Side, normal
 from tests.accounting import reference

@@ -14,8 +14,7 @@ from discreet._budget import Limit
 from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure, Spent, Term
 from discreet.accounting._bounds import known
 from discreet.accounting.filter._domination import chords, largest_square
-from discreet.accounting.filter._shares import Squares
-from discreet.accounting.filter._sums import UNIT, Counting, FilterCost
+from discreet.accounting.filter._sums import RESOLUTION, Counting, FilterCost, Squares
 from tests.accounting.strategies import (
     SQUARES,
     TOLERANCE,
@@ -44,14 +43,14 @@ def tight(limit: Limit) -> Filter:
 
 def fitting(filter_: Filter, *parts: str) -> list[Term]:
     """Charges that take these parts of the failures' share and of the squares."""
-    bound = filter_.bounds[1] * UNIT
+    bound = filter_.bounds[1] * RESOLUTION
     exact = [Fraction(part) * Fraction(995, 1000) for part in parts]
     return [Beside(filter_.failures * part, bound * part) for part in exact]
 
 
 def menus(filter_: Filter) -> dict[str, list[Term]]:
     e, d = filter_.limit.epsilon, filter_.limit.delta  # type: ignore[union-attr]  # a Limit
-    bound = filter_.bounds[1] * UNIT
+    bound = filter_.bounds[1] * RESOLUTION
     failures, part = filter_.failures, Fraction(995, 1000)
     return {
         "runs": fitting(filter_, "1", "0.5", "0.25"),

@@ -24,10 +24,15 @@ from discreet.accounting import (
     _bounds,
 )
 from discreet.accounting._bounds import known
-from discreet.accounting.filter import _shares
+from discreet.accounting.filter import _sums
 from discreet.accounting.filter._domination import square_of_pure
-from discreet.accounting.filter._shares import Squares
-from discreet.accounting.filter._sums import EXHAUSTED, FAILURE_UNIT, SQUARES, UNIT
+from discreet.accounting.filter._sums import (
+    EXHAUSTED,
+    FAILURE_RESOLUTION,
+    RESOLUTION,
+    SQUARES,
+    Squares,
+)
 from discreet.errors import InvalidArgument, NoBound
 from tests.accounting import reference
 from tests.accounting.examples import ALL_TERMS, some_loss
@@ -58,13 +63,13 @@ class TestBorders:
         full = replace(filter_.start, failures=filter_.failure_bound)
         assert filter_.admits(full)
         assert not filter_.admits(replace(full, failures=full.failures + 1))
-        assert filter_.failure_bound * FAILURE_UNIT <= filter_.failures <= limit.delta
+        assert filter_.failure_bound * FAILURE_RESOLUTION <= filter_.failures <= limit.delta
 
     @pytest.mark.parametrize("limit", LIMITS, ids=repr)
     def test_bounds_are_the_formula_rounded_down(self, limit: Limit) -> None:
         """epsilon + ln(share a^a / (a-1)^(a-1)) / (a - 1), at far more digits."""
         filter_ = made(limit)
-        assert filter_.bounds[0] == limit.epsilon / UNIT
+        assert filter_.bounds[0] == limit.epsilon / RESOLUTION
         for bound, (order, share) in zip(filter_.bounds[2:], filter_.shares, strict=True):
             with precision(1000):
                 a = reference.exact(order)
@@ -79,8 +84,8 @@ class TestBorders:
         filter_ = made(limit)
         squares = filter_.squares
         assert squares is not None
-        full = filter_.bounds[1] * UNIT + squares.floor
-        above = full * (1 + Fraction(1, 10**12)) + 3 * UNIT
+        full = filter_.bounds[1] * RESOLUTION + squares.floor
+        above = full * (1 + Fraction(1, 10**12)) + 3 * RESOLUTION
         for square, is_within in ((full, True), (above, False)):
             with precision(reference.BITS):
                 multiplier = lower_fraction(1 / reference.exact(square).sqrt())
@@ -103,11 +108,11 @@ class TestBorders:
 
     def test_a_charge_below_the_unit_counts_as_one_unit(self) -> None:
         assert not fits(Limit(1), Pure(1), Pure(1e-300))
-        assert fits(Limit(Fraction(1) + UNIT), Pure(1), Pure(1e-300))
+        assert fits(Limit(Fraction(1) + RESOLUTION), Pure(1), Pure(1e-300))
 
     def test_a_limit_below_the_unit_rounds_down(self) -> None:
-        assert not fits(Limit(Fraction(3, 2) * UNIT), Pure(Fraction(3, 2) * UNIT))
-        assert fits(Limit(Fraction(3, 2) * UNIT), Pure(UNIT))
+        assert not fits(Limit(Fraction(3, 2) * RESOLUTION), Pure(Fraction(3, 2) * RESOLUTION))
+        assert fits(Limit(Fraction(3, 2) * RESOLUTION), Pure(RESOLUTION))
 
     def test_nothing_fits_everywhere(self) -> None:
         for limit in LIMITS:
@@ -124,8 +129,8 @@ def test_a_limit_is_shared_once(monkeypatch: pytest.MonkeyPatch) -> None:
         searched.append(order)
         return _shares_room(order, share)
 
-    _shares_room = _shares.room
-    monkeypatch.setattr(_shares, "room", counted)
+    _shares_room = _sums.room
+    monkeypatch.setattr(_sums, "room", counted)
     first = Filter.for_limit(limit)
     assert searched
     searched.clear()
@@ -139,7 +144,7 @@ class TestSums:
         filter_ = made(USUAL)
         spent = filter_.add(filter_.start, 3 * term)
         failures = _bounds.failure_probability(3 * term)
-        assert spent.failures * FAILURE_UNIT >= failures
+        assert spent.failures * FAILURE_RESOLUTION >= failures
         with precision(reference.BITS):
             for total, order in orders_of(filter_, spent):
                 divergence = known(_bounds.renyi(3 * term, order))
@@ -160,7 +165,7 @@ class TestSums:
         filter_ = made(USUAL)
         spent = filter_.add(filter_.start, 3 * Gaussian(4) + 5 * Zcdp(0.1))
         for total, order in orders_of(filter_, spent):
-            real = (Fraction(3, 32) + Fraction(1, 2)) * order / UNIT
+            real = (Fraction(3, 32) + Fraction(1, 2)) * order / RESOLUTION
             assert total in (math.ceil(real), math.ceil(real) + 1)  # the ball may reach beyond
 
     @given(some_loss(), some_loss())
@@ -270,7 +275,7 @@ class TestSums:
             (3 * Approximate(0.25, 1e-9), 3 * square),
             (2 * DiscreteLaplace(8, 2) + 5 * Gaussian(10), 2 * square + Fraction(1, 20)),
         ):
-            assert filter_.add(filter_.start, loss).sums[1] == math.ceil(expected / UNIT)
+            assert filter_.add(filter_.start, loss).sums[1] == math.ceil(expected / RESOLUTION)
 
     @pytest.mark.parametrize("loss", [1 * Zcdp(1e-12), 2 * Pure(1) + Zcdp(0)], ids=repr)
     def test_losses_without_squares_exhaust_their_sum(self, loss: PrivacyLoss) -> None:
@@ -330,7 +335,7 @@ class TestOtherLimits:
         filter_ = made(limit)
         full = filter_.add(filter_.start, 2 * (PrivacyLoss() + loss))
         if isinstance(limit, RenyiLimit):  # the upper end of a ball may lie a unit higher
-            filter_ = Filter(RenyiLimit({a: b + UNIT for a, b in limit.bounds}))
+            filter_ = Filter(RenyiLimit({a: b + RESOLUTION for a, b in limit.bounds}))
         assert filter_.admits(full)
         for hair in (Gaussian(10**7), Pure(1e-7)):
             assert not filter_.admits(filter_.add(full, PrivacyLoss.of(hair)))
@@ -404,7 +409,7 @@ class TestOtherLimits:
 def test_whole_units_never_exceed_the_share_of_failures(part: Fraction) -> None:
     """The bound is the largest number of whole units that fits."""
     chosen = Filter(Limit(1, 1e-6), Fraction(1, 10**6) * part)
-    assert chosen.failure_bound * FAILURE_UNIT <= chosen.failures
-    assert (chosen.failure_bound + 1) * FAILURE_UNIT > chosen.failures
+    assert chosen.failure_bound * FAILURE_RESOLUTION <= chosen.failures
+    assert (chosen.failure_bound + 1) * FAILURE_RESOLUTION > chosen.failures
     assert chosen.admits(replace(chosen.start, failures=chosen.failure_bound))
     assert not chosen.admits(replace(chosen.start, failures=chosen.failure_bound + 1))

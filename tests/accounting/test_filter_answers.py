@@ -25,8 +25,7 @@ from discreet.accounting import (
     Zcdp,
 )
 from discreet.accounting._analytic import gaussian_multiplier
-from discreet.accounting.filter._shares import Squares
-from discreet.accounting.filter._sums import EXHAUSTED
+from discreet.accounting.filter._sums import EXHAUSTED, Squares
 from discreet.errors import InvalidArgument
 from tests.accounting import reference
 from tests.accounting.examples import some_loss

@@ -23,8 +23,7 @@ from discreet.accounting import (
 )
 from discreet.accounting._bounds import known
 from discreet.accounting.filter._domination import largest_square, square_of_pure
-from discreet.accounting.filter._shares import Squares
-from discreet.accounting.filter._sums import MuSquaredSum
+from discreet.accounting.filter._sums import MuSquaredSum, Squares
 from tests.accounting import reference
 from tests.accounting.strategies import (
     SQUARES,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
 from discreet._unit import Change, Unit
 from discreet.accounting import Approximate, Filter, Gaussian, PrivacyLoss, Pure, Spent, Zcdp
-from discreet.accounting.filter._sums import FAILURE_UNIT, UNIT, Counting
+from discreet.accounting.filter._sums import FAILURE_RESOLUTION, RESOLUTION, Counting
 from discreet.errors import LedgerDamaged, LedgerError
 from discreet.ledger._canonical import sha256
 from discreet.ledger._entries import ROOT, checked_row, read, write
@@ -224,7 +224,7 @@ def test_the_format_is_what_it_was() -> None:
     )
     assert row.key == "request " + sha256(["ana", "first"])
     assert row.digest == "9d7ec06ce542c07df4817e851d179e38bac066e6ddebc5d458b0d250b0fc7a0a"
-    assert (3, Fraction(1, 10**18), Fraction(1, 10**60)) == (FORMAT, UNIT, FAILURE_UNIT)
+    assert (3, Fraction(1, 10**18), Fraction(1, 10**60)) == (FORMAT, RESOLUTION, FAILURE_RESOLUTION)
 
 
 def test_limits_are_written_by_their_names() -> None:

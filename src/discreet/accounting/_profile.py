@@ -20,9 +20,9 @@ from discreet._arrays import FloatArray
 from discreet._exact import Number, float_up, fraction
 from discreet.accounting import _bounds, _pairs, _theorems
 from discreet.accounting._bounds import Sum, Unknown
+from discreet.accounting.pld._continuous import UNDERFLOW_GUARD
 from discreet.accounting.pld._distribution import ProfileLaw
 from discreet.accounting.pld._dominating_pairs import Side
-from discreet.accounting.pld._limits import UNDERFLOW_GUARD
 from discreet.accounting.pld._tilt import CountedPairs
 from discreet.errors import InvalidArgument
 

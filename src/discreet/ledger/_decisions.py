@@ -15,8 +15,7 @@ from discreet._bisection import smallest_whole
 from discreet._budget import AnyLimit, Receipt, Request
 from discreet._unit import Unit
 from discreet.accounting import Filter, PrivacyLoss, Spent, Term
-from discreet.accounting.filter._shares import Squares
-from discreet.accounting.filter._sums import Counting, FilterCost
+from discreet.accounting.filter._sums import Counting, FilterCost, Squares
 from discreet.errors import (
     AnchorDiffers,
     BudgetExceeded,

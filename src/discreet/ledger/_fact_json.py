@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 from discreet._budget import AnyLimit, Limit, MuLimit, RenyiLimit, Request, RhoLimit
 from discreet._unit import Change, Unit
 from discreet.accounting import Filter, PrivacyLoss, Spent
-from discreet.accounting.filter._shares import Squares
-from discreet.accounting.filter._sums import Counting
+from discreet.accounting.filter._sums import Counting, Squares
 from discreet.ledger._canonical import canonical
 from discreet.ledger._facts import (
     Backup,

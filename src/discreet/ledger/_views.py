@@ -9,7 +9,7 @@ from discreet._budget import AnyLimit, Limit, RenyiLimit
 from discreet._exact import decimal_down, decimal_up, fraction, shown
 from discreet.accounting import Filter, PrivacyLoss, Spent, _bounds
 from discreet.accounting._bounds import Unknown
-from discreet.accounting.filter._sums import FAILURE_UNIT, UNIT, Counting
+from discreet.accounting.filter._sums import FAILURE_RESOLUTION, RESOLUTION, Counting
 from discreet.errors import LedgerDamaged, NoBound
 from discreet.ledger._facts import (
     Backup,
@@ -202,9 +202,10 @@ def refusal(chosen: Filter, before: Spent, after: Spent, loss: PrivacyLoss) -> s
         )
     if after.failures > chosen.failure_bound:
         return (
-            f"the deltas of its terms would add up to {up(after.failures * FAILURE_UNIT)}, and "
-            f"{down(chosen.failure_bound * FAILURE_UNIT)} of the limit's delta is set aside for "
-            "them; "
+            "the deltas of its terms would add up to "
+            f"{up(after.failures * FAILURE_RESOLUTION)}, and "
+            f"{down(chosen.failure_bound * FAILURE_RESOLUTION)} of the limit's delta is set aside "
+            "for them; "
             f"{left}; {advice}"
         )
     # 3. a first charge that took the whole delta
@@ -228,7 +229,7 @@ def _by_itself(chosen: Filter, loss: PrivacyLoss) -> str:
     cost, part = chosen.alone(loss), chosen.part(chosen.cost(loss))
     if cost is None:
         return ""
-    said = f"by itself this charge costs ε = {up(cost * UNIT)}"
+    said = f"by itself this charge costs ε = {up(cost * RESOLUTION)}"
     if part is not None:
         said += f" and takes {up(100 * part)} % of an empty ledger"
     return f"{said}; "

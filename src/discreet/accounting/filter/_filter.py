@@ -16,8 +16,8 @@ A first charge that no sum admits, but whose failures are within their share, is
 cost with all of delta: a training run that was planned for this limit fits. Only pure charges can
 follow it, within the epsilon that it leaves.
 
-Sums and bounds are whole numbers of `UNIT`. Charges round up, bounds round down. `Filter.cost`
-may take long; `Filter.charged`, which adds a cost to the sums, never does.
+Sums and bounds are multiples of `RESOLUTION`, as whole numbers. Charges round up, bounds round
+down. `Filter.cost` may take long; `Filter.charged`, which adds a cost to the sums, never does.
 """
 
 import math
@@ -33,19 +33,13 @@ from discreet.accounting import _theorems
 from discreet.accounting._bounds import Unknown
 from discreet.accounting._loss import PrivacyLoss, within_reach
 from discreet.accounting.filter._domination import epsilon_of_square, largest_square
-from discreet.accounting.filter._shares import (
-    FOR_FAILURES,
-    FOR_TRAINING,
-    Shares,
-    Squares,
-    room,
-    usual,
-)
 from discreet.accounting.filter._sums import (
     EXHAUSTED,
-    FAILURE_UNIT,
+    FAILURE_RESOLUTION,
+    FOR_FAILURES,
+    FOR_TRAINING,
+    RESOLUTION,
     SQUARES,
-    UNIT,
     Counting,
     EpsilonSum,
     FilterCost,
@@ -53,11 +47,15 @@ from discreet.accounting.filter._sums import (
     MuSquaredSum,
     RenyiSum,
     RhoSum,
+    Shares,
     Spent,
+    Squares,
     counting_with_failure,
+    default_shares,
     plain_counting,
     pure,
-    units_up,
+    room,
+    rounded_up,
 )
 from discreet.accounting.terms._pure import Pure
 from discreet.errors import InvalidArgument
@@ -86,7 +84,7 @@ class Filter:
         """The default filter: most of delta goes to squares and to the order at which many small
         charges would fill this limit, the rest to other orders and to failures. Failures get 10 %
         of delta, and up to 50 % if epsilon is large and delta small."""
-        return _shared(limit, usual)
+        return _shared(limit, default_shares)
 
     @staticmethod
     def for_training(limit: AnyLimit) -> "Filter":
@@ -172,7 +170,7 @@ class Filter:
         """Lower bounds on the sums after this charge, counted in the way that the recorded sums
         show. The recorded failures decide, even if another way would be chosen today."""
         cost = self.cost(loss)
-        failure = (recorded.failures - spent.failures - cost.plain.failures) * FAILURE_UNIT
+        failure = (recorded.failures - spent.failures - cost.plain.failures) * FAILURE_RESOLUTION
         counted = self._with_failure(loss, cost.plain, failure) if failure > 0 else None
         if counted is not None and recorded.alone is None:
             return spent.plus(counted)
@@ -185,24 +183,24 @@ class Filter:
         return self._is_within(spent)
 
     def alone(self, loss: PrivacyLoss) -> int | None:
-        """The cost of the charge by itself at the limit's delta, in whole `UNIT`; ``None`` if it
-        is not known, or if there is no delta."""
+        """The cost of the charge by itself at the limit's delta, in multiples of `RESOLUTION`;
+        ``None`` if it is not known, or if there is no delta."""
         if not isinstance(self.limit, Limit) or self.limit.delta == 0:
             return None
         delta = self.limit.delta
         epsilon = within_reach(lambda: _theorems.epsilon(loss, delta))
-        if isinstance(epsilon, Unknown) or not epsilon < EXHAUSTED * UNIT:
+        if isinstance(epsilon, Unknown) or not epsilon < EXHAUSTED * RESOLUTION:
             return None
-        return units_up(fraction(epsilon), UNIT)
+        return rounded_up(fraction(epsilon), RESOLUTION)
 
     @property
     def failure_bound(self) -> int:
-        """The bound on the sum of failures, in whole `FAILURE_UNIT`."""
-        return math.floor(self.failures / FAILURE_UNIT)
+        """The bound on the sum of failures, in multiples of `FAILURE_RESOLUTION`."""
+        return math.floor(self.failures / FAILURE_RESOLUTION)
 
     @property
     def bounds(self) -> tuple[int, ...]:
-        """The bound on each sum, in whole `UNIT`. Exhausted sums are beyond every bound."""
+        """The bound on each sum, in multiples of `RESOLUTION`. Exhausted sums are beyond all."""
         return _bounds(self)
 
     def reached(self, spent: Spent) -> Fraction | None:
@@ -213,7 +211,7 @@ class Filter:
         Renyi limit). ``None`` if no sum decides, or if the failures are beyond their share.
         """
         if spent.alone is not None:
-            return spent.alone * UNIT
+            return spent.alone * RESOLUTION
         if spent.failures > self.failure_bound:
             return None
         found = [
@@ -243,7 +241,7 @@ class Filter:
         if they admit none."""
         if self.squares is None or spent.alone is not None:
             return None
-        left = (self.bounds[SQUARES] - spent.sums[SQUARES]) * UNIT
+        left = (self.bounds[SQUARES] - spent.sums[SQUARES]) * RESOLUTION
         return decimal_up(1 / root_down(left), digits=_DIGITS) if left > 0 else None
 
     def pure_left(self, spent: Spent) -> Fraction:
@@ -334,15 +332,15 @@ class Filter:
         match self.limit, each:
             case Limit(epsilon), MuSquaredSum(_, floor):
                 assert self.squares is not None
-                return epsilon_of_square(total * UNIT + floor, self.squares.share)
+                return epsilon_of_square(total * RESOLUTION + floor, self.squares.share)
             case Limit(epsilon), _:
-                return max(Fraction(0), epsilon + (total - _bound(each)) * UNIT)
+                return max(Fraction(0), epsilon + (total - _bound(each)) * RESOLUTION)
             case MuLimit(), _:
                 with precision(_BITS):
-                    return upper_fraction(ball(total * UNIT).sqrt())
+                    return upper_fraction(ball(total * RESOLUTION).sqrt())
             case RenyiLimit(), _:
-                return total * UNIT / each.most
-        return total * UNIT
+                return total * RESOLUTION / each.most
+        return total * RESOLUTION
 
 
 @lru_cache(maxsize=256)
@@ -388,11 +386,11 @@ def _bounds(chosen: Filter) -> tuple[int, ...]:
 
 
 def _bound(each: FilterSum) -> int:
-    return min(math.floor(each.most / UNIT), EXHAUSTED - 1)
+    return min(math.floor(each.most / RESOLUTION), EXHAUSTED - 1)
 
 
 def _within(number: Fraction | None, full: Fraction, *, is_within: bool) -> Fraction | None:
     """The number, moved to the side of the limit on which the whole units lie."""
     if number is None:
         return None
-    return min(number, full) if is_within else max(number, full + UNIT)
+    return min(number, full) if is_within else max(number, full + RESOLUTION)

@@ -1,4 +1,8 @@
-"""The running sums of a filter, and what a charge adds to them, in whole units, rounded up.
+"""The running sums of a filter, and what a charge adds to them, as whole numbers, rounded up.
+
+Squares, orders and failures each have a share of delta. The shares must add up to at most the
+limit's delta: a strategy may spend the failures in nearly all transcripts, and the squares in the
+few transcripts in which they matter.
 
 Each running sum has a bound. It computes a cost for every charge: an upper bound that is known
 before anything is drawn. The cost is `Unknown` if the sum can't count a term of the charge.
@@ -13,22 +17,160 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Protocol
 
-from discreet._exact import precision, upper_fraction
+from discreet._budget import Limit
+from discreet._exact import (
+    ball,
+    decimal_down,
+    decimal_up,
+    lower_fraction,
+    precision,
+    upper_fraction,
+)
 from discreet.accounting import _bounds
 from discreet.accounting._bounds import Bounds, Unknown, known
 from discreet.accounting._loss import PrivacyLoss, Term
-from discreet.accounting.filter._domination import chords, square_of_pure, with_failure
+from discreet.accounting._renyi import log_conversion
+from discreet.accounting.filter._domination import (
+    chords,
+    largest_square,
+    square_of_pure,
+    with_failure,
+)
 
-UNIT = Fraction(1, 10**18)
-FAILURE_UNIT = Fraction(1, 10**60)
+RESOLUTION = Fraction(1, 10**18)
+FAILURE_RESOLUTION = Fraction(1, 10**60)
 EXHAUSTED = 10**40  # a sum that reaches this stays here, beyond every bound
 SQUARES = 1  # the place of the squares among the sums, where there are any
 # The rounding of another machine may enlarge a square by this factor.
 _ELSEWHERE = 1 + Fraction(1, 10**6)
-_BEYOND = Fraction(10**22)  # exhausts every sum: `EXHAUSTED` units
+_BEYOND = Fraction(10**22)  # exhausts every sum: `EXHAUSTED` in multiples of `RESOLUTION`
 _BITS = 256
+_LARGEST_EPSILON = 10**6  # squares are counted under limits up to here
+# The epsilon * ln(1/delta) at which the formula for failures would give all of delta.
+_FULL_SHARE_AT = 220
+
+
+# Shares of delta. The default serves all kinds of charges. The shares for training give nearly all
+# of delta to squares, which give the tightest cost of training runs and Gaussian noise. The shares
+# for failures give half of delta to charges that fail with a small probability, such as private
+# keys. If epsilon is large and delta small, the default also gives failures a large share.
+
+
+@dataclass(frozen=True, slots=True)
+class Squares:
+    """How a filter counts squares of mu: at this share of delta. A part ``floor`` of the largest
+    sum of squares stays unspent, which makes small pure charges cheaper."""
+
+    share: Fraction
+    floor: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Parts of delta for failures, for squares and for orders, and the part of the squares that
+    stays unspent. An order is given as (order - 1) / (best order - 1)."""
+
+    failures: Fraction
+    squares: Fraction
+    floor: Fraction
+    orders: tuple[tuple[int, Fraction], ...]
+
+    def towards(self, other: "Shares", weight: Fraction) -> "Shares":
+        """The mean of these shares and the other ones, with this weight for the others; both have
+        the same orders."""
+
+        def between(one: Fraction, two: Fraction) -> Fraction:
+            return one + weight * (two - one)
+
+        pairs = zip(self.orders, other.orders, strict=True)
+        return Shares(
+            between(self.failures, other.failures),
+            between(self.squares, other.squares),
+            between(self.floor, other.floor),
+            tuple((times, between(one, two)) for (times, one), (_, two) in pairs),
+        )
+
+    def of_failures(self, limit: Limit) -> Fraction:
+        """The part of this limit's delta for failures."""
+        return limit.delta * self.failures
+
+    def of_orders(self, limit: Limit) -> tuple[tuple[Fraction, Fraction], ...]:
+        """Each order with its part of this limit's delta."""
+        best = _best_order(limit)
+        return tuple((1 + (best - 1) * times, limit.delta * part) for times, part in self.orders)
+
+    def of_squares(self, limit: Limit) -> Squares | None:
+        """The counting of squares; none if epsilon is too large to be useful."""
+        if limit.epsilon > _LARGEST_EPSILON:
+            return None
+        share = limit.delta * self.squares
+        floor = decimal_up(largest_square(limit.epsilon, share) * self.floor, digits=3)
+        return Squares(share, floor)
+
+
+FOR_SMALL_LIMITS = Shares(
+    failures=Fraction(10, 100),
+    squares=Fraction(42, 100),
+    floor=Fraction(1, 100),
+    orders=(
+        (1, Fraction(35, 100)),
+        (2, Fraction(5, 100)),  # this order and larger ones serve
+        (4, Fraction(3, 100)),  # after large pure charges
+        (10, Fraction(3, 100)),
+        (30, Fraction(2, 100)),
+    ),
+)
+FOR_TRAINING = Shares(
+    failures=Fraction(10, 100),
+    squares=Fraction(88, 100),
+    floor=Fraction(1, 200),
+    orders=((1, Fraction(2, 100)),),
+)
+
+FOR_FAILURES = Shares(
+    failures=Fraction(50, 100),
+    squares=Fraction(26, 100),
+    floor=Fraction(1, 100),
+    orders=(
+        (1, Fraction(20, 100)),
+        (2, Fraction(2, 100)),
+        (4, Fraction(1, 100)),
+        (10, Fraction(1, 200)),
+        (30, Fraction(1, 200)),
+    ),
+)
+
+
+def default_shares(limit: Limit) -> Shares:
+    """The default shares. The part for failures is epsilon * ln(1/delta) / 220, at least 10 % and
+    at most 50 %; with it the other parts go from those of `FOR_SMALL_LIMITS` to `FOR_FAILURES`.
+
+    Under a large epsilon many charges fit, so their failures run out first. The smaller delta is,
+    the less the other sums lose if a part of it is taken from them.
+    """
+    least, most = FOR_SMALL_LIMITS.failures, FOR_FAILURES.failures
+    with precision(_BITS):
+        part = lower_fraction(-ball(limit.delta).log() * ball(limit.epsilon)) / _FULL_SHARE_AT
+    part = least if part <= least else min(decimal_down(part, digits=3), most)
+    return FOR_SMALL_LIMITS.towards(FOR_FAILURES, (part - least) / (most - least))
+
+
+def room(order: Fraction, share: Fraction) -> Fraction:
+    """ln(share / c) / (order - 1), rounded down: how far a Renyi sum may exceed epsilon."""
+    return lower_fraction((ball(share).log() - log_conversion(order)) / ball(order - 1))
+
+
+@lru_cache(maxsize=64)  # hundreds of logarithms; most ledgers have one of few limits
+def _best_order(limit: Limit) -> Fraction:
+    """The order at which zCDP charges of the largest total rho fit: bound / order is largest."""
+    half = limit.delta / 2
+    with precision(_BITS):
+        steps = (decimal_up(Fraction(10 ** (step / 20)), digits=3) for step in range(-80, 181))
+        orders = (1 + step for step in steps)
+        return max(orders, key=lambda order: (limit.epsilon + room(order, half)) / order)
 
 
 # The running sums
@@ -153,7 +295,7 @@ class FilterCost:
 
 def plain_counting(sums: Sequence[FilterSum], loss: PrivacyLoss) -> Counting:
     """Each term counted by itself."""
-    failures = units_up(_bounds.failure_probability(loss), FAILURE_UNIT)
+    failures = rounded_up(_bounds.failure_probability(loss), FAILURE_RESOLUTION)
     return Counting(failures, tuple(_cost(each, loss) for each in sums))
 
 
@@ -183,9 +325,9 @@ def counting_with_failure(
     if isinstance(both, Unknown):
         return None
     chosen, square = both
-    total = min(units_up(known(squares.cost(with_square)) + square, UNIT), EXHAUSTED)
+    total = min(rounded_up(known(squares.cost(with_square)) + square, RESOLUTION), EXHAUSTED)
     sums = (*plain.sums[:SQUARES], total, *plain.sums[SQUARES + 1 :])
-    return Counting(plain.failures + units_up(chosen, FAILURE_UNIT), sums)
+    return Counting(plain.failures + rounded_up(chosen, FAILURE_RESOLUTION), sums)
 
 
 def _recorded(
@@ -198,7 +340,7 @@ def _recorded(
     return square if isinstance(square, Unknown) else (failure, square / _ELSEWHERE)
 
 
-def units_up(amount: Fraction, unit: Fraction) -> int:
+def rounded_up(amount: Fraction, unit: Fraction) -> int:
     return math.ceil(amount / unit)
 
 
@@ -208,7 +350,7 @@ def _cost(each: FilterSum, loss: PrivacyLoss) -> int:
     cost = each.cost(loss)
     if isinstance(cost, Unknown) and isinstance(each, EpsilonSum | MuSquaredSum):
         return EXHAUSTED
-    return units_up(known(cost), UNIT)
+    return rounded_up(known(cost), RESOLUTION)
 
 
 # The totals

@@ -14,7 +14,7 @@ import scipy
 
 from discreet._arrays import FloatArray, IndexArray
 from discreet.accounting.pld._composition import composed, first_loss, infinite_mass
-from discreet.accounting.pld._continuous import ROUND
+from discreet.accounting.pld._continuous import FINEST_STEP, ROUND, UNDERFLOW_GUARD
 from discreet.accounting.pld._convolution import SumMasses, convolved_directly
 from discreet.accounting.pld._discretize import Points
 from discreet.accounting.pld._dominating_pairs import (
@@ -26,7 +26,6 @@ from discreet.accounting.pld._dominating_pairs import (
     sign_of,
 )
 from discreet.accounting.pld._grid import CountedPoints, on_common_grid
-from discreet.accounting.pld._limits import FINEST_STEP, UNDERFLOW_GUARD
 from discreet.accounting.pld._tilt import CoarsePld, CountedPairs
 
 _TAIL_OF_CELLS = 1e-100  # probability of each loss above the cells of a coarse estimate

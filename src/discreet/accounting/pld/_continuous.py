@@ -13,11 +13,12 @@ import numpy as np
 import scipy
 
 from discreet._arrays import FloatArray
-from discreet.accounting.pld._limits import UNDERFLOW_GUARD
 
 Each = float | FloatArray  # a number, or a column with one number for each of several pieces
 
 ROUND = 2.0**-53
+UNDERFLOW_GUARD = 1e-300  # above every underflow; avoids divisions by 0 and logarithms of 0
+FINEST_STEP = 2.0**-36  # of the largest loss: indices stay far below 2^53
 _GRID = 256  # losses on a coarse grid: enough for an estimate, and quick
 _FINEST = 1e-8  # part of the width within which losses near an end count as one
 _LOWEST_LOSS = -20.0  # losses before sampling that are lower nearly coincide after it

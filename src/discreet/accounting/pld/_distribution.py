@@ -23,9 +23,9 @@ from discreet.accounting.pld._composition import (
     delta_by_moment,
     infinite_mass,
 )
+from discreet.accounting.pld._continuous import UNDERFLOW_GUARD
 from discreet.accounting.pld._dominating_pairs import ATOM, Atoms, Pair, Side, UncomposedPld
 from discreet.accounting.pld._grid import NoFiniteMass, discretized, upper_ends
-from discreet.accounting.pld._limits import UNDERFLOW_GUARD
 from discreet.accounting.pld._tilt import (
     CoarsePld,
     CountedPairs,

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet._arrays import FloatArray, IndexArray
+from discreet.accounting.pld._continuous import FINEST_STEP, UNDERFLOW_GUARD
 from discreet.accounting.pld._discretize import (
     Cells,
     Points,
@@ -20,7 +21,6 @@ from discreet.accounting.pld._discretize import (
     log_moments_of,
 )
 from discreet.accounting.pld._dominating_pairs import Pair, Side
-from discreet.accounting.pld._limits import FINEST_STEP, UNDERFLOW_GUARD
 from discreet.accounting.pld._tilt import CoarseGroup, CoarsePld, Tilt
 from discreet.accounting.pld._tilted_sum import LARGEST
 

@@ -13,9 +13,8 @@ import numpy as np
 import scipy
 
 from discreet._arrays import FloatArray, Segments, log_sums
-from discreet.accounting.pld._continuous import similarity, stacked
+from discreet.accounting.pld._continuous import UNDERFLOW_GUARD, similarity, stacked
 from discreet.accounting.pld._dominating_pairs import Pair
-from discreet.accounting.pld._limits import UNDERFLOW_GUARD
 
 CountedPairs = Sequence[tuple[Pair, int]]
 
