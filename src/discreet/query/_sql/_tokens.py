@@ -211,13 +211,14 @@ def _classify(text: str, token: Token, after: Token | None) -> None:
     is_prefix = is_word and is_before_text and after is not None and after.start == token.end + 1
     is_name = is_word or kind is TokenType.IDENTIFIER
     is_called = is_name and after is not None and after.token_type is TokenType.L_PAREN
+    is_unknown = is_called and not (is_word and (word in _FUNCTIONS or word in OPENERS))
     number = _NUMBER.match(text, token.start)
     # 2. a reason to refuse it
     for applies, why in (
         (kind is TokenType.UNKNOWN, REFUSED_SIGNS.get(written, _NO_SIGN)),
         (is_called and is_word and word in REFUSED_CALLS, REFUSED_CALLS.get(word)),
         (is_word and word in REFUSED_WORDS, REFUSED_WORDS.get(word)),
-        (is_called and not (is_word and word in _FUNCTIONS | OPENERS), _no_function(word)),
+        (is_unknown, _no_function(word) if is_unknown else None),
         (is_word and not _NAME.fullmatch(written), REFUSED_SIGNS.get(written[:1], _NO_SIGN)),
         (kind is TokenType.NATIONAL_STRING or (is_prefix and word != "DATE"), _NO_TEXT),
         (kind is TokenType.NUMBER and not (number and number.end() == token.end + 1), _NO_NUMBER),
