@@ -2,12 +2,25 @@
 
 import http.client
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from html import unescape
+from pathlib import Path
 from urllib.parse import urlencode
 
+import pytest
+from starlette.testclient import TestClient
+
+from discreet.service import _desk
+from discreet.service._app import Application
+from discreet.service._pace import RateLimit
+from discreet.service._tokens import Role
+from discreet.service.pages._site import Site
+from tests.service import kit
 from tests.service.kit import Served
+
+AT = {"Origin": "http://testserver"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +116,25 @@ class Browser:
             connection.close()
         self.seen.append(shown)
         return shown
+
+
+@contextmanager
+def alone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, rate: RateLimit, more: str = ""
+) -> Iterator[tuple[_desk.Desk, TestClient]]:
+    """A service in this process, without workers."""
+    monkeypatch.setattr(_desk, "WorkerPool", kit.NoWorkers)
+    desk = _desk.Desk(_desk.DeskSettings(kit.declare(folder, more)))
+    application = Application(desk, rate)
+    app = application.build(Site(application, desk.sessions, desk.folder).routes())
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield desk, client
+    desk.close()
+
+
+def signed_in(desk: _desk.Desk, client: TestClient, role: Role) -> dict[str, str]:
+    """Sign in with a new token; the key of forms."""
+    token = desk.tokens.issue(role.value, role, days=1)
+    page = client.post("/sign-in", data={"token": token}, headers=AT)
+    (key,) = set(re.findall(r'name="key" value="([^"]*)"', page.text))
+    return {"key": key}

@@ -7,13 +7,11 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from html import unescape
 from itertools import chain
 from pathlib import Path
 
 import pytest
-from starlette.testclient import TestClient
 
 from discreet._budget import Limit, RenyiLimit, Request
 from discreet._unit import Unit
@@ -21,7 +19,6 @@ from discreet.accounting import Pure
 from discreet.errors import DiscreetError, LedgerError
 from discreet.ledger import Kind, Ledger
 from discreet.service import _desk, _problems
-from discreet.service._app import Application
 from discreet.service._pace import RateLimit
 from discreet.service._problems import KINDS, Problem, ProblemKind, problem_of
 from discreet.service._routes import LONGEST_RECEIPT
@@ -29,16 +26,15 @@ from discreet.service._sessions import SessionStore
 from discreet.service._tokens import Role
 from discreet.service.pages._questions import Draft, csv_text
 from discreet.service.pages._shown import Bar, refused_place
-from discreet.service.pages._site import PAGES, KeptForm, Site, _target
+from discreet.service.pages._site import PAGES, KeptForm, _target
 from discreet.service.pages._visit import in_words
 from tests.service import kit
 from tests.service.kit import Served
-from tests.service.pages_kit import Browser
+from tests.service.pages_kit import AT, Browser, alone, signed_in
 
 # a column whose values stand in no declaration: no page may show them
 MORE = 'job = { type = "text" }\n'
 CANARY = "clerk"
-AT = {"Origin": "http://testserver"}
 FORMS = [path for method, path, _ in PAGES if method == "POST"]
 
 
@@ -124,7 +120,7 @@ def test_by_tls_only_a_cookie_of_tls_opens_a_session(
 ) -> None:
     """By the service's own TLS, and by that of a proxy that says so. A sibling domain, or whoever
     answers once for the same host by HTTP, can set a cookie without the prefix."""
-    with _alone(tmp_path, monkeypatch, RateLimit(1e9, 9)) as (desk, client):
+    with alone(tmp_path, monkeypatch, RateLimit(1e9, 9)) as (desk, client):
         client.base_url = f"{scheme}://testserver"
         client.headers.update(headers)
         token = {"token": desk.tokens.issue("ana", Role.ANALYST, days=1)}
@@ -396,7 +392,7 @@ def test_an_unexpected_failure_has_the_headers_of_each_page(
     def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    with _alone(tmp_path, monkeypatch, RateLimit(1e9, 9)) as (_, client):
+    with alone(tmp_path, monkeypatch, RateLimit(1e9, 9)) as (_, client):
         for name in ("opened", "session"):
             monkeypatch.setattr(SessionStore, name, fail)
         monkeypatch.setattr("discreet.service.pages._site._target", fail)
@@ -853,36 +849,14 @@ def test_logs_hold_no_question_no_token_and_no_cookie(ana: Browser, served: Serv
     assert not [url for url in urls if "canary" in url or "SELECT" in url]
 
 
-@contextmanager
-def _alone(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, rate: RateLimit, more: str = ""
-) -> Iterator[tuple[_desk.Desk, TestClient]]:
-    """A service in this process, without workers."""
-    monkeypatch.setattr(_desk, "WorkerPool", kit.NoWorkers)
-    desk = _desk.Desk(_desk.DeskSettings(kit.declare(folder, more)))
-    application = Application(desk, rate)
-    app = application.build(Site(application, desk.sessions, desk.folder).routes())
-    with TestClient(app, raise_server_exceptions=False) as client:
-        yield desk, client
-    desk.close()
-
-
-def _signed_in(desk: _desk.Desk, client: TestClient, role: Role) -> dict[str, str]:
-    """Sign in with a new token; the key of forms."""
-    token = desk.tokens.issue(role.value, role, days=1)
-    page = client.post("/sign-in", data={"token": token}, headers=AT)
-    (key,) = set(re.findall(r'name="key" value="([^"]*)"', page.text))
-    return {"key": key}
-
-
 def test_a_token_is_shown_whatever_else_can_not_be(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: Ledger) -> None:
         raise LedgerError("x")
 
-    with _alone(tmp_path, monkeypatch, RateLimit(1e9, 9)) as (desk, client):
-        fields = {**_signed_in(desk, client, Role.OWNER), "once": "1", "name": "ana"}
+    with alone(tmp_path, monkeypatch, RateLimit(1e9, 9)) as (desk, client):
+        fields = {**signed_in(desk, client, Role.OWNER), "once": "1", "name": "ana"}
         fields |= {"role": "analyst", "days": "1"}
         monkeypatch.setattr(Ledger, "spent", fail)
         made = client.post("/desk/tokens", data=fields, headers=AT)
@@ -896,8 +870,8 @@ def test_completions_are_names_as_sql_takes_them(
 ) -> None:
     names = {"net pay": '"net pay"', "order": '"order"', "Wage": '"Wage"', 'a"b': '"a""b"'}
     more = "".join(f"{json.dumps(name)} = {{ type = 'boolean' }}\n" for name in names)
-    with _alone(tmp_path, monkeypatch, RateLimit(1e9, 9), more) as (desk, client):
-        _signed_in(desk, client, Role.OWNER)
+    with alone(tmp_path, monkeypatch, RateLimit(1e9, 9), more) as (desk, client):
+        signed_in(desk, client, Role.OWNER)
         page = client.get("/tables/fewer/ask").text
         (words,) = re.findall(r'id="words">(.*?)</script>', page)
         found = {one["name"]: one["sql"] for one in json.loads(words)["columns"]}
@@ -910,14 +884,14 @@ def test_a_service_that_begins_removes_halves_of_uploads(
     half, other = tmp_path / ".half.csv.part", tmp_path / ".bashrc.part"
     half.touch()
     other.touch()
-    with _alone(tmp_path, monkeypatch, RateLimit(1e9, 9)):
+    with alone(tmp_path, monkeypatch, RateLimit(1e9, 9)):
         assert (half.exists(), other.exists()) == (False, True)
 
 
 def test_a_lock_is_shown_however_old_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_desk, "_LAST_ENTRIES", 2)
-    with _alone(tmp_path, monkeypatch, RateLimit(1e9, 9)) as (desk, client):
-        own = _signed_in(desk, client, Role.OWNER)
+    with alone(tmp_path, monkeypatch, RateLimit(1e9, 9)) as (desk, client):
+        own = signed_in(desk, client, Role.OWNER)
         ledger = Ledger.open(tmp_path / "wages.ledger")
         ledger.lock(ledger.charge(Pure(0.1), purpose="a failing run", by="ana"))
         for name in "abc":
@@ -934,8 +908,8 @@ def test_each_page_is_one_request_of_its_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many tables it shows, and wherever a form leads."""
-    with _alone(tmp_path, monkeypatch, RateLimit(1e-9, 6)) as (desk, client):
-        own = _signed_in(desk, client, Role.OWNER)  # and the first page
+    with alone(tmp_path, monkeypatch, RateLimit(1e-9, 6)) as (desk, client):
+        own = signed_in(desk, client, Role.OWNER)  # and the first page
         views = [client.get(path).status_code for path in ("/desk", "/tables/wages", "/receipts")]
         token = {**own, "once": "1", "name": "ana", "role": "analyst", "days": "1"}
         made = client.post("/desk/tokens", data=token, headers=AT)
@@ -951,7 +925,7 @@ def test_each_page_is_one_request_of_its_token(
 def test_pages_share_the_rate_of_their_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with _alone(tmp_path, monkeypatch, RateLimit(1e-9, 4)) as (desk, client):
+    with alone(tmp_path, monkeypatch, RateLimit(1e-9, 4)) as (desk, client):
         token = desk.tokens.issue("ana", Role.ANALYST, days=1)
         headers = {"Origin": "http://testserver"}
         client.post("/sign-in", data={"token": token}, headers=headers, follow_redirects=False)

@@ -2,12 +2,13 @@
 
 import json
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ViewportSize
+from playwright.sync_api import Browser, BrowserContext, Route, ViewportSize
 
 from discreet.ledger import Kind
 from tests.cli.kit import wages
@@ -413,7 +414,7 @@ def test_an_owner_declares_a_table(reader: Reader, served: Served, tmp_path: Pat
     reader.page.select_option("#unit", label="all rows with one person")
     reader.page.fill("#rows", "3")
     reader.page.fill("#epsilon", "1,5")
-    assert "look at epsilon" in reader.press("Declare it")
+    assert "give a number above 0" in reader.press("Declare it")
     reader.problems = [text for text in reader.problems if "400" not in text]
     reader.page.fill("#epsilon", "30")
     assert "Step 3 of 3" in reader.press("Declare it")
@@ -434,3 +435,49 @@ def test_an_owner_declares_a_table(reader: Reader, served: Served, tmp_path: Pat
     reader.write("SELECT AVG(wage) AS pay FROM staff")
     reader.foresee()
     assert "by owner" in reader.pay()
+
+
+def test_typed_bounds_choose_their_column(reader: Reader, served: Served) -> None:
+    """A box that is cleared empties its fields, and ticked again it fills them."""
+    shutil.copy(served.folder / "wages.parquet", served.folder / "typed.parquet")
+    reader.sign_in(served.owner).look("desk/declare")
+    reader.page.check("input[value='typed.parquet']")
+    reader.press("Look at its columns")
+    (place,) = re.findall(r'name="column-(\d+)" value="wage"', reader.page.content())
+    box, lower, upper = (f"#{name}-{place}" for name in ("use", "lower", "upper"))
+    assert not reader.page.is_checked(box)
+    reader.page.fill(lower, "0")
+    reader.page.fill(upper, "60")
+    assert reader.page.is_checked(box)
+    for values in ((False, "", ""), (True, "0", "60")):
+        reader.page.locator(box).click()
+        found = reader.page.is_checked(box), *map(reader.page.input_value, (lower, upper))
+        assert found == values
+    # a refused form comes back to its field
+    reader.page.fill(lower, "70")
+    reader.page.fill("#name", "typed")
+    reader.page.select_option("#unit", label="each row by itself")
+    reader.page.fill("#epsilon", "1")
+    assert "wage, from: " in reader.press("Declare it")
+    assert reader.page.evaluate("document.activeElement.id") == lower.lstrip("#")
+    assert serious(reader) == []
+    reader.problems = [text for text in reader.problems if "400" not in text]
+
+
+def test_a_form_that_takes_time_says_so_and_is_sent_once(reader: Reader, served: Served) -> None:
+    shutil.copy(served.folder / "wages.parquet", served.folder / "slow.parquet")
+    reader.sign_in(served.owner).look("desk/declare")
+    reader.page.check("input[value='slow.parquet']")
+    sent: list[str] = []
+
+    def hold(route: Route) -> None:
+        sent.append(route.request.url)
+        reader.page.wait_for_selector(".progress:has-text('1 s')")
+        route.continue_()
+
+    reader.page.route("**/desk/declare/look", hold)
+    button = reader.page.get_by_role("button", name="Look at its columns")
+    with reader.page.expect_navigation():
+        button.dblclick(no_wait_after=True)
+    assert len(sent) == 1
+    assert "Step 2 of 3" in reader.note()

@@ -36,6 +36,7 @@ _OF_TABLE: Mapping[str, tuple[type, ...]] = {
     "unit": (str, list),
     "row": (bool,),
     "rows": (int,),
+    "groups": (int,),
     "epsilon": (int, Decimal),
     "delta": (int, Decimal),
     "columns": (dict,),
@@ -93,13 +94,16 @@ def text_with(
     """The text of a declaration with these facts of a table, which are JSON; `InvalidArgument` for
     facts that no declaration can have."""
     if not _NAME.fullmatch(table):
-        raise InvalidArgument(f"table = {table!r}: give letters, digits and _")
+        raise InvalidArgument(
+            f"table = {table!r}: give at most 60 letters, digits and _, and no digit first"
+        )
     given, declared = _read(facts), read_text(text, file)
     if table not in declared and "source" not in given:
         raise InvalidArgument(f"{table} is not declared yet: give its source")
-    if table in declared and given.keys() - {"columns", "rows"}:
+    if table in declared and given.keys() - {"columns", "rows", "groups"}:
         raise InvalidArgument(
-            f"{table} is declared: only its rows of a unit can be changed, and columns added, here"
+            f"{table} is declared: only its rows and groups of a unit can be changed, and columns "
+            "added, here"
         )
     settings: dict[Keys, Setting] = {}
     if "source" in given:
@@ -109,7 +113,7 @@ def text_with(
             ("ledger", "epsilon"): given.get("epsilon", 0),
             ("ledger", "delta"): given.get("delta", 0),
         }
-    for name in ("source", "unit", "row", "rows"):
+    for name in ("source", "unit", "row", "rows", "groups"):
         if name in given:
             settings[name,] = given[name]
     for column, stated in given.get("columns", {}).items():

@@ -39,7 +39,6 @@ from discreet.query._toml._declared_files import PublicFile, TableFile
 from discreet.query._toml._proposed import propose_types
 from discreet.service._confinement import confine
 from discreet.service._databases import connected, connections_of, files_of
-from discreet.service._new_declarations import LOOKED_AT
 from discreet.service._results import (
     answer_json,
     diagnosis_json,
@@ -117,13 +116,11 @@ def payer_of(one: TableFile, channel: Connection) -> ParentPayer:
     return ParentPayer(repr((ledger, one.declaration.unit, one.limit)), channel)
 
 
-def look_at(job: WorkOrder, one: TableFile) -> dict[str, Any]:  # Any: JSON
+def look_at(one: TableFile) -> dict[str, Any]:  # Any: JSON
     """The columns of a source with proposed types; refused if the declared ones don't fit."""
-    found = propose_types(one.rows)
-    if job.table != LOOKED_AT:
-        check_schema(one.rows, one.declaration.columns, one.declaration.unit)
-        found = {n: kind for n, kind in found.items() if n not in one.declaration.unit.columns}
-    return look_json(found)
+    found, unit = propose_types(one.rows), one.declaration.unit
+    check_schema(one.rows, one.declaration.columns, unit)
+    return look_json({name: kind for name, kind in found.items() if name not in unit.columns})
 
 
 def suggested(job: WorkOrder, one: TableFile, channel: Connection) -> dict[str, Any]:  # Any: JSON
@@ -228,7 +225,7 @@ def work(channel: Connection, declared: Mapping[str, TableFile]) -> None:
         try:
             match job.task:
                 case Task.LOOK:
-                    result = look_at(job, one)
+                    result = look_at(one)
                 case Task.SUGGEST:
                     result = suggested(job, one, channel)
                 case Task.NULLS:

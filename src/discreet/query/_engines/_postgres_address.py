@@ -74,6 +74,16 @@ class PostgresAddress:
         parts = urlsplit(self.database)
         return f"postgresql://{parts.hostname or 'this host'}/{parts.path.strip('/')}"
 
+    @property
+    def shown_to_owner(self) -> str:
+        """The user, the server, its port and the database, which tell listed databases apart."""
+        parts = urlsplit(self.database)
+        query = dict(parse_qsl(parts.query))
+        host = query.get("host") or parts.hostname or "this host"
+        user, port = query.get("user") or parts.username, query.get("port") or parts.port
+        place = f"{unquote(user)}@{host}" if user else host
+        return f"postgresql://{place}{f':{port}' if port else ''}/{parts.path.strip('/')}"
+
     def __str__(self) -> str:
         parts = urlsplit(self.database)
         named = [*parse_qsl(parts.query), ("table", self.label)]
@@ -124,6 +134,8 @@ def address_of(text: str) -> PostgresAddress:
             "the address of a table has another parameter than table, "
             f"{', '.join(_PARAMETERS)}: leave it out, or set it in a service file (service=...)"
         )
+    if "\0" in unquote(text):
+        raise InvalidArgument("the address of a table holds a NUL, which no name has: leave it out")
     names = [value for name, value in query if name == "table"]
     schema, _, name = names[0].partition(".") if len(names) == 1 else ("", "", "")
     if not schema or not name or parts.path in ("", "/"):

@@ -13,10 +13,25 @@ from discreet.service.pages import _datasets
 from discreet.service.pages._forms import members_of
 from discreet.service.pages._shown import Bar
 from discreet.service.pages._visit import JsonValue, Visit, in_words, redirected
+from discreet.service.pages._wrong_fields import FormField, Refusal, refusal_of
 
 _MOST_SENT = 1000  # forms that are remembered
 _SHARE = {"share": Member(MemberType.TEXT, is_required=True, is_place=True)}
 _SENT_TWICE = "this form was sent before: the first time counts"
+_OF_TOKEN = (
+    FormField.of("name", "Name"),
+    FormField.of("role", "Role"),
+    FormField.of("days", "Days"),
+)
+_OF_UNLOCK = (FormField.of("reason", "Why it is safe to go on"),)
+
+
+def _fields_of_share(place: int) -> tuple[FormField, ...]:
+    """The fields of the form for this table on the page."""
+    labels = {"share": "Analyst", "epsilon": "ε", "delta": "δ"}
+    return tuple(
+        FormField(f"{name}-{place}", label, name, (name,)) for name, label in labels.items()
+    )
 
 
 class SentForms:
@@ -52,7 +67,7 @@ async def desk(visit: Visit, status: int = 200, **more: object) -> Response:
         budgets=budgets,
         bars={name: Bar.of(name, one) for name, one in budgets.items()},
         analysts=sorted({one["name"] for one in tokens if one["role"] == Role.ANALYST.value}),
-        **{"problem": None, "done": "", "token": None, **more},
+        **{"token": None, **more},
     )
 
 
@@ -60,16 +75,16 @@ async def issue(visit: Visit) -> Response:
     """Make a token, whose text is on this page only."""
     once = f"{visit.session.form_key} {visit.form.get('once', '')}"
     if not _SENT.is_first(once):
-        return await desk(visit, 409, problem=_SENT_TWICE)
+        return await desk(visit, 409, refusal=Refusal(_SENT_TWICE))
     try:
         made = await visit.get(Desk.issue, form=visit.form)
     except Problem as problem:
-        return await desk(visit, problem.kind.status, problem=in_words(problem))
+        return await desk(visit, problem.kind.status, refusal=refusal_of(problem, _OF_TOKEN))
     token = {"text": made["token"], "name": visit.form["name"], "role": visit.form["role"]}
     try:
         return await desk(visit, token=token)
     except Problem as problem:  # the token is shown now or never
-        return visit.page("token.html", token=token, problem=in_words(problem))
+        return visit.page("token.html", token=token, refusal=Refusal(in_words(problem)))
 
 
 _SENT = SentForms()
@@ -88,7 +103,9 @@ async def grant(visit: Visit) -> Response:
         members_of({"share": share}, _SHARE)  # the names that addresses can hold
         await visit.get(Desk.grant, table, share, form=visit.form)
     except Problem as problem:
-        return await desk(visit, problem.kind.status, problem=in_words(problem))
+        names = [one["name"] for one in (await visit.get(Desk.tables))["tables"]]
+        fields = _fields_of_share(1 + names.index(table)) if table in names else ()
+        return await desk(visit, problem.kind.status, refusal=refusal_of(problem, fields))
     return redirected("/desk#shares")
 
 
@@ -97,7 +114,7 @@ async def revoke_share(visit: Visit) -> Response:
     try:
         await visit.get(Desk.revoke_share, visit.place("table"), visit.form.get("share", ""))
     except Problem as problem:
-        return await desk(visit, problem.kind.status, problem=in_words(problem))
+        return await desk(visit, problem.kind.status, refusal=Refusal(in_words(problem)))
     return redirected("/desk#shares")
 
 
@@ -107,7 +124,8 @@ async def unlock(visit: Visit) -> Response:
     try:
         await visit.get(Desk.unlock, visit.place("table"), form=seen)
     except Problem as problem:
-        return await _datasets.dataset(visit, problem.kind.status, problem=in_words(problem))
+        refusal = refusal_of(problem, _OF_UNLOCK)
+        return await _datasets.dataset(visit, problem.kind.status, refusal=refusal)
     return redirected(f"/tables/{quote(visit.place('table'), safe='')}")
 
 
@@ -117,6 +135,6 @@ async def verify(visit: Visit) -> Response:
     try:
         found = await visit.get(Desk.verify, table)
     except Problem as problem:
-        return await desk(visit, problem.kind.status, problem=in_words(problem))
+        return await desk(visit, problem.kind.status, refusal=Refusal(in_words(problem)))
     done = f"the ledger of {table} is whole: {found['entries'] + 1} entries follow by its rules"
     return await desk(visit, done=done)

@@ -6,6 +6,7 @@ from discreet.service._desk import Desk
 from discreet.service._problems import Problem
 from discreet.service._routes import LONGEST_RECEIPT
 from discreet.service.pages._visit import Visit, in_words
+from discreet.service.pages._wrong_fields import Refusal
 
 
 async def form(visit: Visit) -> Response:
@@ -18,13 +19,13 @@ async def check(visit: Visit) -> Response:
     try:
         found = await visit.get(Desk.check, visit.form.get("table", ""), form=visit.form)
     except Problem as problem:
-        return await _page(visit, problem.kind.status, problem=in_words(problem))
+        return await _page(visit, problem.kind.status, refusal=Refusal(in_words(problem)))
     return await _page(visit, found=found)
 
 
 async def _page(visit: Visit, status: int = 200, **more: object) -> Response:
     tables = [one["name"] for one in (await visit.get(Desk.tables))["tables"]]
-    values = {"problem": None, "found": None, **more}
+    values = {"found": None, **more}
     return visit.page(
         "receipts.html",
         status,

@@ -37,6 +37,7 @@ from discreet.service.pages._forms import (
     read_form,
 )
 from discreet.service.pages._visit import STATIC, Rendering, Visit, in_words, redirected, templates
+from discreet.service.pages._wrong_fields import Refusal
 
 PageOf = Callable[[Visit], Awaitable[Response]]
 
@@ -62,6 +63,7 @@ PAGES: Sequence[tuple[str, str, PageOf]] = (
     ("GET", "/desk", _owners_desk.desk),
     ("GET", "/desk/declare", _declarations.sources),
     ("POST", "/desk/declare/look", _declarations.look),
+    ("POST", "/desk/declare/remove", _declarations.remove_upload),
     ("POST", "/desk/declare", _declarations.declare),
     ("GET", f"{_TABLE}/columns", _declarations.columns),
     ("POST", f"{_TABLE}/columns", _declarations.add_columns),
@@ -205,7 +207,8 @@ class Site:
     def _sign_in_page(
         self, to: str, problem: str = "", status: int = 200, kept: KeptForm | None = None
     ) -> Response:
-        return self._rendering.page("sign_in.html", status, to=to, problem=problem, kept=kept)
+        refusal = Refusal(problem) if problem else None
+        return self._rendering.page("sign_in.html", status, to=to, refusal=refusal, kept=kept)
 
     async def _sign_in(self, request: Request) -> Response:
         try:

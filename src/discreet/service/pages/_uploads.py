@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 
 from anyio import to_thread
@@ -23,6 +24,33 @@ def remove_parts(folder: Path) -> None:
     for part in folder.glob(".*.part"):
         if _NAME.fullmatch(part.name[1:].removesuffix(".part")):
             part.unlink(missing_ok=True)
+
+
+def is_uploaded(folder: Path, name: str) -> bool:
+    """Whether this very file came by an upload, and was not replaced since."""
+    try:
+        return _mark(folder, name).read_text(encoding="ascii") == _identity(folder / name)
+    except (OSError, ValueError):
+        return False
+
+
+def removed(folder: Path, name: str) -> bool:
+    """Whether a file of this name came by an upload, and is removed now."""
+    if not _NAME.fullmatch(name) or not is_uploaded(folder, name):
+        return False
+    (folder / name).unlink(missing_ok=True)
+    _mark(folder, name).unlink(missing_ok=True)
+    return True
+
+
+def _mark(folder: Path, name: str) -> Path:
+    return folder / f".{name}.uploaded"
+
+
+def _identity(file: Path) -> str:
+    """Changes whenever the file is replaced or written."""
+    facts = file.stat()
+    return f"{facts.st_dev} {facts.st_ino} {facts.st_size} {facts.st_mtime_ns}"
 
 
 async def upload(visit: Visit) -> Response:
@@ -65,3 +93,5 @@ def _put(part: Path, place: Path) -> None:
         raise Problem(
             BAD_BODY, f"{BAD_BODY.text}: {place.name} is there already: take another name"
         ) from None
+    with suppress(OSError):  # then it can be removed by hand only
+        _mark(place.parent, place.name).write_text(_identity(place), encoding="ascii")

@@ -118,7 +118,7 @@ class Rendering:
             key=None if session is None else session.form_key,
             is_owner=session is not None and session.caller.role is Role.OWNER,
             may_ask=session is not None and session.caller.role is not Role.VIEWER,
-            **values,
+            **{"refusal": None, "done": "", **values},
         )
         return Response(html, status, HEADERS, media_type="text/html")
 
@@ -199,7 +199,12 @@ def in_words(problem: Problem) -> str:
             text = pattern.sub(words, text)
         return text
     _, _, where = str(problem).partition(": ")
-    return f"a field has no value that is allowed: {where or 'look at each of them'}"
+    is_of_member = not where or where.startswith("look at ")
+    return (
+        f"a field has no value that is allowed: {where or 'look at each'}"
+        if is_of_member
+        else where
+    )
 
 
 def choice(form: Mapping[str, str], name: str, *allowed: str) -> str:
