@@ -211,8 +211,8 @@ def test_an_owner_and_two_analysts(readers: list[Reader], served: Served, tmp_pa
         reader.look("tables/wages/ask")
         reader.write(kit.BY_YEAR)
         assert "That is more than the 0 that is left" in reader.foresee()
-        assert "would reach" in reader.pay()
-        reader.problems = [text for text in reader.problems if "402" not in text]
+        assert reader.page.is_disabled("#pay")
+        assert reader.page.inner_text("#pay") == "Too expensive"
     assert (charges(served, "ana"), charges(served, "ben")) == (3, 2)
     assert ana.look("tables/wages").count("SELECT") == 3
     # 5. a failure locks the table; the owner sees the question, and unlocks
@@ -266,10 +266,38 @@ def test_a_double_click_pays_once(reader: Reader, served: Served, cid: str) -> N
         reader.page.dblclick("#pay")
     reader.page.wait_for_url("**/answers/*")
     assert charges(served, "cid") == before + 1
-    # a page that was left open sends its question again
+    # whoever goes back finds the question, and pays nothing for it
     reader.page.go_back()
-    reader.page.wait_for_selector("#question")
+    assert "This costs ε = 0.1" in reader.foresee()
+    assert reader.page.input_value("#sql") == kit.BY_YEAR
     assert charges(served, "cid") == before + 1
+    with reader.page.expect_navigation():
+        reader.page.click("text=Begin with an empty one")
+    assert reader.page.input_value("#sql") == ""
+
+
+def test_an_example_is_one_click(reader: Reader, served: Served, cid: str) -> None:
+    reader.sign_in(cid).look("tables/wages/ask?new=1")
+    assert reader.page.input_value("#sql") == ""
+    reader.page.get_by_role("link", name="Mean of wage by year").click()
+    assert "This costs ε = 0.1" in reader.foresee()
+    assert "Paid ε = 0.1 by cid" in reader.pay()
+
+
+def test_a_refused_field_is_marked_while_one_types(
+    reader: Reader, served: Served, cid: str
+) -> None:
+    reader.sign_in(cid).look("tables/wages/ask?new=1")
+    reader.page.check("input[value=accuracy]")
+    reader.page.fill("#within", "0.5")
+    reader.write("SELECT AVG(wage) AS pay FROM wages")
+    reader.page.wait_for_selector("#group_size[aria-invalid=true]")
+    assert "in groups of (rows, for averages): give the number" in reader.note()
+    assert serious(reader) == []
+    reader.page.fill("#group_size", "500")
+    reader.page.wait_for_selector("#price")
+    assert not reader.page.query_selector("[aria-invalid]")
+    reader.problems = [text for text in reader.problems if "40" not in text]
 
 
 def test_a_click_pays_the_price_on_its_button(reader: Reader, served: Served, cid: str) -> None:
@@ -468,16 +496,13 @@ def test_a_form_that_takes_time_says_so_and_is_sent_once(reader: Reader, served:
     shutil.copy(served.folder / "wages.parquet", served.folder / "slow.parquet")
     reader.sign_in(served.owner).look("desk/declare")
     reader.page.check("input[value='slow.parquet']")
-    sent: list[str] = []
-
-    def hold(route: Route) -> None:
-        sent.append(route.request.url)
-        reader.page.wait_for_selector(".progress:has-text('1 s')")
-        route.continue_()
-
-    reader.page.route("**/desk/declare/look", hold)
+    held: list[Route] = []
+    reader.page.route("**/desk/declare/look", held.append)
     button = reader.page.get_by_role("button", name="Look at its columns")
+    button.dblclick(no_wait_after=True)
+    reader.page.wait_for_selector(".progress:has-text('1 s')")
+    assert reader.page.query_selector("button:disabled:has-text('One moment')")
+    (route,) = held
     with reader.page.expect_navigation():
-        button.dblclick(no_wait_after=True)
-    assert len(sent) == 1
+        route.continue_()
     assert "Step 2 of 3" in reader.note()

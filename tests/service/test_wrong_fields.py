@@ -36,7 +36,8 @@ def desk_and_client(
 ) -> Iterator[tuple[_desk.Desk, TestClient]]:
     folder = tmp_path_factory.mktemp("alone")
     (folder / "visits.csv").write_text(f"{','.join(_COLUMNS)}\n")
-    looked = {"name": "hours", "type": "number", "formats": [], "zone": None, "decimals": None}
+    looked: dict[str, object] = {"name": "hours", "type": "number", "formats": []}
+    looked |= {"zone": None, "decimals": None}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_desk.Desk, "_looked_at", lambda *_: {"columns": [looked]})
         with alone(folder, patch, RateLimit(1e9, 9)) as found:

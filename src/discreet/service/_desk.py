@@ -20,6 +20,7 @@ from discreet.errors import (
     DiscreetError,
     InvalidArgument,
     LedgerDiffers,
+    NoBound,
     ReceiptDiffers,
 )
 from discreet.ledger import Entry, Ledger, Share, check_receipt
@@ -183,8 +184,11 @@ class Desk:
 
     def forecast(self, caller: TokenFacts, table: str, body: Body) -> object:
         """The cost and the expected errors of a question, at an epsilon or at the least one for
-        which each error is within a number; it reads no rows and costs nothing."""
-        return self._free(caller, table, body, Task.FORECAST)
+        which each error is within a number; it reads no rows and costs nothing. ``is_admitted``
+        says whether the caller's budget admits this cost now."""
+        found = self._free(caller, table, body, Task.FORECAST)
+        loss = PrivacyLoss.from_json(json.dumps(found["privacy_loss"]))
+        return {**found, "is_admitted": self._admits(caller, table, loss)}
 
     def explain(self, caller: TokenFacts, table: str, body: Body) -> object:
         """The assumptions, the cost and the errors of a question in words, as `forecast`."""
@@ -201,7 +205,20 @@ class Desk:
             raise Problem(NOT_FOUND)
         return stored
 
-    def _free(self, caller: TokenFacts, table: str, body: Body, task: Task) -> object:
+    def _admits(self, caller: TokenFacts, table: str, loss: PrivacyLoss) -> bool:
+        """Whether the ledger, and the share of an analyst, would admit this charge now."""
+        try:
+            payer = self._payer(caller, table)
+            of_unit = loss.for_unit(payer.unit)
+            return all(
+                one.admits(one.charged(spent, one.cost(of_unit))) for one, spent in payer.filters
+            )
+        except (Problem, NoBound, InvalidArgument):  # no share, or one that was ended meanwhile
+            return False
+
+    def _free(
+        self, caller: TokenFacts, table: str, body: Body, task: Task
+    ) -> dict[str, Any]:  # Any: JSON
         return self._result(self._order(task, caller, table, body), None)
 
     def _result(self, order: WorkOrder, payment: Payment | None) -> dict[str, Any]:  # Any: JSON

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import secrets
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,6 +27,7 @@ from discreet.service._desk import Desk
 from discreet.service._problems import FORBIDDEN, NOT_FOUND, Problem
 from discreet.service._tokens import Role
 from discreet.service.pages import _shown
+from discreet.service.pages._examples import examples
 from discreet.service.pages._forms import FormFields
 from discreet.service.pages._visit import (
     REUSED,
@@ -33,9 +35,9 @@ from discreet.service.pages._visit import (
     Visit,
     choice,
     file,
-    in_words,
     redirected,
 )
+from discreet.service.pages._wrong_fields import FormField, Refusal, refusal_of
 
 _CONFIDENCES = ("0.95", "0.9", "0.99")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # begin formulas in spreadsheets
@@ -44,6 +46,14 @@ _INNER_FORMULA = re.compile(r"(?<=[;|\t\r\n])(?=[\s\ufeff\"]*[=+@-])")
 _PAID_BEFORE = (
     "this form's question was paid before, and no answer to it is stored; sent again from this "
     "page, it is a new question and is paid anew"
+)
+_MOST_DRAFTS, _MOST_KEYS = 2000, 100
+_FIELDS = (
+    FormField.of("sql", "Your question in SQL"),
+    FormField.of("epsilon", "ε"),
+    FormField.of("within", "each number within ±"),
+    FormField.of("group_size", "in groups of (rows, for averages)"),
+    FormField.of("delta", "δ (Gaussian noise needs one)"),
 )
 _PRICE = ("epsilon", "within", "group_size", "delta", "noise", "confidence")
 
@@ -96,15 +106,15 @@ class Predicted:
     """A forecast, or the problem that there is in its place."""
 
     facts: Mapping[str, Any] | None = None  # Any: JSON
-    problem: str = ""
+    refusal: Refusal | None = None
     place: _shown.RefusedPlace | None = None
     status: int = 200
 
     @staticmethod
     def refused(sql: str, problem: Problem) -> "Predicted":
         """The problem, and its place in the question."""
-        text = in_words(problem)
-        return Predicted(None, text, _shown.refused_place(sql, text), problem.kind.status)
+        found = refusal_of(problem, _FIELDS)
+        return Predicted(None, found, _shown.refused_place(sql, found.text), problem.kind.status)
 
     @property
     def price(self) -> str:
@@ -114,13 +124,60 @@ class Predicted:
         delta = self.facts["delta"]
         return f"ε = {self.facts['price']['epsilon']}" + (f", δ = {delta!r}" if delta else "")
 
+    @property
+    def agreed(self) -> str:
+        """The price that can be paid now; none if the budget doesn't admit it."""
+        return self.price if self.facts is not None and self.facts["is_admitted"] else ""
+
+
+class LastDrafts:
+    """The question that each session wrote last about each table, in the memory of this service
+    alone: a browser stores nothing, and shows an empty form where somebody goes back."""
+
+    __slots__ = ("_drafts",)
+
+    def __init__(self) -> None:
+        """Remember none."""
+        self._drafts: OrderedDict[tuple[str, str], Draft] = OrderedDict()
+
+    def note(self, visit: Visit, draft: Draft) -> None:
+        """Remember a draft in place of the one before."""
+        place = visit.session.form_key, visit.place("table")
+        self._drafts.pop(place, None)
+        if draft.sql:
+            self._drafts[place] = draft
+        while len(self._drafts) > _MOST_DRAFTS:
+            self._drafts.popitem(last=False)
+
+    def last(self, visit: Visit) -> Draft | None:
+        """The last draft, as a question that was not asked."""
+        found = self._drafts.get((visit.session.form_key, visit.place("table")))
+        return None if found is None else replace(found, once=secrets.token_urlsafe(16))
+
+    def forget(self, visit: Visit) -> None:
+        """Forget the drafts of a session that ends."""
+        for place in [place for place in self._drafts if place[0] == visit.session.form_key]:
+            self._drafts.pop(place, None)
+
+
+DRAFTS = LastDrafts()
+
 
 async def form(visit: Visit) -> Response:
-    """The form for a question; ``from`` names an answer whose question it begins with."""
-    earlier = visit.request.query_params.get("from")
+    """The form for a question. It begins with that of the answer that ``from`` names, with the
+    example that ``example`` names, or with the question that the session wrote last."""
+    query = visit.request.query_params
     draft = Draft("", once=secrets.token_urlsafe(16))
-    if earlier:
+    if earlier := query.get("from"):
         draft = replace(draft, **_question(await visit.get(Desk.answer, earlier)))
+    elif "example" in query:
+        found = examples(await visit.get(Desk.table, visit.place("table")))
+        by_place = {str(place): one.sql for place, one in enumerate(found)}
+        draft = replace(draft, sql=by_place.get(query["example"], ""))
+    elif "new" in query:
+        DRAFTS.note(visit, draft)
+    elif last := DRAFTS.last(visit):
+        return await _page(visit, last, None, is_last=True)
     return await _page(visit, draft, None)
 
 
@@ -140,17 +197,25 @@ async def forecast(visit: Visit) -> Response:
     """The form with a forecast; or only the forecast, for the script of the page."""
     draft = Draft.of(visit.form)
     predicted = await _predicted(visit, draft)
+    DRAFTS.note(visit, draft)
     if "part" not in visit.form:
         return await _page(visit, draft, predicted)
     budget = await visit.get(Desk.budget, visit.place("table"))
-    left = _left(budget, visit.caller.name)
-    return visit.page("forecast.html", predicted=predicted, draft=draft, left=left)
+    return visit.page(
+        "forecast.html",
+        predicted=predicted,
+        refusal=predicted.refusal,
+        **_rest(visit, budget),
+    )
 
 
-def _left(budget: Mapping[str, JsonValue], name: str) -> float:
-    """The most that one more question may cost this name."""
-    own = [one["left"] for one in budget["shares"] if one["share"] == name]
-    return float(min([budget["left"], *own]))
+def _rest(visit: Visit, budget: Mapping[str, JsonValue]) -> dict[str, Any]:  # Any: of a template
+    """Whether the reader may pay, and the most that one more question without a δ may cost."""
+    own = [one["left"] for one in budget["shares"] if one["share"] == visit.caller.name]
+    return {
+        "has_share": bool(own) or visit.caller.role is Role.OWNER,
+        "left": float(min([budget["left"], *own])),
+    }
 
 
 async def _predicted(visit: Visit, draft: Draft) -> Predicted:
@@ -166,6 +231,7 @@ async def ask(visit: Visit) -> Response:
     """Pay for a question, and show its answer. A form without the price that is to be paid leads to
     the forecast, which shows it: the reader has changed the question since, or saw no price."""
     table, draft = visit.place("table"), Draft.of(visit.form)
+    DRAFTS.note(visit, draft)
     predicted = await _predicted(visit, draft)
     if predicted.facts is None or visit.form.get("agreed") != predicted.price:
         return await _page(visit, draft, predicted, status=predicted.status)
@@ -180,14 +246,19 @@ async def ask(visit: Visit) -> Response:
     except Problem as problem:
         predicted = Predicted.refused(draft.sql, problem)
         if predicted.status == REUSED:  # paid before, and it failed: from here on it is another
-            predicted = replace(predicted, problem=_PAID_BEFORE, place=None)
+            predicted = replace(predicted, refusal=Refusal(_PAID_BEFORE), place=None)
             draft = replace(draft, once=secrets.token_urlsafe(16))
         return await _page(visit, draft, predicted, status=predicted.status)
     return redirected(f"/answers/{quote(request, safe='')}")
 
 
 async def _page(
-    visit: Visit, draft: Draft, predicted: Predicted | None, status: int = 200
+    visit: Visit,
+    draft: Draft,
+    predicted: Predicted | None,
+    status: int = 200,
+    *,
+    is_last: bool = False,
 ) -> Response:
     if visit.caller.role is Role.VIEWER:
         raise Problem(FORBIDDEN)
@@ -209,13 +280,14 @@ async def _page(
         draft=draft,
         predicted=predicted,
         bar_of=_shown.Bar.of("your share", own[0]) if own else _shown.Bar.of("the table", budget),
-        left=_left(budget, visit.caller.name),
-        has_share=bool(own) or visit.caller.role is Role.OWNER,
+        **_rest(visit, budget),
         is_locked=budget["is_locked"],
-        abouts=abouts,
+        is_last=is_last,
+        values={one["name"]: _values(one) for one in table["columns"]},
         words=json.dumps(words).replace("<", "\\u003c"),
         confidences=_CONFIDENCES,
-        example=_example(table),
+        examples=examples(table),
+        refusal=None if predicted is None else predicted.refusal,
     )
 
 
@@ -229,26 +301,17 @@ def _about(column: Mapping[str, JsonValue]) -> str:
     return str(column["type"])
 
 
+def _values(column: Mapping[str, JsonValue]) -> str:
+    """The declared facts of a column, with all keys that a reader can want."""
+    if column["keys"] is None:
+        return _about(column)
+    keys = ", ".join(map(_shown.cell, column["keys"][:_MOST_KEYS]))
+    more = len(column["keys"]) - _MOST_KEYS
+    return f"{column['type']}: {keys}" + (f", … and {more:,} more" if more > 0 else "")
+
+
 def _short(number: object) -> str:
     return f"{number:g}" if isinstance(number, float) else str(number)
-
-
-def _example(table: Mapping[str, JsonValue]) -> str:
-    """A question that the declaration allows."""
-    key = next((one["name"] for one in table["columns"] if one["keys"] is not None), None)
-    numbers = ("number", "integer")
-    number = next(
-        (
-            one["name"]
-            for one in table["columns"]
-            if one["type"] in numbers and one["lower"] is not None
-        ),
-        None,
-    )
-    chosen = [quoted(key)] if key else []
-    chosen += ["COUNT(*) AS n"] + ([f"AVG({quoted(number)}) AS mean"] if number else [])
-    by = f" GROUP BY {quoted(key)}" if key else ""
-    return f"SELECT {', '.join(chosen)} FROM {quoted(table['name'])}{by}"  # noqa: S608  # shown
 
 
 # answers

@@ -243,6 +243,7 @@ class Site:
 
     async def _sign_out(self, visit: Visit) -> Response:
         text = _cookie(visit.request)
+        _questions.DRAFTS.forget(visit)
         if text is not None:
             await to_thread.run_sync(self._sessions.end, text)
         found = redirected("/sign-in")

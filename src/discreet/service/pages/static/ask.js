@@ -11,6 +11,7 @@
   var waiting = 0;
   var turn = 0;
   var isSent = false;
+  var mayPay = pay.dataset.never !== "yes";
 
   // The editor
 
@@ -72,7 +73,9 @@
   // The shown price is not that of the changed question: without it the server shows another one.
   function disagree() {
     var agreed = form.elements.agreed;
+    var tooMuch = document.getElementById("too-much");
     if (agreed) agreed.remove();
+    if (tooMuch) tooMuch.remove();
     section().setAttribute("aria-busy", "true");
     showPrice();
   }
@@ -105,6 +108,7 @@
       }
       section().replaceWith(document.adoptNode(found));
       showPlace();
+      showWrong();
       showPrice();
     }
   }
@@ -122,8 +126,21 @@
   }
 
   function showPrice() {
-    var agreed = form.elements.agreed;
-    pay.textContent = agreed ? "Pay " + agreed.value + " and ask" : "Show the price";
+    var agreed = form.elements.agreed, isTooMuch = Boolean(document.getElementById("too-much"));
+    pay.textContent = agreed ? "Pay " + agreed.value + " and ask" : isTooMuch ? "Too expensive" : "Show the price";
+    pay.disabled = !mayPay || isTooMuch || isSent;
+  }
+
+  // Marks the field that the forecast's refusal names.
+  function showWrong() {
+    var wrong = section().dataset.wrong;
+    ["epsilon", "within", "group_size", "delta"].forEach(function (name) {
+      var field = form.elements[name], isWrong = name === wrong;
+      if (isWrong) field.setAttribute("aria-describedby", "refusal");
+      else field.removeAttribute("aria-describedby");
+      if (isWrong) field.setAttribute("aria-invalid", "true");
+      else field.removeAttribute("aria-invalid");
+    });
   }
 
   // The price: a number, and a slider over powers of ten
@@ -174,17 +191,18 @@
     }
     isSent = true;
     pay.textContent = form.elements.agreed ? "Waiting for the answer…" : "Waiting for the price…";
-    setTimeout(function () { pay.disabled = true; });
+    setTimeout(function () { pay.disabled = true; }); // its value is sent, too
   });
   window.addEventListener("pageshow", function (event) {
-    if (event.persisted) { isSent = false; pay.disabled = false; showPrice(); }
+    if (event.persisted) { isSent = false; showPrice(); }
   });
-  var example = document.getElementById("use-example");
-  example.hidden = false;
-  example.addEventListener("click", function () {
-    area.value = example.dataset.sql;
-    if (editor) { editor.set(area.value); editor.focus(); }
-    foreseeSoon();
+  Array.prototype.forEach.call(document.querySelectorAll("a[data-sql]"), function (example) {
+    example.addEventListener("click", function (event) {
+      event.preventDefault();
+      area.value = example.dataset.sql;
+      if (editor) { editor.set(area.value); editor.focus(); }
+      foreseeSoon();
+    });
   });
   // what the server refused stays until the question changes
   if (area.value.trim() && !section().querySelector("#price, .refused")) foresee();
