@@ -345,8 +345,8 @@ def test_only_the_chosen_columns_share_the_price() -> None:
     chosen, run = _found(replace(_asked(rows), chosen=("age",)), epsilon=4, delta=1e-6)
     assert "age" in every.left_out
     assert chosen.columns["age"] == Column.integer(0, 70)
-    assert chosen.left_out == {"wage": "not chosen", "city": "not chosen"}
-    assert "others: 2 not chosen" in repr(chosen)
+    assert chosen.left_out == {"wage": "not asked for", "city": "not asked for"}
+    assert "2 other columns: not asked for" in repr(chosen)
     assert "city" not in repr(chosen)
     assert len(run.facts("charge")) == 2
 

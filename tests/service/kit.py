@@ -22,7 +22,8 @@ from discreet.query._toml._declaration_file import read
 from discreet.service._databases import files_of
 from discreet.service._storage import StoragePlace, place_of
 from discreet.service._work_order import Task, WorkOrder
-from discreet.service._workers import Worker, WorkerPool, WorkerSettings
+from discreet.service._worker_process import StartedProcess, WorkerSettings
+from discreet.service._workers import Worker, WorkerPool
 from tests.cli.kit import wages
 from tests.ledger import postgres
 
@@ -102,9 +103,10 @@ def order(**facts: Any) -> WorkOrder:  # Any: its fields
 def worker(channel: object) -> Worker:
     """A worker over this channel, whose process does nothing."""
     made = object.__new__(Worker)
-    made._process = subprocess.Popen(["sleep", "60"], start_new_session=True)
-    made._channel, made._is_ended = channel, False  # type: ignore[assignment]
-    made._folder = tempfile.mkdtemp()
+    process = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    made._start = StartedProcess(process, channel, tempfile.mkdtemp())  # type: ignore[arg-type]
+    made._process, made._channel = made._start.process, made._start.channel
+    made._is_ended = False
     made._settings = WorkerSettings(Path("x"), "", [], Path("x"), 30, MEMORY)
     made._marks = ()
     return made

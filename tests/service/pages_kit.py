@@ -88,9 +88,12 @@ class Browser:
         return self.post(path, given)
 
     def ask(self, sql: str, epsilon: str = "0.01", table: str = "wages", **more: str) -> Shown:
-        """Ask a question by its page: look at its price, and pay it; or the refusal."""
+        """Ask a question by its page: look at its price, and pay it, also where the page has no
+        button that pays; or the refusal."""
         fields = {"sql": sql, "epsilon": epsilon, **more}
         shown = self.send(f"/tables/{table}/ask", f"/tables/{table}/forecast", **fields)
+        if 'name="agreed"' not in shown.text:
+            fields["agreed"] = f"ε = {epsilon}"
         return self.pay(shown, f"/tables/{table}/ask", **fields)
 
     def pay(self, shown: Shown, path: str, **fields: str) -> Shown:

@@ -146,3 +146,18 @@ def test_a_database_is_named_by_an_address_without_a_password(databases: str, me
     with pytest.raises(DeclarationError, match=message) as caught:
         service_facts(text, Path("discreet.toml"))
     assert ":b@" not in str(caught.value)
+
+
+def test_listed_databases_are_told_apart() -> None:
+    addresses = [
+        "postgresql://db/a",
+        "postgresql://db:6000/a",
+        "postgresql://reader@db/a",
+        "postgresql://ro%C3%B6t@db/a",
+        "postgresql:///a?host=/run/one",
+        "postgresql:///a?host=/run/one&port=6000",
+        "postgresql:///a?user=reader",
+    ]
+    shown = [PostgresAddress(one, "", "").shown_to_owner for one in addresses]
+    assert len(set(shown)) == len(addresses)
+    assert "postgresql://roöt@db/a" in shown

@@ -446,7 +446,7 @@ def test_no_number_is_read_as_another(ana: Browser, served: Served, epsilon: str
     before = charges(served)
     refused = ana.ask(kit.BY_YEAR, epsilon)
     assert refused.status == 400
-    (why,) = re.findall(r'<div class="says refused">\s*<p>(.*?)</p>', refused.text)
+    (why,) = re.findall(r'<div class="says refused" id="refusal">\s*<p>(.*?)</p>', refused.text)
     assert not re.search(r"Decimal|\w\(|JSON|body", why)
     assert charges(served) == before
 
@@ -583,9 +583,41 @@ def test_only_the_price_that_was_shown_is_paid(
 def test_a_share_is_spent_and_then_refuses(served: Served) -> None:
     browser = Browser(served).sign_in(served.token("dan", share=0.05))
     assert [browser.ask(kit.BY_YEAR, "0.02").status for _ in range(3)] == [303, 303, 402]
+    # no button pays what the budget does not admit
+    page, path = "/tables/wages/ask", "/tables/wages/forecast"
+    for epsilon, is_admitted in (("0.01", True), ("0.011", False)):
+        shown = browser.send(page, path, sql=kit.BY_YEAR, epsilon=epsilon)
+        assert ('name="agreed"' in shown.text) == is_admitted
+        assert ("That is more than the 0.01 that is left" in shown.words) != is_admitted
+        disabled = re.search(r'<button[^>]* id="pay" disabled>Too expensive', shown.text)
+        assert (disabled is None) == is_admitted
     shown = browser.get("/tables/wages")
     assert "dan spent 0.04 of ε = 0.05; 0.01 left" in shown.words
     assert not re.search(r"\bana\b", shown.words)
+
+
+def test_the_last_question_of_a_session_comes_again(
+    ana: Browser, served: Served, tokens: dict[str, str]
+) -> None:
+    """From the memory of the service: nothing of it is in the address, and no other session, table
+    or person sees it."""
+    path = "/tables/wages/ask"
+    sql = "SELECT COUNT(*) AS canary_7702 FROM wages"
+    once = ana.send(path, "/tables/wages/forecast", sql=sql, epsilon="0.07").hidden("once")
+    shown = ana.get(path)
+    assert sql in shown.text
+    assert 'value="0.07"' in shown.text
+    assert shown.hidden("once") != once
+    others = [Browser(served).sign_in(tokens[name]) for name in ("ana", "ben", "owner")]
+    for other, page in [*((one, path) for one in others), (ana, "/tables/fewer/ask")]:
+        assert "canary_7702" not in other.get(page).text
+    assert "canary_7702" not in ana.get(f"{path}?example=0").text
+    ana.get(f"{path}?new=1")
+    assert "canary_7702" not in ana.get(path).text
+    # it ends with its session
+    ana.send(path, "/tables/wages/forecast", sql=sql)
+    ana.send(path, "/sign-out")
+    assert "canary_7702" not in Browser(served).sign_in(tokens["ana"]).get(path).text
 
 
 # the owner's desk
@@ -640,6 +672,16 @@ def test_the_owner_makes_tokens_and_shares_and_verifies(owner: Browser, served: 
     fay = Browser(served).sign_in(token)
     assert fay.ask(kit.BY_YEAR).status == 403
     assert "You have no share" in fay.get("/tables/wages").words
+    shown = owner.get("/desk").words
+    assert "has the name fay" not in shown
+    for slip, epsilon, words in (
+        ("fey", "0.5", "No analyst’s token that is valid has the name fey"),
+        ("fay", "20.5", "The share of fay is above the limit of the table, ε = 20"),
+    ):
+        owner.send("/desk", "/tables/wages/shares", share=slip, epsilon=epsilon)
+        assert words in owner.get("/desk").words
+        owner.send("/desk", "/tables/wages/shares/revoke", share=slip)
+        assert words not in owner.get("/desk").words
     owner.send("/desk", "/tables/wages/shares", share="fay", epsilon="0.5")
     assert fay.ask(kit.BY_YEAR).status == 303
     owner.send("/desk", "/tables/wages/shares/revoke", share="fay")

@@ -8,9 +8,9 @@ To read the files in order:
 2. `_confinement`: barriers around a process that reads rows; `_linux`: their system calls;
    `_databases`: those that such a process reaches
 3. `_work_order`: a question for a worker; `_worker`: the confined process that answers it;
-   `_results`: its answers as JSON; `_memory`: how much memory it takes; `_workers`: the
-   processes, seen from their parent; `_slots`: who gets the next one; `_payment`: their charges;
-   `_new_declarations`: new declarations, and the settings of a table
+   `_results`: its answers as JSON; `_memory`: how much memory it takes; `_worker_process`: its
+   start; `_workers`: the processes, seen from their parent; `_slots`: who gets the next one;
+   `_payment`: their charges; `_new_declarations`: new declarations, and the settings of a table
 4. `_outside_charges`: charges for computations elsewhere; `_desk`: every request as a method,
    without HTTP
 5. `_problems`: the closed list of problems; `_body`: strict JSON; `_pace`: deadlines and rates;

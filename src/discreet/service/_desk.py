@@ -56,7 +56,8 @@ from discreet.service._storage import held_storage, place_of
 from discreet.service._tokens import Role, TokenFacts, TokenStore
 from discreet.service._transport import stands_in_address
 from discreet.service._work_order import SUGGEST_COLUMNS, SUGGEST_ROWS, Task, WorkOrder
-from discreet.service._workers import Retired, Worker, WorkerPool, WorkerSettings
+from discreet.service._worker_process import WaitingProcess, WorkerSettings
+from discreet.service._workers import Retired, Worker, WorkerPool
 
 _LAST_ENTRIES = 1000
 _MOST_PRICED, _LONGEST_PRICED = 500, 2000  # losses whose prices are known, and their characters
@@ -96,6 +97,7 @@ class Desk:
         self._settings, self._file = settings, file
         self._text = text = text_of(file)
         self._redeclaring = threading.Lock()
+        self._waiting = WaitingProcess()
         self._retired: list[WorkerPool] = []
         declared = read_text(text, file)
         facts = service_facts(text, file)
@@ -144,6 +146,7 @@ class Desk:
 
     def close(self) -> None:
         """End the workers, and let another service begin."""
+        self._waiting.end()
         for pool in (self._pool, *self._retired):
             pool.close()
         self._held.close()
@@ -490,6 +493,7 @@ class Desk:
             if isinstance(one.source, Path)
         }
         names = files_beside(self._file)
+        self._waiting.prepare(self._worker_settings(self._text))  # for the look that comes next
         return {
             "sources": [{"name": one, "table": declared.get(one)} for one in names],
             "databases": list(self._databases),
@@ -501,13 +505,16 @@ class Desk:
         table = body.get("table")
         if table is not None:
             self._ledger(table)
+            self._waiting.prepare(self._worker_settings(self._text))  # for what is declared next
             return self._looked_at(caller, table, lambda order: self._result(order, None))
         text = text_of_source(self._file, body.get("source", ""), self._databases)
-        worker = Worker(self._worker_settings(text))  # it may read nothing else
+        of_look = self._worker_settings(text)
+        worker = Worker(of_look, self._waiting.take(of_look))  # it may read nothing else
         try:
             return self._looked_at(caller, LOOKED_AT, lambda order: worker.result(order, None))
         finally:
             worker.end()
+            self._waiting.prepare(of_look)
 
     def _looked_at(
         self, caller: TokenFacts, table: str, result: Callable[[WorkOrder], object]
@@ -532,7 +539,9 @@ class Desk:
             )
             files = read_text(text, self._file)
             ledger = self._ledgers.get(table) or _existing_ledger(table, files[table])
-            pool = WorkerPool(self._worker_settings(text), self._settings.workers)
+            of_workers = self._worker_settings(text)
+            first = self._waiting.take(of_workers)
+            pool = WorkerPool(of_workers, self._settings.workers, first)
             try:
                 # refused unless the columns are there
                 wait = self._settings.seconds

@@ -26,6 +26,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.ledger import Ledger
 from discreet.mechanisms import Door
 from discreet.query import Column, Noise, Question, QuestionPrice, Table, count
+from discreet.query._engines._engine import load
 from discreet.query._relations._beside import Beside
 from discreet.query._rows._source import ComputedSource, check_schema
 from discreet.query._statistics._suggestion import release_suggestion
@@ -264,8 +265,13 @@ def main() -> None:
     memory = int(sys.argv[4])
     logging.getLogger("discreet.owner").addHandler(logging.StreamHandler(sys.stderr))
     warnings.simplefilter("ignore", errors.UselessAnswerWarning)  # forecasts show it
+    load()  # before it is needed, and before the declaration comes: it takes longest
     channel = Connection(descriptor)
-    declared = connected(read_text(channel.recv_bytes(_LARGEST_REPLY).decode(), file))
+    try:
+        text = channel.recv_bytes(_LARGEST_REPLY).decode()
+    except (EOFError, ConnectionError):  # the service has stopped, or needs it no more
+        return
+    declared = connected(read_text(text, file))
     barriers = confine(files_of(declared), folder, memory)
     rehearse(folder)
     ready = [[one.name, one.is_up, one.note] for one in barriers]

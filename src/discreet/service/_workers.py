@@ -2,43 +2,28 @@
 
 import json
 import logging
-import os
 import queue
-import shutil
-import signal
 import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from discreet import errors
 from discreet.service._confinement import Barrier
-from discreet.service._databases import variables_for_databases
 from discreet.service._memory import MemoryWatch, memory_of
 from discreet.service._payment import Payment
 from discreet.service._slots import WorkerSlots
 from discreet.service._work_order import WorkOrder
+from discreet.service._worker_process import StartedProcess, WorkerSettings, started
 
 owners_log = logging.getLogger("discreet.owner")
 _LARGEST_FRAME = 1 << 28  # bytes
 _READY_SECONDS = 120.0
 _LAST_SECONDS = 1.0  # between the end of a connection and that of its process
-_ROOT = Path(__file__).parents[2]  # the folder of this very package
-# A thread that a library starts before the confinement would escape it.
-_ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "JE_ARROW_MALLOC_CONF": "background_thread:false",
-}
 _PAUSES = (0, 1, 5, 30)  # seconds before each try to start a worker
-_PASSED = ("PATH", "LANG", "LC_ALL", "TZ")  # variables that a worker needs
 FAILED = (
     "the computation failed after it was paid: the charge stands, nothing is released and the "
     "table is locked until its owner acts"
@@ -57,21 +42,6 @@ class Retired(Exception):
     """The pool takes no further job: another one has its place."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerSettings:
-    """All that workers need: the declaration's file and text, the files of rows, the owner's log,
-    the seconds that a job may take, the bytes of memory that each worker may have, and whether
-    rows are in databases, too."""
-
-    file: Path
-    text: str
-    sources: Sequence[Path]
-    log: Path
-    seconds: float
-    memory: int
-    has_databases: bool = False
-
-
 class Stale(Exception):
     """A worker lost a connection that it can't open anew, before anything was paid."""
 
@@ -79,16 +49,15 @@ class Stale(Exception):
 class Worker:
     """One worker process and the channel to it. It does one job at a time."""
 
-    __slots__ = ("_channel", "_folder", "_is_ended", "_marks", "_process", "_settings", "barriers")
+    __slots__ = ("_channel", "_is_ended", "_marks", "_process", "_settings", "_start", "barriers")
 
-    def __init__(self, settings: WorkerSettings) -> None:
-        """Start the process and wait until it is confined; `WorkerLost` if it ends before."""
+    def __init__(self, settings: WorkerSettings, start: StartedProcess | None = None) -> None:
+        """Start a process, or take one that waits, and wait until it is confined; `WorkerLost` if
+        it ends before."""
         self._settings, self._marks = settings, _marks(settings.sources)
         self._is_ended = False
-        self._folder = tempfile.mkdtemp(prefix="discreet-worker-")
-        self._channel, theirs = Pipe()
-        with theirs, _opened_log(settings.log) as log:
-            self._process = _start(settings, theirs, self._folder, log.fileno())
+        self._start = start or started(settings)
+        self._process, self._channel = self._start.process, self._start.channel
         try:
             self._send(settings.text.encode())
             ready = self._limited(_READY_SECONDS, self._receive)
@@ -184,11 +153,7 @@ class Worker:
     def end(self) -> None:
         """Kill the process, and remove what it wrote."""
         self._is_ended = True
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._channel.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        self._start.end()
 
 
 class WorkerPool:
@@ -212,8 +177,11 @@ class WorkerPool:
         ),
     )
 
-    def __init__(self, settings: WorkerSettings, count: int) -> None:
-        """Start ``count`` workers and a spare, and wait for the first."""
+    def __init__(
+        self, settings: WorkerSettings, count: int, first: StartedProcess | None = None
+    ) -> None:
+        """Start ``count`` workers and a spare, and wait for the first, whose process may be there
+        already."""
         self._settings, self._count = settings, count
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         self._slots = WorkerSlots(count)
@@ -221,7 +189,7 @@ class WorkerPool:
         self._lock, self._is_closed, self._is_retired = threading.Lock(), False, False
         self.barriers: tuple[Barrier, ...] = ()
         self._watch = MemoryWatch(self._every, settings.memory, self._note_killed)
-        self._start()
+        self._start(first)
         for _ in range(count):
             self._start_soon()
 
@@ -302,8 +270,8 @@ class WorkerPool:
                 self._start()
                 return
 
-    def _start(self) -> None:
-        worker = Worker(self._settings)
+    def _start(self, process: StartedProcess | None = None) -> None:
+        worker = Worker(self._settings, process)
         with self._lock:
             is_late = self._is_closed
             if not is_late:
@@ -321,35 +289,6 @@ class WorkerPool:
             self._is_closed, ended = True, tuple(self._all)
         for worker in ended:
             worker.end()
-
-
-def _start(
-    settings: WorkerSettings, theirs: "Connection[Any, Any]", folder: str, log: int
-) -> "subprocess.Popen[bytes]":
-    passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
-    if settings.has_databases:
-        passed |= variables_for_databases()
-    return subprocess.Popen(  # noqa: S603  # this Python, with paths of the service's own
-        [
-            *(sys.executable, "-P", "-m", "discreet.service._worker"),
-            *(str(settings.file), str(theirs.fileno()), folder, str(settings.memory)),
-        ],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=log,
-        cwd="/",
-        env={**passed, **_ONE_THREAD, "PYTHONPATH": str(_ROOT), "TMPDIR": folder},
-        pass_fds=[theirs.fileno()],
-        start_new_session=True,  # Ctrl-C is for the service, which ends its workers in order
-    )
-
-
-def _opened_log(path: Path) -> BinaryIO:
-    return open(path, "ab", opener=_private)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _marks(sources: Sequence[Path]) -> tuple[object, ...]:

@@ -27,6 +27,13 @@
     return found;
   }
 
+  // Whether names in words, which say more than a part of them, are better written aslant.
+  function isAslant(axis, width) {
+    var names = axis.categories;
+    return names.some(function (name) { return isNaN(name); }) && names.length * 18 < width - 66
+      && apart(axis, width).length < names.length;
+  }
+
   // Categories whose names fit beside one another: all, or each second, third, ... of them.
   function apart(axis, width) {
     var names = axis.categories, longest = Math.max.apply(null, names.map(function (name) { return name.length; }));
@@ -36,7 +43,11 @@
 
   function scaleOf(axis, width) {
     if (axis.categories.length) {
-      return { type: "band", domain: axis.categories, label: axis.label, padding: 0.15, ticks: apart(axis, width) };
+      var isTilted = isAslant(axis, width);
+      return {
+        type: "band", domain: axis.categories, label: axis.label, padding: 0.15, tickRotate: isTilted ? -40 : 0,
+        ticks: isTilted ? axis.categories : apart(axis, width)
+      };
     }
     var found = { domain: [axis.low, axis.high], label: axis.label };
     found.ticks = width < 260 ? 3 : width < 420 ? 5 : 8;
@@ -61,6 +72,12 @@
     var side = { top: 34, right: 14, bottom: BELOW + 6, left: width < 260 ? 40 : 52 };
     var height = Math.round(Math.max(width < 260 ? 150 : 220, Math.min(340, width * 0.55)));
     var x = scaleOf(chart.x, width), y = scaleOf(chart.y, width);
+    if (x.tickRotate) {
+      var longest = Math.max.apply(null, chart.x.categories.map(function (name) { return name.length; }));
+      side.bottom = Math.round(BELOW + 4.6 * longest);
+      height += side.bottom - BELOW - 6;
+      x.labelOffset = side.bottom - 4;
+    }
     if (chart.is_map) {
       side = { top: 1, right: 1, bottom: 1, left: 1 };
       height = width;

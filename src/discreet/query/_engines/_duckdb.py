@@ -189,6 +189,11 @@ def define_functions(connection: Any, macro: str = "TEMPORARY MACRO") -> None:  
     connection.execute(";".join(definitions))
 
 
+def load() -> None:
+    """Import what the first connection would import."""
+    import pandas  # noqa: F401
+
+
 @contextmanager
 def opened() -> Iterator[DuckdbEngine]:
     """A new engine, which installs and loads no extension and opens no file."""

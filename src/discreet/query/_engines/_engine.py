@@ -77,6 +77,13 @@ class Engine(Protocol):
         ...
 
 
+def load() -> None:
+    """Import what the engine for files needs, which the first question would import."""
+    from discreet.query._engines import _duckdb
+
+    _duckdb.load()
+
+
 def opened(tables: Sequence[PostgresTable | SparkTable] = ()) -> AbstractContextManager[Engine]:
     """A new engine where these tables are, which are all in one place; in this process, if there
     are none."""

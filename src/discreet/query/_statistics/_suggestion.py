@@ -95,7 +95,8 @@ class Suggestion:
         reasons = [(name, why) for name, why in self.left_out.items() if why != NOT_CHOSEN]
         others = [(name, f"not suggested, {why}") for name, why in reasons]
         more = len(self.left_out) - len(reasons)
-        unchosen = [("others", f"{more} not chosen")] if more else []
+        columns = f"{more} other column{'' if more == 1 else 's'}"
+        unchosen = [(columns, NOT_CHOSEN)] if more else []
         return [*caps, *self.found.items(), *others, *unchosen]
 
 

@@ -47,7 +47,7 @@ _FINE = SumGrid(11, 0, -(2**50), 2**50)  # of numbers: steps of 2^-11
 _BASIS = "bounded by discreet.query, from the declared caps and bounds"
 _FIRST_CONTROL, _DELETE = 32, 127
 _FEW = Fraction(1, 2)  # of the units: keys of fewer are not suggested
-NOT_CHOSEN = "not chosen"  # the reason for a column that shares no price
+NOT_CHOSEN = "not asked for"  # the reason for a column that shares no price
 HELD = "at least 90 % of the units' values, one of each, at 95 % confidence"
 
 

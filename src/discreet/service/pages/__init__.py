@@ -4,7 +4,7 @@
    desk by the same routes, checks, rates and deadlines as a program's
 2. `_shown`: numbers, entries and charts as the templates show them; `_wrong_fields`: the field that
    a refusal is about
-3. `_datasets`, `_questions` with `_examples`, `_owners_desk`, `_receipts`: the pages; `_declarations`,
+3. `_datasets`, `_questions`, `_examples`, `_owners_desk`, `_receipts`: the pages; `_declarations`,
    `_column_fields`, `_suggestions`, `_uploads`: declaring a table step by step
 4. `_site`: their addresses, and the page to sign in
 

@@ -1,6 +1,11 @@
 """The owner's desk: tokens, shares, locks, and the check of ledgers."""
 
+import re
 from collections import OrderedDict
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from operator import gt
 from urllib.parse import quote
 
 from starlette.responses import Response
@@ -17,6 +22,7 @@ from discreet.service.pages._wrong_fields import FormField, Refusal, refusal_of
 
 _MOST_SENT = 1000  # forms that are remembered
 _SHARE = {"share": Member(MemberType.TEXT, is_required=True, is_place=True)}
+_LIMIT = re.compile(r"(?P<symbol>\w+) = (?P<number>[\d.e+-]+)(?:, δ = (?P<delta>[\d.e+-]+))?")
 _SENT_TWICE = "this form was sent before: the first time counts"
 _OF_TOKEN = (
     FormField.of("name", "Name"),
@@ -59,6 +65,7 @@ async def desk(visit: Visit, status: int = 200, **more: object) -> Response:
     state = await visit.get(Desk.status)
     names = [one["name"] for one in (await visit.get(Desk.tables))["tables"]]
     budgets: dict[str, JsonValue] = {name: await visit.get(Desk.budget, name) for name in names}
+    shares = [one["share"] for budget in budgets.values() for one in budget["shares"]]
     return visit.page(
         "desk.html",
         status,
@@ -66,9 +73,43 @@ async def desk(visit: Visit, status: int = 200, **more: object) -> Response:
         barriers=state["barriers"],
         budgets=budgets,
         bars={name: Bar.of(name, one) for name, one in budgets.items()},
-        analysts=sorted({one["name"] for one in tokens if one["role"] == Role.ANALYST.value}),
+        analysts=sorted(_askers(tokens)),
+        strangers=set(shares) - _askers(tokens),
+        larger={name: _larger_than_whole(one) for name, one in budgets.items()},
+        holders=set(shares),
         **{"token": None, **more},
     )
+
+
+def _askers(tokens: Sequence[JsonValue]) -> set[str]:
+    """The names of analysts who have a token that is valid now."""
+    return {
+        one["name"]
+        for one in tokens
+        if one["role"] == Role.ANALYST.value
+        and not one["is_revoked"]
+        and datetime.fromisoformat(one["expires"]) > datetime.now(UTC)
+    }
+
+
+def _larger_than_whole(budget: JsonValue) -> set[str]:
+    """The shares whose limit is above that of the table, which ends them before."""
+    symbol, *whole = _limit(budget["limit"])
+    found = {one["share"]: _limit(one["limit"]) for one in budget["shares"]}
+    return {
+        name
+        for name, (own, *numbers) in found.items()
+        if own == symbol and any(map(gt, numbers, whole))
+    }
+
+
+def _limit(text: str) -> tuple[str, Decimal, Decimal]:
+    """The symbol, the number and the δ of a limit, which reads ε = 2, δ = 1e-6; without any for a
+    curve, which has many numbers."""
+    found = _LIMIT.fullmatch(text)
+    if found is None:
+        return "", Decimal(0), Decimal(0)
+    return found["symbol"], Decimal(found["number"]), Decimal(found["delta"] or 0)
 
 
 async def issue(visit: Visit) -> Response:

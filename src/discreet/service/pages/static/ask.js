@@ -172,6 +172,7 @@
     });
   }
 
+  document.getElementById("foresee").hidden = true; // the price is shown while one types
   makeEditor();
   slider("epsilon", -3, 4);
   slider("within", -2, 6);
