@@ -672,8 +672,7 @@ def test_the_owner_makes_tokens_and_shares_and_verifies(owner: Browser, served: 
     fay = Browser(served).sign_in(token)
     assert fay.ask(kit.BY_YEAR).status == 403
     assert "You have no share" in fay.get("/tables/wages").words
-    shown = owner.get("/desk").words
-    assert "has the name fay" not in shown
+    assert "has the name fay" not in owner.get("/desk").words
     for slip, epsilon, words in (
         ("fey", "0.5", "No analyst’s token that is valid has the name fey"),
         ("fay", "20.5", "The share of fay is above the limit of the table, ε = 20"),
