@@ -394,6 +394,22 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     assert (served.folder / "mine.parquet").read_bytes() == rows
     assert (served.folder / "mine.parquet").stat().st_mode & 0o077 == 0
     assert not list(served.folder.glob(".*part"))
+    # it can be removed, unlike a file that came in another way, or was replaced since
+    assert "mine.parquet has arrived" in owner.get("/desk/declare?chosen=mine.parquet").words
+    assert "has arrived" not in owner.get("/desk/declare?chosen=none.parquet").words
+    for name in ("panel.parquet", "wages.parquet", "..", "../x.csv", ".mine.parquet.uploaded", ""):
+        removed = owner.send("/desk/declare", "/desk/declare/remove", name=name)
+        assert (removed.status, (served.folder / "panel.parquet").exists()) == (400, True)
+    by_hand = served.folder / "mine.parquet"
+    by_hand.unlink()
+    by_hand.write_bytes(b"by hand")
+    assert owner.send("/desk/declare", "/desk/declare/remove", name="mine.parquet").status == 400
+    by_hand.unlink()
+    assert owner._sent("POST", path, rows, here).status == 201
+    done = owner.send("/desk/declare", "/desk/declare/remove", name="mine.parquet")
+    assert (by_hand.exists(), "mine.parquet was removed" in done.words) == (False, True)
+    assert not list(served.folder.glob(".*uploaded"))
+    assert owner._sent("POST", path, rows, here).status == 201
     # 2. its columns are looked at, and it is declared
     looked = owner.send("/desk/declare", "/desk/declare/look", source="mine.parquet")
     assert looked.status == 200
@@ -407,8 +423,23 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
         assert owner.post("/desk/declare", {**fields, **wrong_fields}).status == 400
     again = owner.post("/desk/declare", {**fields, "epsilon": "x"})
     assert 'value="1980 .. 1982"' in again.text  # what was typed stays
-    made = owner.post("/desk/declare", {**fields, "epsilon": "30"})
-    assert (made.status, made.to) == (303, "/tables/mine/columns"), made.words
+    # neither who is protected, nor how often, is dropped; an open number is asked for later
+    open_rows = {name: text for name, text in fields.items() if name != "rows"}
+    made = owner.post("/desk/declare", {**open_rows, "groups": "2", "epsilon": "30"})
+    assert (made.status, made.to) == (303, "/tables/mine/columns?rows=open"), made.words
+    removed = owner.send("/desk/declare", "/desk/declare/remove", name="mine.parquet")
+    assert (removed.status, by_hand.exists()) == (400, True)
+    shown = owner.get(made.to)
+    assert "You left it open, so 1 row of one counts now" in shown.words
+    own = {"key": shown.hidden("key"), "column-0": "hours", "type-0": "number", "use-0": "yes"}
+    more = {**own, "lower-0": "0", "upper-0": "80", "rows_open": shown.hidden("rows_open")}
+    assert owner.post("/tables/mine/columns", more).to == "/tables/mine/columns?rows=open"
+    caps = {"key": shown.hidden("key"), "caps": "yes", "rows": "3"}
+    kept = owner.post("/tables/mine/columns", caps)
+    assert (kept.status, "in at most … groups: give a number" in kept.words) == (400, True)
+    assert owner.post("/tables/mine/columns", {**caps, "groups": "3"}).to == "/tables/mine"
+    shown = owner.get("/tables/mine")
+    assert "One counts for at most 3 rows, in at most 3 groups." in shown.words
     # 3. suggestions are paid once, and fill the form of further columns
     page = owner.get("/tables/mine/columns")
     assert "it costs a part of the budget, of which ε = 30 is left" in page.words
