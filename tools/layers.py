@@ -120,6 +120,7 @@ SHARED = {
         "_answers._answer_rows",
         "_answers._forecast",
         "_engines._address",
+        "_engines._engine",  # a worker loads it before its table is known
         "_engines._postgres_address",
         "_engines._postgres_connections",
         "_expressions._aggregates",  # names, for the completion of questions
