@@ -45,7 +45,7 @@ class WorkerSettings:
 
     @property
     def of_process(self) -> tuple[object, ...]:
-        """What a process must know at its start; it gets the rest later."""
+        """The settings that a process needs at its start; it gets the others later."""
         return self.file, self.log, self.memory, self.has_databases
 
 

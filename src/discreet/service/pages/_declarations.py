@@ -33,7 +33,7 @@ from discreet.service.pages._wrong_fields import (
     ALLOWED,
     FieldProblem,
     FormField,
-    Refusal,
+    FormRefusal,
     refusal_of,
     setting_of,
 )
@@ -53,7 +53,7 @@ _OF_DATABASE = (FormField.of("database", "Database"), FormField("of-database", "
 
 
 async def sources(
-    visit: Visit, status: int = 200, refusal: Refusal | None = None, done: str = ""
+    visit: Visit, status: int = 200, refusal: FormRefusal | None = None, done: str = ""
 ) -> Response:
     """The first step: the file."""
     found = await visit.get(Desk.sources)
@@ -80,7 +80,7 @@ async def remove_upload(visit: Visit) -> Response:
     name = visit.form.get("name", "")
     found = (await visit.get(Desk.sources))["sources"]
     if {"name": name, "table": None} not in found or not _uploads.removed(visit.folder, name):
-        refusal = Refusal(
+        refusal = FormRefusal(
             "only a file that was uploaded here, and that no table has, can be removed"
         )
         return await sources(visit, BAD_BODY.status, refusal)
@@ -105,7 +105,7 @@ def _second_step(
     columns: Sequence[ColumnFields],
     *,
     status: int = 200,
-    refusal: Refusal | None = None,
+    refusal: FormRefusal | None = None,
 ) -> Response:
     """The page of unit, limit and columns."""
     table = address_of(source).label if is_address(source) else source
@@ -246,7 +246,7 @@ def _json(facts: object) -> str:
 async def columns(
     visit: Visit,
     status: int = 200,
-    refusal: Refusal | None = None,
+    refusal: FormRefusal | None = None,
     draft: SuggestionDraft | None = None,
 ) -> Response:
     """The columns that are not declared yet, with suggestions that were paid for, or the price of
@@ -323,7 +323,7 @@ async def suggest(visit: Visit) -> Response:
     except Problem as problem:
         status = problem.kind.status
         if status == REUSED:
-            return await columns(visit, status, Refusal(_OLD), replace(draft, once=new_mark()))
+            return await columns(visit, status, FormRefusal(_OLD), replace(draft, once=new_mark()))
         return await columns(visit, status, refusal_of(problem, draft.form_fields), draft)
     left = {"rows": "open"} if "rows_open" in visit.form else {}
     query = urlencode({"from": draft.request, **left}, quote_via=quote)

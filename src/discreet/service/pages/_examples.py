@@ -26,7 +26,7 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class _Grouping:
+class _GroupedBy:
     """An expression to group by, its name in the answer, and its name in words."""
 
     words: str
@@ -70,7 +70,7 @@ def examples(table: Mapping[str, Any]) -> list[Example]:  # Any: JSON
 
 
 def _of_number(
-    number: ColumnFacts, groupings: Sequence[_Grouping], table: str, alias: Alias
+    number: ColumnFacts, groupings: Sequence[_GroupedBy], table: str, alias: Alias
 ) -> Iterator[Example]:
     words, column = number["name"], quoted(number["name"])
     values = {
@@ -93,21 +93,21 @@ def _of_number(
         yield _by(f"Histogram of {words}", f"COUNT(*) AS {alias('n')}", bins, table)
 
 
-def _by(title: str, value: str, by: _Grouping, table: str) -> Example:
+def _by(title: str, value: str, by: _GroupedBy, table: str) -> Example:
     sql = f"SELECT {by.chosen}, {value} FROM {table} GROUP BY {by.expression}"  # noqa: S608
     return Example(title, sql)
 
 
-def _keys(columns: Sequence[ColumnFacts]) -> list[_Grouping]:
+def _keys(columns: Sequence[ColumnFacts]) -> list[_GroupedBy]:
     """By the first two columns that have keys, and not too many."""
     return [
-        _Grouping(one["name"], quoted(one["name"]), quoted(one["name"]))
+        _GroupedBy(one["name"], quoted(one["name"]), quoted(one["name"]))
         for one in columns
         if one["keys"] is not None and len(one["keys"]) <= _MOST_GROUPS
     ][:2]
 
 
-def _days(columns: Sequence[ColumnFacts], alias: Alias) -> list[_Grouping]:
+def _days(columns: Sequence[ColumnFacts], alias: Alias) -> list[_GroupedBy]:
     """By months of the first column of days; by years if these are many."""
     for one in columns:
         if one["type"] == ColumnType.DATE.value and one["lower"] is not None:
@@ -115,9 +115,9 @@ def _days(columns: Sequence[ColumnFacts], alias: Alias) -> list[_Grouping]:
             first, last = (date.fromisoformat(one[end]).year for end in ("lower", "upper"))
             if last - first < _FEW_YEARS:
                 month = f"DATE_TRUNC('month', {column})"
-                return [_Grouping(f"month of {one['name']}", month, alias("month_from"))]
+                return [_GroupedBy(f"month of {one['name']}", month, alias("month_from"))]
             if last - first < _MOST_GROUPS:
-                return [_Grouping(f"year of {one['name']}", f"YEAR({column})", alias("in_year"))]
+                return [_GroupedBy(f"year of {one['name']}", f"YEAR({column})", alias("in_year"))]
     return []
 
 
@@ -138,7 +138,7 @@ def _is_number(one: ColumnFacts) -> bool:
     return one["type"] in _NUMBERS and one["lower"] is not None
 
 
-def _bins(one: ColumnFacts, alias: Alias) -> _Grouping | None:
+def _bins(one: ColumnFacts, alias: Alias) -> _GroupedBy | None:
     """Bins with round edges, by which a histogram names each."""
     column, width = quoted(one["name"]), float(one["upper"]) - float(one["lower"])
     if width < _LEAST_BINS:
@@ -147,7 +147,7 @@ def _bins(one: ColumnFacts, alias: Alias) -> _Grouping | None:
     if step is None:
         return None
     name = alias(f"{one['name']}_from")
-    return _Grouping(one["name"], f"FLOOR({column} / {step}) * {step}", name)
+    return _GroupedBy(one["name"], f"FLOOR({column} / {step}) * {step}", name)
 
 
 def _round_steps() -> Iterator[int]:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response
 
-from discreet.service._body import Member, MemberType
+from discreet.service._body import Member, MemberType, number_in
 from discreet.service._desk import Desk
 from discreet.service._problems import Problem
 from discreet.service._tokens import Role
@@ -18,7 +18,7 @@ from discreet.service.pages import _datasets
 from discreet.service.pages._forms import members_of
 from discreet.service.pages._shown import Bar
 from discreet.service.pages._visit import JsonValue, Visit, in_words, redirected
-from discreet.service.pages._wrong_fields import FormField, Refusal, refusal_of
+from discreet.service.pages._wrong_fields import FormField, FormRefusal, refusal_of
 
 _MOST_SENT = 1000  # forms that are remembered
 _SHARE = {"share": Member(MemberType.TEXT, is_required=True, is_place=True)}
@@ -103,20 +103,21 @@ def _larger_than_whole(budget: JsonValue) -> set[str]:
     }
 
 
-def _limit(text: str) -> tuple[str, Decimal, Decimal]:
+def _limit(text: str) -> tuple[str, int | Decimal, int | Decimal]:
     """The symbol, the number and the δ of a limit, which reads ε = 2, δ = 1e-6; without any for a
     curve, which has many numbers."""
     found = _LIMIT.fullmatch(text)
     if found is None:
-        return "", Decimal(0), Decimal(0)
-    return found["symbol"], Decimal(found["number"]), Decimal(found["delta"] or 0)
+        return "", 0, 0
+    number, delta = (number_in(found[name] or "0") or 0 for name in ("number", "delta"))
+    return found["symbol"], number, delta
 
 
 async def issue(visit: Visit) -> Response:
     """Make a token, whose text is on this page only."""
     once = f"{visit.session.form_key} {visit.form.get('once', '')}"
     if not _SENT.is_first(once):
-        return await desk(visit, 409, refusal=Refusal(_SENT_TWICE))
+        return await desk(visit, 409, refusal=FormRefusal(_SENT_TWICE))
     try:
         made = await visit.get(Desk.issue, form=visit.form)
     except Problem as problem:
@@ -125,7 +126,7 @@ async def issue(visit: Visit) -> Response:
     try:
         return await desk(visit, token=token)
     except Problem as problem:  # the token is shown now or never
-        return visit.page("token.html", token=token, refusal=Refusal(in_words(problem)))
+        return visit.page("token.html", token=token, refusal=FormRefusal(in_words(problem)))
 
 
 _SENT = SentForms()
@@ -155,7 +156,7 @@ async def revoke_share(visit: Visit) -> Response:
     try:
         await visit.get(Desk.revoke_share, visit.place("table"), visit.form.get("share", ""))
     except Problem as problem:
-        return await desk(visit, problem.kind.status, refusal=Refusal(in_words(problem)))
+        return await desk(visit, problem.kind.status, refusal=FormRefusal(in_words(problem)))
     return redirected("/desk#shares")
 
 
@@ -176,6 +177,6 @@ async def verify(visit: Visit) -> Response:
     try:
         found = await visit.get(Desk.verify, table)
     except Problem as problem:
-        return await desk(visit, problem.kind.status, refusal=Refusal(in_words(problem)))
+        return await desk(visit, problem.kind.status, refusal=FormRefusal(in_words(problem)))
     done = f"the ledger of {table} is whole: {found['entries'] + 1} entries follow by its rules"
     return await desk(visit, done=done)

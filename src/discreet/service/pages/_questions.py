@@ -37,7 +37,7 @@ from discreet.service.pages._visit import (
     file,
     redirected,
 )
-from discreet.service.pages._wrong_fields import FormField, Refusal, refusal_of
+from discreet.service.pages._wrong_fields import FormField, FormRefusal, refusal_of
 
 _CONFIDENCES = ("0.95", "0.9", "0.99")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # begin formulas in spreadsheets
@@ -106,7 +106,7 @@ class Predicted:
     """A forecast, or the problem that there is in its place."""
 
     facts: Mapping[str, Any] | None = None  # Any: JSON
-    refusal: Refusal | None = None
+    refusal: FormRefusal | None = None
     place: _shown.RefusedPlace | None = None
     status: int = 200
 
@@ -246,7 +246,7 @@ async def ask(visit: Visit) -> Response:
     except Problem as problem:
         predicted = Predicted.refused(draft.sql, problem)
         if predicted.status == REUSED:  # paid before, and it failed: from here on it is another
-            predicted = replace(predicted, refusal=Refusal(_PAID_BEFORE), place=None)
+            predicted = replace(predicted, refusal=FormRefusal(_PAID_BEFORE), place=None)
             draft = replace(draft, once=secrets.token_urlsafe(16))
         return await _page(visit, draft, predicted, status=predicted.status)
     return redirected(f"/answers/{quote(request, safe='')}")

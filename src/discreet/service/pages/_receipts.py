@@ -6,7 +6,7 @@ from discreet.service._desk import Desk
 from discreet.service._problems import Problem
 from discreet.service._routes import LONGEST_RECEIPT
 from discreet.service.pages._visit import Visit, in_words
-from discreet.service.pages._wrong_fields import Refusal
+from discreet.service.pages._wrong_fields import FormRefusal
 
 
 async def form(visit: Visit) -> Response:
@@ -19,7 +19,7 @@ async def check(visit: Visit) -> Response:
     try:
         found = await visit.get(Desk.check, visit.form.get("table", ""), form=visit.form)
     except Problem as problem:
-        return await _page(visit, problem.kind.status, refusal=Refusal(in_words(problem)))
+        return await _page(visit, problem.kind.status, refusal=FormRefusal(in_words(problem)))
     return await _page(visit, found=found)
 
 

@@ -37,7 +37,7 @@ from discreet.service.pages._forms import (
     read_form,
 )
 from discreet.service.pages._visit import STATIC, Rendering, Visit, in_words, redirected, templates
-from discreet.service.pages._wrong_fields import Refusal
+from discreet.service.pages._wrong_fields import FormRefusal
 
 PageOf = Callable[[Visit], Awaitable[Response]]
 
@@ -207,7 +207,7 @@ class Site:
     def _sign_in_page(
         self, to: str, problem: str = "", status: int = 200, kept: KeptForm | None = None
     ) -> Response:
-        refusal = Refusal(problem) if problem else None
+        refusal = FormRefusal(problem) if problem else None
         return self._rendering.page("sign_in.html", status, to=to, refusal=refusal, kept=kept)
 
     async def _sign_in(self, request: Request) -> Response:

@@ -69,7 +69,7 @@ class FormField:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class FormRefusal:
     """A refusal as a page shows it: in words, with the field that it is about, if there is one."""
 
     text: str
@@ -86,26 +86,26 @@ def setting_of(table: str, *keys: str) -> str:
     return dotted(("tables", table, *keys))
 
 
-def refusal_of(problem: Problem, fields: Sequence[FormField]) -> Refusal:
+def refusal_of(problem: Problem, fields: Sequence[FormField]) -> FormRefusal:
     """The refusal, with the one of these fields that it names."""
     # 1. by the page's own checks
     if isinstance(problem, FieldProblem):
         named = (one for one in fields if one.name == problem.field)
-        return Refusal(problem.allowed, next(named, None))
+        return FormRefusal(problem.allowed, next(named, None))
     # 2. by the limits of requests, which name a member
     text = str(problem)
     if problem.kind is BAD_BODY and (member := _MEMBER.search(text)):
         for field in fields:
             if member[1] in (field.name, *field.spellings):
-                return Refusal(ALLOWED.get(field.name, "give another value"), field)
+                return FormRefusal(ALLOWED.get(field.name, "give another value"), field)
     # 3. by errors that begin with a setting or an argument
     bare = _LOCATED.sub("", text, count=1)
     for field in fields:
         for spelling in sorted(field.spellings, key=len, reverse=True):
             said = _VALUE.match(bare, len(spelling)) if bare.startswith(spelling) else None
             if said is not None:
-                return Refusal(_for_fields(bare[said.end() :]), field)
-    return Refusal(in_words(problem))
+                return FormRefusal(_for_fields(bare[said.end() :]), field)
+    return FormRefusal(in_words(problem))
 
 
 def _for_fields(text: str) -> str:
