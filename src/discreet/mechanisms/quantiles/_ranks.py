@@ -75,13 +75,8 @@ def stretches(
     upper: int,
     level: Fraction,
     score: Score = Score.INTERVAL,
-    padding: int = 0,
 ) -> Stretches:
-    """The stretches for sorted rows between these places. ``padding`` rows at the lowest place come
-    before them and don't change the target rank, which is the level times the number of rows."""
-    target = level.numerator * rows.size
-    if padding:
-        rows = np.append(lower, rows)  # one of them; the others are counted below
+    """The stretches for sorted rows between these places."""
     # 1. starts and lengths: the place of each value, and the gaps between them
     is_first = np.ones(rows.size, dtype=bool)
     np.not_equal(rows[1:], rows[:-1], out=is_first[1:])
@@ -92,8 +87,7 @@ def stretches(
     lengths = np.diff(starts, append=upper + 1)
     # 2. misses
     ends = np.append(first, rows.size)  # the number of rows below each gap
-    ends[1:] += max(padding - 1, 0)
-    beyond = level.denominator * ends - target
+    beyond = level.denominator * ends - level.numerator * rows.size
     misses = np.empty_like(starts)
     if score is Score.MID_RANK:  # a gap has no rows, so its mid-rank is its only rank
         parts = score.parts(level) // level.denominator

@@ -32,6 +32,7 @@ _TYPICAL = (
     "for a typical column: of values from 0 to 80, one with the mean 60 (or 20) and the standard "
     "deviation 10"
 )
+_EVENLY = "for rows that lie evenly around the quantile"
 _USELESS = " (as wide as the range)"
 
 
@@ -39,8 +40,8 @@ _USELESS = " (as wide as the range)"
 class ForecastLine:
     """The expected error of one aggregate: half the interval's width and, for counts and sums, the
     noise's standard deviation. Other errors depend on the number of rows in the group. A quantile's
-    half-width ``is_in_ranks``: a share of the rows, counted from the level. That of a mode
-    ``is_in_rows``: the number by which the most frequent key may have more rows.
+    half-width ``is_in_ranks``: a share of the rows, where they lie evenly around the quantile. That
+    of a mode ``is_in_rows``: the number by which the most frequent key may have more rows.
 
     The half-width of a variance, covariance or correlation depends on the values. It
     ``is_typical``: for a mean half-way between the middle and an end of the declared range, and a
@@ -81,7 +82,7 @@ class ForecastLine:
 
     @property
     def promised(self) -> float:
-        """The half-width that no values exceed; of a correlation, the typical one."""
+        """The half-width that no values exceed; of a correlation or quantile, the typical one."""
         return self.half_width if self.worst is None else self.worst
 
 
@@ -112,9 +113,12 @@ class Forecast:
     @property
     def notes(self) -> tuple[str, ...]:
         """In words: what the figures assume of the values, and which groups stay hidden."""
-        names = dict.fromkeys(line.name for line in self.lines if line.is_typical)
-        typical = f"{', '.join(names)}: {_TYPICAL}" if names else ""
-        return tuple(filter(None, (typical, self.hidden)))
+        typical = [line for line in self.lines if line.is_typical]
+        of_values = dict.fromkeys(line.name for line in typical if not line.is_in_ranks)
+        of_ranks = dict.fromkeys(line.name for line in typical if line.is_in_ranks)
+        pairs = (of_values, _TYPICAL), (of_ranks, _EVENLY)
+        texts = [f"{', '.join(names)}: {text}" for names, text in pairs if names]
+        return (*texts, *filter(None, [self.hidden]))
 
     def _repr_html_(self) -> str:
         """The expected errors as a table in notebooks."""

@@ -59,7 +59,8 @@ class Estimates:
 class HalfWidth:
     """The forecast of half an interval's width. If it ``is_typical``, it is for values whose mean
     lies half-way between the middle and an end of their range, with a standard deviation of an
-    eighth of the range. For other values it is at most ``worst``."""
+    eighth of the range; for a quantile, for rows that lie evenly around it. For other values it is
+    at most ``worst``, if that is known."""
 
     size: float
     is_typical: bool = False
