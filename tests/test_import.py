@@ -100,7 +100,7 @@ def test_a_question_loads_no_library_that_it_does_not_use(tmp_path: Path) -> Non
     subprocess.run([*declare, "--epsilon=9"], cwd=tmp_path, capture_output=True, check=True)
     loaded = json.loads(run(ASK, folder=tmp_path).splitlines()[-1])
     assert {"pyarrow", "duckdb", "ibis.backends.sql.compilers.duckdb"} <= set(loaded)
-    assert "pandas" not in loaded
+    assert {"pandas", "pydantic"}.isdisjoint(loaded)
     assert "ibis.backends.sql.compilers.athena" not in loaded
     idle = {"numpy.f2py.crackfortran", "numpy.ma", "numpy.random", "scipy.special"}
     assert not (idle | {"pyarrow.compute", "charset_normalizer"}) & set(loaded)

@@ -93,6 +93,8 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "audit._watch._AuditHook": "the place of the one hook of a process",
     "audit._watch._LogWatch": "the handler of a log",
     "cli._auditing._AuditGroup": "parses one command line",
+    "cli._plain_values.PlainCommand": "parses one command line",
+    "cli._plain_values.PlainGroup": "parses one command line",
     "cli._exit_codes._OwnersFile": "the handler of a log",
     "cli._output.StopColumn": "a column of Rich's, no state of ours",
     "_frozen.FrozenMapping": "a value that can't be altered",

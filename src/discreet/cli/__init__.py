@@ -5,8 +5,8 @@ Each command is one function: `_declaring` (declare, tables), `_asking` (ask, ex
 (budget, unlock, backup), `_ledgers` (ledger), `_verifying` (verify) and `_auditing` (audit, with
 `_audited`). With ``--at``, `_asking_at` and `_ledgers_at` ask a service in place of a table here,
 and `_at_refused` says which commands can't. They share their
-options (`_options`), texts of costs (`_format`), output (`_output`) and exit codes (`_exit_codes`,
-`_failures`).
+options (`_options`, with `_plain_values`), texts of costs (`_format`), output (`_output`) and exit
+codes (`_exit_codes`, `_failures`).
 ``discreet declare`` is the longest: `_facts` and `_through` read its options, `_suggesting` adds
 private suggestions to them, `_proposal` makes the new file. ``discreet ask`` warns
 (`_before_paying`), prints (`_answers`) and diagnoses (`_diagnosing`); `_planning` is ``discreet
@@ -41,6 +41,7 @@ from discreet.cli import (
 )
 from discreet.cli._at_refused import class_of
 from discreet.cli._exit_codes import is_for_programs, log_to, replace_unprintable, run
+from discreet.cli._plain_values import PlainGroup
 
 # Between two searches for garbage: imports make many objects, and hardly any garbage. With Python's
 # 700, the searches are a sixth of the time of a small question; with this number there is none.
@@ -48,6 +49,7 @@ _ALLOCATIONS = 500_000
 
 app = typer.Typer(
     name="discreet",
+    cls=PlainGroup,
     help="Private answers from sensitive tables: exact noise, one durable budget.",
     epilog=(
         "Exit codes: 0 fine, 2 usage, 3 refused, 4 over the budget, 5 failed. "

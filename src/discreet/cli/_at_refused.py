@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from itertools import takewhile
 
 import typer
-from typer.core import TyperCommand
 
 from discreet.cli._failures import UsageError
+from discreet.cli._plain_values import PlainCommand
 
 _OF_PLACE = "it copies the ledger's file or database: run it where the ledger lies"
 _OF_FILE = "it reads a file of rows here; declare a table of a service on its pages, as its owner"
@@ -22,13 +22,13 @@ REASONS: Mapping[str, str] = {
 _OF_AUDITS = "it runs functions of yours on made-up data, here"
 
 
-def class_of(command: str) -> type[TyperCommand]:
+def class_of(command: str) -> type[PlainCommand]:
     """The class of this command: one that refuses ``--at``, if a service can't carry it out."""
     reason = _OF_AUDITS if command.startswith("audit ") else REASONS.get(command)
     if reason is None:
-        return TyperCommand
+        return PlainCommand
 
-    class AtRefused(TyperCommand):
+    class AtRefused(PlainCommand):
         """A command of this machine alone."""
 
         def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # Typer's own class of contexts
