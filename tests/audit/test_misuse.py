@@ -1,5 +1,6 @@
 """The misuse checker finds objects whose noise repeats or whose answers nobody pays for."""
 
+import os
 import random
 import threading
 from collections.abc import Callable
@@ -94,10 +95,99 @@ class PayingLate(Paying):
         self.is_paying = False
 
 
+class Limited:
+    """It gives as many answers as it was paid for; a copy or a child has its own count."""
+
+    def __init__(self, limit: int) -> None:
+        self.left = limit
+
+    def answer(self) -> float:
+        if not self.left:
+            raise ValueError("used")
+        self.left -= 1
+        return 5 + random.SystemRandom().gauss(0, 1)
+
+
+class KnownSeed:
+    def __init__(self) -> None:
+        self.generator = random.Random(7)
+
+    def answer(self) -> float:
+        return 5 + self.generator.gauss(0, 1)
+
+
+class PayingOncePerAnswer(Paying):
+    """One question, whose answer is paid once and stored, in the order of these two steps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored: float | None = None
+        self.lock = threading.Lock()
+
+    def answer(self) -> float:
+        with self.lock:
+            if self.stored is None:
+                self.stored = super().answer()
+            return self.stored
+
+
+class StoringUnpaid(Paying):
+    """An interrupt between the store and the charge leaves the stored answer unpaid."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stored: float | None = None
+
+    def answer(self) -> float:
+        if self.stored is None:
+            self.stored = 5 + random.SystemRandom().gauss(0, 1)
+            self.pay()
+        return self.stored
+
+
+class StoringBeside(PayingOncePerAnswer):
+    """Copies and their original share the stored answer."""
+
+    def __copy__(self) -> "StoringBeside":
+        return self
+
+    def __deepcopy__(self, _: object) -> "StoringBeside":
+        return self
+
+
+class Acquiring(Paying):
+    """After an interrupt before ``try`` it waits for ever."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.Lock()
+
+    def pay(self) -> None:
+        self.lock.acquire()
+        try:
+            super().pay()
+        finally:
+            self.lock.release()
+
+
+class Deadlocked(Paying):
+    """It waits for ever in a child and in threads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.owner = os.getpid(), threading.get_ident()
+
+    def pay(self) -> None:
+        if self.owner != (os.getpid(), threading.get_ident()):
+            threading.Event().wait()
+        super().pay()
+
+
 def booked(one: Any) -> int:
     return len(one.book)
 
 
+COPIES = {"copy.copy", "copy.deepcopy", "pickle"}
 FAULTS: dict[str, tuple[Callable[[], Any], Callable[[Any], int] | None, set[str]]] = {
     "own generator": (OwnGenerator, None, {"copy.deepcopy", "pickle", "a fork"}),
     "global generator": (GlobalGenerator, None, {"a fork", "a seed"}),
@@ -105,6 +195,10 @@ FAULTS: dict[str, tuple[Callable[[], Any], Callable[[Any], int] | None, set[str]
     "a retry is free": (PayingOnce, booked, {"a retry", "copy.copy", "an interrupt"}),
     "a race": (Racing, lambda one: one.count, {"threads"}),
     "an interrupt": (PayingLate, booked, {"an interrupt"}),
+    "a store before the charge": (StoringUnpaid, booked, {"an interrupt"}),
+    "three answers": (lambda: Limited(3), None, {*COPIES, "a fork"}),
+    "ten answers": (lambda: Limited(10), lambda one: 10 - one.left, {*COPIES, "a fork"}),
+    "a known seed": (KnownSeed, None, {"a second object", "a seed"}),
 }
 
 
@@ -139,10 +233,27 @@ def fresh_bits() -> SecureBits:
     return bits
 
 
-@pytest.mark.parametrize("make", [fresh_bits, Paying])
-def test_a_right_object_is_not_accused(make: Callable[[], Any]) -> None:
-    use = drawn if make is fresh_bits else (lambda one: one.answer())
-    found = misuse(make, use)
+RIGHT: dict[str, tuple[Callable[[], Any], Callable[[Any], int] | None]] = {
+    "paying": (Paying, None),
+    "an answer that is paid and stored": (PayingOncePerAnswer, booked),
+    "a stored answer of copies": (StoringBeside, booked),
+    "a lock that an interrupt keeps": (Acquiring, booked),
+    "a lock in other threads": (Deadlocked, None),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_right_object_is_not_accused_and_ends(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.audit._misuse._PATIENCE", 0.5)
+    make, charges = RIGHT[name]
+    found = misuse(make, lambda one: one.answer(), charges=charges)
+    assert not found.faults, found
+    refused = {one.mistake for one in found.attempts if one.is_refused}
+    assert (make is Deadlocked) == ({"a fork", "threads"} <= refused)
+
+
+def test_secure_bits_are_not_accused() -> None:
+    found = misuse(fresh_bits, drawn)
     assert not found.faults, found
 
 
