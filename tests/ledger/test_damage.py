@@ -191,7 +191,7 @@ def within(bodies: Bodies, number: int, *names: str) -> dict[str, object]:
         (0, ("limit",), "delta", "0"),
         (0, ("limit",), "epsilon", "2/0"),
         (0, (), "format", 2),
-        (0, (), "format", 4),
+        (0, (), "format", 3),
         (0, (), "format", True),
         (0, (), "squares", None),
         (0, ("squares",), "share", "1"),
