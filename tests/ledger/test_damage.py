@@ -171,13 +171,13 @@ def within(bodies: Bodies, number: int, *names: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("number", "names", "name", "value"),
     [
-        (5, ("state", "spent"), "leak", 10**60),
-        (5, ("state", "spent"), "leak", 0),
+        (5, ("state", "spent"), "failures", 10**60),
+        (5, ("state", "spent"), "failures", 0),
         (5, ("state", "spent"), "sums", [0]),
         (5, ("state", "spent"), "sums", []),
         (5, ("state", "spent"), "sums", "0000000"),
         (5, ("state", "spent"), "sums", {"pure": 0}),
-        (5, ("state",), "spent", {"leak": 10**51, "orders": [0] * 6, "pure": 0}),
+        (5, ("state",), "spent", {"failures": 10**51, "orders": [0] * 6, "pure": 0}),
         (5, ("state",), "spent", []),
         (5, ("state", "spent"), "more", 1),
         (5, ("state",), "charges", 1),
@@ -198,7 +198,7 @@ def within(bodies: Bodies, number: int, *names: str) -> dict[str, object]:
         (0, ("squares",), "floor", "0"),
         (0, (), "limit", {"rho": "1/2"}),
         (0, (), "shares", []),
-        (0, (), "leak", "1"),
+        (0, (), "failures", "1"),
         (0, ("unit",), "column", "family"),
         (0, ("unit",), "change", "replace"),
         (1, ("loss",), "unit", None),
@@ -276,7 +276,7 @@ def test_a_chain_begins_with_nothing_spent(tmp_path: Path, name: str, value: obj
     made(path)
 
     def change(bodies: Bodies) -> None:
-        spent = {"leak": 0, "sums": [1]}
+        spent = {"failures": 0, "sums": [1]}
         within(bodies, 0, "state")[name] = spent if name == "spent" else value
 
     forged(path, change)

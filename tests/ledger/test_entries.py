@@ -180,8 +180,8 @@ def test_other_texts_are_damage_even_with_a_right_digest(field: str, text: str) 
         ('"sums":[1,2,3]', '"sums":"123"'),
         ('"sums":[1,2,3]', '"sums":[1,2,3],"pure":1'),
         ('"sums":[1,2,3]', '"pure":1'),
-        ('"leak":0', '"leak":false'),
-        ('"leak":0', '"leak":0,"leak":0'),
+        ('"failures":0', '"failures":false'),
+        ('"failures":0', '"failures":0,"failures":0'),
         ('"charges":4', '"charges":-4'),
         ('"opening":0', '"opening":false'),
         ('"is_locked":false', '"is_locked":0'),
@@ -219,12 +219,12 @@ def test_the_format_is_what_it_was() -> None:
     assert row.body == (
         '{"by":"ana","id":"of this entry","is_insecure":false,'
         '"loss":{"terms":[{"count":1,"epsilon":"1/10","term":"Pure"}],"unit":{"change":"add_remove","column":"person"}},"purpose":"p","request":{"body":"body",'
-        '"id":"first"},"state":{"charges":4,"is_locked":false,"opening":0,"spent":{"leak":0,'
+        '"id":"first"},"state":{"charges":4,"is_locked":false,"opening":0,"spent":{"failures":0,'
         f'"sums":[1,2,3]}},"terms":"{ROOT}"}}}}'
     )
     assert row.key == "request " + sha256(["ana", "first"])
-    assert row.digest == "9d7ec06ce542c07df4817e851d179e38bac066e6ddebc5d458b0d250b0fc7a0a"
-    assert (3, Fraction(1, 10**18), Fraction(1, 10**60)) == (FORMAT, RESOLUTION, FAILURE_RESOLUTION)
+    assert row.digest == "a85f67dd578039c510b502eef57576099b0599a9fe4a2ada6a57ee8be450bc97"
+    assert (4, Fraction(1, 10**18), Fraction(1, 10**60)) == (FORMAT, RESOLUTION, FAILURE_RESOLUTION)
 
 
 def test_limits_are_written_by_their_names() -> None:

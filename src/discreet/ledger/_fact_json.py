@@ -156,20 +156,22 @@ def _reserve_from_json(values: Mapping[str, Any]) -> Reserve:  # Any: JSON
 
 
 def _amount_to_json(name: str, amount: Counting | None) -> dict[str, object]:
-    return {} if amount is None else {name: {"leak": amount.failures, "sums": list(amount.sums)}}
+    return (
+        {} if amount is None else {name: {"failures": amount.failures, "sums": list(amount.sums)}}
+    )
 
 
 def _amount_from_json(values: Mapping[str, Any], name: str) -> Counting | None:  # Any: JSON
     if name not in values:
         return None
     given = values[name]
-    return Counting(_whole(given["leak"]), tuple(_whole(each) for each in given["sums"]))
+    return Counting(_whole(given["failures"]), tuple(_whole(each) for each in given["sums"]))
 
 
 def _filter_to_json(chosen: Filter) -> dict[str, object]:
     return {
         "limit": _limit_to_json(chosen.limit),
-        "leak": str(chosen.failures),
+        "failures": str(chosen.failures),
         "shares": [[str(order), str(share)] for order, share in chosen.shares],
         "squares": _squares_to_json(chosen.squares),
     }
@@ -189,7 +191,7 @@ def _filter_from_json(text: str) -> Filter:
     limit = _limit_from_json(values["limit"])
     shares = tuple((Fraction(order), Fraction(share)) for order, share in values["shares"])
     squares = _squares_from_json(values["squares"])
-    return shared_filter(Filter(limit, Fraction(values["leak"]), shares, squares))
+    return shared_filter(Filter(limit, Fraction(values["failures"]), shares, squares))
 
 
 @lru_cache(_LOSSES)
@@ -269,12 +271,14 @@ def state_from_json(values: Mapping[str, Any]) -> LedgerState:  # Any: JSON
 
 def _spent_to_json(spent: Spent) -> dict[str, object]:
     alone = {} if spent.alone is None else {"alone": spent.alone}
-    return {"leak": spent.failures, "sums": list(spent.sums), **alone}
+    return {"failures": spent.failures, "sums": list(spent.sums), **alone}
 
 
 def _spent_from_json(values: Mapping[str, Any]) -> Spent:  # Any: JSON
     alone = _whole(values["alone"]) if "alone" in values else None
-    return Spent(_whole(values["leak"]), tuple(_whole(total) for total in values["sums"]), alone)
+    return Spent(
+        _whole(values["failures"]), tuple(_whole(total) for total in values["sums"]), alone
+    )
 
 
 def _check_format(value: object) -> None:
