@@ -12,6 +12,7 @@ from discreet.query._engines._address import address_of
 from discreet.query._engines._postgres_address import PostgresAddress
 from discreet.query._toml._declaration_file import read_text, service_facts
 from discreet.service._databases import check_listed
+from discreet.service.pages._declarations import told_apart
 from tests.query import postgres_tables
 from tests.service import kit
 from tests.service.kit import Served
@@ -59,7 +60,7 @@ def test_the_owner_declares_a_table_of_a_listed_database(
     owner = Browser(served).sign_in(served.owner)
     # 1. the databases are shown without their roles; a server that isn't there is named
     shown = owner.get("/desk/declare")
-    assert OTHER in shown.words  # with its user, which tells it from others
+    assert "postgresql://nowhere.example/other" in shown.words
     assert "reader@" not in shown.text
     form = {"database": "0", "table": NAME}
     for wrong in ({"database": "2"}, {"database": "x"}, {"table": "."}, {"table": "a."}):
@@ -158,6 +159,7 @@ def test_listed_databases_are_told_apart() -> None:
         "postgresql:///a?host=/run/one&port=6000",
         "postgresql:///a?user=reader",
     ]
-    shown = [PostgresAddress(one, "", "").shown_to_owner for one in addresses]
+    shown = told_apart(addresses)
     assert len(set(shown)) == len(addresses)
     assert "postgresql://roöt@db/a" in shown
+    assert told_apart(addresses[2:3]) == ["postgresql://db/a"]

@@ -425,7 +425,7 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     assert 'value="1980 .. 1982"' in again.text  # what was typed stays
     # neither who is protected, nor how often, is dropped; an open number is asked for later
     open_rows = {name: text for name, text in fields.items() if name != "rows"}
-    made = owner.post("/desk/declare", {**open_rows, "groups": "2", "epsilon": "30"})
+    made = owner.post("/desk/declare", {**open_rows, "epsilon": "30"})
     assert (made.status, made.to) == (303, "/tables/mine/columns?rows=open"), made.words
     removed = owner.send("/desk/declare", "/desk/declare/remove", name="mine.parquet")
     assert (removed.status, by_hand.exists()) == (400, True)
@@ -434,12 +434,16 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     own = {"key": shown.hidden("key"), "column-0": "hours", "type-0": "number", "use-0": "yes"}
     more = {**own, "lower-0": "0", "upper-0": "80", "rows_open": shown.hidden("rows_open")}
     assert owner.post("/tables/mine/columns", more).to == "/tables/mine/columns?rows=open"
+    # an open number of groups stays open, and a given one stays until another is given
+    assert re.search(r'name="groups"[^>]* value=""', shown.text)
     caps = {"key": shown.hidden("key"), "caps": "yes", "rows": "3"}
-    kept = owner.post("/tables/mine/columns", caps)
-    assert (kept.status, "in at most … groups: give a number" in kept.words) == (400, True)
-    assert owner.post("/tables/mine/columns", {**caps, "groups": "3"}).to == "/tables/mine"
-    shown = owner.get("/tables/mine")
-    assert "One counts for at most 3 rows, in at most 3 groups." in shown.words
+    for groups, words in ((None, ""), ("2", ", in at most 2 groups"), ("3", "")):
+        given = {} if groups is None else {"groups": groups}
+        assert owner.post("/tables/mine/columns", {**caps, **given}).to == "/tables/mine"
+        assert f"One counts for at most 3 rows{words}." in owner.get("/tables/mine").words
+        if groups == "2":
+            kept = owner.post("/tables/mine/columns", caps)
+            assert (kept.status, "in at most … groups : give a number" in kept.words) == (400, True)
     # 3. suggestions are paid once, and fill the form of further columns
     page = owner.get("/tables/mine/columns")
     assert "it costs a part of the budget, of which ε = 30 is left" in page.words

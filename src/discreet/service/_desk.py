@@ -540,8 +540,7 @@ class Desk:
             files = read_text(text, self._file)
             ledger = self._ledgers.get(table) or _existing_ledger(table, files[table])
             of_workers = self._worker_settings(text)
-            first = self._waiting.take(of_workers)
-            pool = WorkerPool(of_workers, self._settings.workers, first)
+            pool = WorkerPool(of_workers, self._settings.workers, self._waiting)
             try:
                 # refused unless the columns are there
                 wait = self._settings.seconds

@@ -17,7 +17,12 @@ from discreet.service._memory import MemoryWatch, memory_of
 from discreet.service._payment import Payment
 from discreet.service._slots import WorkerSlots
 from discreet.service._work_order import WorkOrder
-from discreet.service._worker_process import StartedProcess, WorkerSettings, started
+from discreet.service._worker_process import (
+    StartedProcess,
+    WaitingProcess,
+    WorkerSettings,
+    started,
+)
 
 owners_log = logging.getLogger("discreet.owner")
 _LARGEST_FRAME = 1 << 28  # bytes
@@ -178,10 +183,10 @@ class WorkerPool:
     )
 
     def __init__(
-        self, settings: WorkerSettings, count: int, first: StartedProcess | None = None
+        self, settings: WorkerSettings, count: int, waiting: WaitingProcess | None = None
     ) -> None:
-        """Start ``count`` workers and a spare, and wait for the first, whose process may be there
-        already."""
+        """Start ``count`` workers and a spare, and wait for the first, which takes a process that
+        waits already."""
         self._settings, self._count = settings, count
         self._idle: queue.SimpleQueue[Worker] = queue.SimpleQueue()
         self._slots = WorkerSlots(count)
@@ -189,7 +194,7 @@ class WorkerPool:
         self._lock, self._is_closed, self._is_retired = threading.Lock(), False, False
         self.barriers: tuple[Barrier, ...] = ()
         self._watch = MemoryWatch(self._every, settings.memory, self._note_killed)
-        self._start(first)
+        self._start(None if waiting is None else waiting.take(settings))
         for _ in range(count):
             self._start_soon()
 

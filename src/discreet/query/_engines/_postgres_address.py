@@ -75,8 +75,8 @@ class PostgresAddress:
         return f"postgresql://{parts.hostname or 'this host'}/{parts.path.strip('/')}"
 
     @property
-    def shown_to_owner(self) -> str:
-        """The user, the server, its port and the database, which tell listed databases apart."""
+    def shown_in_full(self) -> str:
+        """The user, the server, its port and the database."""
         parts = urlsplit(self.database)
         query = dict(parse_qsl(parts.query))
         host = query.get("host") or parts.hostname or "this host"

@@ -20,6 +20,7 @@ from discreet.service._routes import LONGEST_FACTS
 from discreet.service.pages import _uploads
 from discreet.service.pages._column_fields import ColumnFields, chosen_facts, sent_columns
 from discreet.service.pages._forms import FormFields
+from discreet.service.pages._shown import tighter_groups
 from discreet.service.pages._suggestions import (
     COLUMNS,
     SUGGESTED,
@@ -65,13 +66,24 @@ async def sources(
         "sources.html",
         status,
         sources=free,
-        databases=[PostgresAddress(one, "", "").shown_to_owner for one in found["databases"]],
+        databases=told_apart(found["databases"]),
         uploaded=[name for name in free if _uploads.is_uploaded(visit.folder, name)],
         chosen=chosen,
         form=visit.form,
         refusal=refusal,
         done=done,
     )
+
+
+def told_apart(databases: Sequence[str]) -> list[str]:
+    """The listed databases as the page shows them: those that would read the same, with the user
+    and the port."""
+    addresses = [PostgresAddress(one, "", "") for one in databases]
+    short = [one.shown for one in addresses]
+    return [
+        name if short.count(name) == 1 else one.shown_in_full
+        for name, one in zip(short, addresses, strict=True)
+    ]
 
 
 async def remove_upload(visit: Visit) -> Response:
@@ -278,6 +290,7 @@ async def columns(
         suggested_rows=answer.get("rows_of_unit"),
         unit_columns=declared_table["unit_columns"],
         caps=declared_table["caps"],
+        groups=tighter_groups(declared_table["caps"]),
         form=visit.form,
         is_rows_open="open" in (query.get("rows"), visit.form.get("rows_open")),
         drafts=drafts,
@@ -294,9 +307,11 @@ async def add_columns(visit: Visit) -> Response:
     try:
         facts: dict[str, object] = _caps(form)
         if "caps" in form and "groups" not in form:
-            declared = await visit.get(Desk.table, table)
-            if declared["caps"]["groups"] is not None or not facts:
-                raise FieldProblem("groups" if facts else "rows", "give a number")
+            caps = (await visit.get(Desk.table, table))["caps"]
+            if not facts:
+                raise FieldProblem("rows", "give a number")
+            if tighter_groups(caps):  # which stays unless another number is given
+                raise FieldProblem("groups", "give a number, such as that of the rows for all")
         if used := chosen_facts(typed, all_used=True):
             facts["columns"] = used
         if not facts:

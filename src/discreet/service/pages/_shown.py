@@ -56,6 +56,13 @@ def width(line: Mapping[str, Any]) -> str:  # Any: JSON
     return ForecastLine(**line).width
 
 
+def tighter_groups(caps: Mapping[str, Any]) -> int | None:  # Any: JSON
+    """The cap on groups, if it is tighter than that on rows; a declaration without one has the same
+    number in both."""
+    groups: int = caps["groups"]
+    return groups if groups < caps["rows"] else None
+
+
 def limit(text: str) -> str:
     """A limit as people read it. One that bounds a curve has a number for each of many orders; all
     of it is 1."""

@@ -81,6 +81,7 @@ def templates() -> "Environment":
     """The templates of the pages."""
     found = _look.templates(HERE / "templates")
     found.filters.update(
+        tighter_groups=_shown.tighter_groups,
         limit=_shown.limit,
         spent=_shown.spent,
         left=_shown.left,
