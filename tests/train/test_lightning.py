@@ -1,16 +1,27 @@
 """The real Lightning trains privately: the plan's steps, and hooks, schedules and checkpoints."""
 
+from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import lightning.pytorch as pl
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from lightning.pytorch import callbacks
+from lightning.pytorch.loops.loop import _Loop
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset, WeightedRandomSampler
+from torch.utils.data import (
+    DataLoader,
+    IterableDataset,
+    TensorDataset,
+    WeightedRandomSampler,
+    default_collate,
+)
 
 from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
@@ -387,6 +398,12 @@ WRITES: dict[str, Callable[[Any, Tensor], object]] = {
         "ready",
         mean,
     ),
+    "queue": lambda trainer, mean: trainer.datamodule.queue.append(mean),
+    "kinds": lambda trainer, mean: trainer.datamodule.kinds.add(mean),
+    "counts": lambda trainer, mean: trainer.datamodule.counts.__setitem__(0, 1),
+    "pair": lambda trainer, mean: trainer.datamodule.pair[0].update(mean=mean),
+    "space": lambda trainer, mean: setattr(trainer.datamodule.space, "mean", mean),
+    "rule": lambda trainer, mean: trainer.datamodule.rule.keywords.update(mean=mean),
 }
 
 
@@ -396,6 +413,9 @@ class Seen(pl.LightningDataModule):  # type: ignore[misc]  # without types
     def __init__(self) -> None:
         super().__init__()
         self.seen: dict[str, Tensor] = {}
+        self.queue, self.kinds, self.counts = deque[Tensor](), set[Tensor](), np.zeros(2)
+        self.pair: tuple[dict[str, Tensor]] = ({},)
+        self.space, self.rule = SimpleNamespace(), partial(list[Tensor])
         self.save_hyperparameters()
 
     def train_dataloader(self) -> BadValue:
@@ -424,11 +444,66 @@ def test_a_module_writes_no_attribute_of_the_trainer(tmp_path: Path, name: str) 
     with pytest.raises(Refused, match=f"{name!r} was written into the"):
         found.fit(Writes(), datamodule=data)
     assert not payer.charges
-    assert not data.seen
+    assert not any([data.seen, data.queue, data.kinds, data.pair[0], data.rule.keywords])
+    assert not vars(data.space)
     assert found.fit_loop.epoch_progress.current.ready in (0, 1)
     assert ([*found.callbacks][: len(before[0])], found.fit_loop.max_epochs) == before
     assert not hasattr(found, "mean")
     assert found.should_stop is False
+
+
+def loops_in(owner: Any) -> list[Any]:  # Any: Lightning's, without types
+    loops = [each for each in vars(owner).values() if isinstance(each, _Loop)]
+    return [*loops, *(inner for each in loops for inner in loops_in(each))]
+
+
+def test_a_module_writes_no_attribute_of_any_loop(tmp_path: Path) -> None:
+    """Checkpoints have the progress of all of them, also of those that have not run."""
+    count = len(loops_in(trainer(tmp_path, private())))
+    assert count >= 8
+    for place in range(count):
+
+        class Writes(Logistic):
+            def training_step(self, batch: Any, place: int, loop: int = place) -> BadValue:
+                loops_in(self.trainer)[loop].mine = len(batch[0])
+                return super().training_step(batch, place)
+
+        payer = FakePayer()
+        with pytest.raises(Refused, match=r"'mine' was written into the .* of Lightning"):
+            trainer(tmp_path, private(payer)).fit(Writes(), loader())
+        assert not payer.charges
+
+
+class Collates(pl.LightningDataModule):  # type: ignore[misc]  # without types
+    """A data module that notes what it reads, and puts that into checkpoints."""
+
+    def __init__(self, *, by_items: bool) -> None:
+        super().__init__()
+        self.longest, self.by_items, self.items = 0.0, by_items, items()
+
+    def __getitem__(self, place: int) -> Any:
+        x, y = self.items[place]
+        self.longest = max(self.longest, float(x.max())) if self.by_items else 0.0
+        return x, y
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def collate(self, rows: Any) -> Any:
+        if not self.by_items:
+            self.longest = max(self.longest, float(rows[0][0].max()))
+        return default_collate(rows)
+
+    def train_dataloader(self) -> BadValue:
+        return loader(self, collate_fn=self.collate)
+
+
+@pytest.mark.parametrize("by_items", [False, True])
+def test_reading_items_writes_nothing_into_the_trainer(tmp_path: Path, *, by_items: bool) -> None:
+    data, like = Collates(by_items=by_items), items()
+    with pytest.raises(Refused, match="'longest' was written into the Collates of Lightning"):
+        trainer(tmp_path, private(like=like)).fit(Logistic(), datamodule=data)
+    assert not data.longest
 
 
 class Reads(Logistic):
@@ -448,6 +523,76 @@ def test_metrics_of_public_data_may_be_read(tmp_path: Path) -> None:
     found.fit(model, loader(), loader(shuffle=False))
     assert found.global_step == strategy.report().taken
     assert "public" in found.callback_metrics
+
+
+# Hooks of the user's on batches
+
+
+def shifted(self: Any, batch: Any, *_: Any) -> Any:
+    x, y = batch
+    return x + torch.randn_like(x) * 0.1, y
+
+
+def test_a_hook_changes_batches_within_the_losses(tmp_path: Path) -> None:
+    """Lightning's own place for augmentation on a device; the one before is not called so."""
+    strategy, payer = private(like=items()), FakePayer()
+    model = type("Augments", (Logistic,), {"on_after_batch_transfer": shifted})()
+    trainer(tmp_path, strategy).fit(model, loader())
+    assert strategy.report().taken == 4
+    before = type("Augments", (Logistic,), {"on_before_batch_transfer": shifted})()
+    with pytest.raises(InvalidArgument, match="change batches in on_after_batch_transfer"):
+        trainer(tmp_path, private(payer)).fit(before, loader())
+    assert not payer.events
+
+
+def start(self: Any, batch: Any, place: int) -> None:
+    x, _ = batch
+    self.seen = x
+
+
+def end(self: Any, outputs: Any, batch: Any, place: int) -> None:
+    self.seen = len(batch)
+
+
+def callback_start(self: Any, trainer: Any, module: Any, batch: Any, place: int) -> None:
+    self.seen = batch[0]
+
+
+def callback_end(self: Any, trainer: Any, module: Any, outputs: Any, b: Any, place: int) -> None:
+    self.seen = b.mean()
+
+
+def unused(self: Any, *_: Any) -> None:
+    self.ran = True
+
+
+@pytest.mark.parametrize("is_callback", [False, True])
+@pytest.mark.parametrize("is_end", [False, True])
+def test_hooks_that_use_a_batch_are_refused_before_the_charge(
+    tmp_path: Path, *, is_end: bool, is_callback: bool
+) -> None:
+    name = "on_train_batch_end" if is_end else "on_train_batch_start"
+    uses = ((start, end), (callback_start, callback_end))[is_callback][is_end]
+    for hook in (uses, unused):
+        payer, kind = FakePayer(), (pl.Callback if is_callback else Logistic)
+        own = type("Own", (kind,), {name: hook})()
+        module, more = (Logistic(), [own]) if is_callback else (own, [])
+        found = trainer(tmp_path, private(payer), callbacks=more)
+        if hook is unused:
+            found.fit(module, loader())
+            assert own.ran
+        else:
+            with pytest.raises(InvalidArgument, match=f"Own.{name} uses the batch"):
+                found.fit(module, loader())
+            assert not payer.events
+
+
+def test_a_backward_that_no_run_calls_is_refused(tmp_path: Path) -> None:
+    payer = FakePayer()
+    own = type("Own", (Logistic,), {"backward": lambda *_: None})()
+    with pytest.raises(InvalidArgument, match="backward: a private run never calls it"):
+        trainer(tmp_path, private(payer)).fit(own, loader())
+    assert not payer.events
 
 
 # What can't be obeyed

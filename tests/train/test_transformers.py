@@ -538,7 +538,13 @@ WRITES: dict[str, Callable[[Any, Tensor], object]] = {
 }
 
 
-@pytest.mark.parametrize("name", ["compute_loss", "training_step", "get_batch_samples"])
+NEVER_CALLED = (
+    *("compute_loss", "training_step", "get_batch_samples", "_get_train_sampler"),
+    "compute_loss_context_manager",
+)
+
+
+@pytest.mark.parametrize("name", NEVER_CALLED)
 def test_methods_that_no_run_calls_are_refused(tmp_path: Path, name: str) -> None:
     """To override `compute_loss` is the usual way to change a loss."""
     payer = FakePayer()
@@ -552,7 +558,37 @@ def test_methods_that_no_run_calls_are_refused(tmp_path: Path, name: str) -> Non
             train_dataset=Texts(),
             data_collator=default_data_collator,
         )
+    it = trainer(tmp_path, gpt(), payer=payer)
+    setattr(it, name, lambda *_: 0)
+    with pytest.raises(InvalidArgument, match=f"{name}: a private run never calls it"):
+        it.train()
     assert not payer.events
+
+
+@pytest.mark.parametrize("by_items", [False, True])
+def test_reading_items_writes_nothing_into_the_trainer(tmp_path: Path, *, by_items: bool) -> None:
+    holder = list[Any]()
+
+    def note(value: Any) -> None:
+        if holder:
+            holder[0].state.stateful_callbacks["own"] = {"n": int(value)}
+
+    class Noted(Texts):
+        def __getitem__(self, place: int) -> Any:
+            if by_items:
+                note(place)
+            return super().__getitem__(place)
+
+    def collate(rows: list[Any]) -> Any:
+        if not by_items:
+            note(rows[0]["input_ids"][0])
+        return default_data_collator(rows)
+
+    it = trainer(tmp_path, gpt(), like=Texts(), train_dataset=Noted(), data_collator=collate)
+    holder.append(it)
+    with pytest.raises(Refused, match="'stateful_callbacks' was written into the TrainerState"):
+        it.train()
+    assert "own" not in it.state.stateful_callbacks
 
 
 @pytest.mark.parametrize("is_late", [False, True])

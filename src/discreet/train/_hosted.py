@@ -5,19 +5,21 @@ for a ticket for each step, save the run's public fields in their checkpoints, a
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
+from weakref import WeakMethod
 
 import torch
 from torch import nn
 
+from discreet._arrays import IndexArray
 from discreet._budget import Payer
 from discreet._ownership import Owned
 from discreet.accounting import PrivacyLoss
 from discreet.errors import InvalidArgument, Refused
 from discreet.mechanisms import Door
-from discreet.train._batches._collated import Collated
+from discreet.train._batches._collated import Collated, Microbatch
 from discreet.train._batches._data import Data, Invented
 from discreet.train._batches._units import Units
 from discreet.train._checks._model_check import Losses
@@ -144,14 +146,36 @@ def check_public(name: str, *, is_public: bool) -> None:
         )
 
 
+Watch = Callable[[], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True, slots=True, repr=False, kw_only=True)
+class _Watched(Collated):
+    """Items that are read and collated while the method of a Trainer watches.
+
+    The reference is weak: what a data set can reach is looked through for generators, and a
+    Trainer has one.
+    """
+
+    watch: WeakMethod[Watch]
+
+    def microbatch_of(self, places: IndexArray, before_each: Action) -> Microbatch:
+        watch = self.watch()
+        assert watch is not None  # the Trainer reads
+        with watch():
+            return Collated.microbatch_of(self, places, before_each)
+
+
 def collated(
     data: Any,  # Any: a data set
     collate: Callable[[list[Any]], Any],
     pads: Mapping[str, float],
+    watch: Watch,
 ) -> Collated | Units:
-    """The training data, each item collated by itself; tensors of units need no collation."""
+    """The training data, each item collated by itself, while ``watch`` watches; tensors of units
+    need no collation."""
     if not isinstance(data, Units):
-        return Collated(data, collate, pads)
+        return _Watched(data, collate, pads, watch=WeakMethod(watch))
     if isinstance(data.data, Mapping | tuple):
         return data
-    return replace(data, data=Collated(data.data, collate, pads))
+    return replace(data, data=_Watched(data.data, collate, pads, watch=WeakMethod(watch)))

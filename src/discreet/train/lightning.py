@@ -4,13 +4,21 @@ Lightning hands each batch and each optimizer step to a strategy: here `PrivateS
 loader says what the examples are and how they are collated; the plan draws them.
 """
 
+import dis
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from types import CodeType
 from typing import Any, ClassVar
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
-from lightning.pytorch.callbacks import GradientAccumulationScheduler, ThroughputMonitor
+from lightning.pytorch.callbacks import (
+    Callback,
+    GradientAccumulationScheduler,
+    ThroughputMonitor,
+)
+from lightning.pytorch.core.hooks import DataHooks
+from lightning.pytorch.loops.loop import _Loop
 from lightning.pytorch.strategies import SingleDeviceStrategy
 from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
@@ -93,7 +101,7 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
             loader = source.dataloader()
             _check_loader(loader)
             self._at_once = loader.batch_size
-            self._source = collated(loader.dataset, loader.collate_fn, {})
+            self._source = collated(loader.dataset, loader.collate_fn, {}, self._unwritten)
             source.name, source.instance = "", _StepTickets(self, trainer)
         else:
             check_public("dataloaders", is_public=self.eval_is_public)
@@ -151,12 +159,22 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
 
     def _losses(self, microbatch: Microbatch) -> Tensor:
         """The losses that the module's own training step returns."""
-        places = _places(self, self.lightning_module.trainer)
-        with refuse_trainer_writes(places, "training_step"):
+        with self._unwritten():
             batch = self.batch_to_device(self.precision_plugin.convert_input(microbatch))
             found = super().training_step(batch, self._place)
         losses: Tensor = found["loss"] if isinstance(found, Mapping) else found
         return losses
+
+    def _unwritten(self) -> AbstractContextManager[None]:
+        return refuse_trainer_writes(
+            _places(self, self.lightning_module.trainer), "a training step"
+        )
+
+    def batch_to_device(self, batch: Any, *args: Any, **keywords: Any) -> Any:
+        """Call the module's hooks on batches; Lightning's loop has the step's number only."""
+        return (
+            batch if isinstance(batch, int) else super().batch_to_device(batch, *args, **keywords)
+        )
 
     # Checkpoints
 
@@ -223,15 +241,23 @@ def _places(strategy: PrivateStrategy, trainer: Trainer) -> Iterator[WatchedPlac
         yield "Trainer's metrics", metrics
     schedulers = (config.scheduler for config in strategy.lr_scheduler_configs)
     experiments = (vars(logger).get("_experiment") for logger in trainer.loggers)
-    loop = trainer.fit_loop.epoch_loop
+    loops = (trainer.fit_loop, trainer.validate_loop, trainer.test_loop, trainer.predict_loop)
     for owner in (
-        *(trainer, trainer.fit_loop, loop, loop.automatic_optimization, loop.manual_optimization),
+        *(trainer, *(inner for loop in loops for inner in _with_inner(loop))),
         getattr(trainer, "datamodule", None),
         *(strategy, strategy.precision_plugin, *strategy._lightning_optimizers, *schedulers),  # noqa: SLF001  as Lightning does
         *(*trainer.callbacks, *trainer.loggers, *experiments),
     ):
         if hasattr(owner, "__dict__"):
             yield f"the {type(owner).__name__.strip('_')} of Lightning", vars(owner)
+
+
+def _with_inner(loop: _Loop) -> Iterator[_Loop]:
+    """A loop and those in it: checkpoints have them all."""
+    yield loop
+    for each in vars(loop).values():
+        if isinstance(each, _Loop):
+            yield from _with_inner(each)
 
 
 @contextmanager
@@ -261,12 +287,56 @@ def _check(strategy: PrivateStrategy, trainer: Trainer) -> None:
         )
     if getattr(trainer.precision_plugin, "scaler", None) is not None:
         raise InvalidArgument("precision: a gradient scaler would scale the noise; use bf16-mixed")
+    module = trainer.lightning_module
+    if type(module).backward is not LightningModule.backward or "backward" in vars(module):
+        raise InvalidArgument("backward: a private run never calls it; leave it out")
+    for owner in (module, *trainer.callbacks):
+        _check_batch_hooks(owner)
+    for hooks in (module, getattr(trainer, "datamodule", None) or module):
+        if type(hooks).on_before_batch_transfer is not DataHooks.on_before_batch_transfer:
+            raise InvalidArgument(
+                "on_before_batch_transfer: Lightning's loop calls it with the step's number; "
+                "change batches in on_after_batch_transfer"
+            )
     for callback in trainer.callbacks:
         if isinstance(callback, tuple(_REFUSED)):
             kind, why = next(each for each in _REFUSED.items() if isinstance(callback, each[0]))
             raise InvalidArgument(f"callbacks: {kind.__name__} {why}")
     if trainer.enable_validation:
         check_public("val_dataloaders", is_public=strategy.eval_is_public)
+
+
+def _check_batch_hooks(owner: LightningModule | Callback) -> None:
+    """Refuse hooks that use a batch: they get the step's number in its place."""
+    for name in ("on_train_batch_start", "on_train_batch_end"):
+        code: CodeType | None = getattr(getattr(owner, name), "__code__", None)
+        if code is None or _is_of_lightning(getattr(owner, name)):
+            continue
+        batch = _batch_of(name, owner, code)
+        steps = (step for step in dis.get_instructions(code) if step.opname.startswith("LOAD_"))
+        is_used = any(batch in (step.argval, *_both(step.argval)) for step in steps)
+        if batch is not None and is_used and name not in code.co_names:  # as of super
+            raise InvalidArgument(
+                f"{type(owner).__name__}.{name} uses the batch, which a private run shows to no "
+                "hook; change batches in on_after_batch_transfer or training_step, and take "
+                "figures from PrivateStrategy.not_private"
+            )
+
+
+def _both(names: object) -> tuple[object, ...]:
+    """The names that one instruction of newer Pythons loads together."""
+    return names if isinstance(names, tuple) else ()
+
+
+def _is_of_lightning(hook: Any) -> bool:  # Any: a method
+    return str(hook.__module__).partition(".")[0] == "lightning"
+
+
+def _batch_of(name: str, owner: object, code: CodeType) -> str | None:
+    """The name that such a hook gives to the batch."""
+    place = 1 + 2 * isinstance(owner, Callback) + (name == "on_train_batch_end")
+    names = code.co_varnames[: code.co_argcount]
+    return names[place] if len(names) > place else None
 
 
 def _check_monitored(trainer: Trainer, configs: list[Any]) -> None:  # Any: Lightning's

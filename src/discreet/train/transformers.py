@@ -6,7 +6,7 @@ counts their tokens. `PrivateTrainer` replaces that loop by a paid run and leave
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -157,7 +157,8 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         """The training data, each item collated by itself."""
         collate = self._get_collator_with_removed_columns(self.data_collator, "training")
         token = getattr(self.processing_class, "pad_token_id", None)
-        return collated(self.train_dataset, collate, {**_PADS, "input_ids": token or 0})
+        pads = {**_PADS, "input_ids": token or 0}
+        return collated(self.train_dataset, collate, pads, self._unwritten)
 
     def _run_epoch(self, model: nn.Module, epoch: int, steps_in_epoch: int, **state: Any) -> None:
         """Make the plan's steps up to the epoch's end, with Trainer's events around them."""
@@ -201,8 +202,11 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         return rate
 
     def _losses(self, model: nn.Module, microbatch: dict[str, Any]) -> Tensor:
-        with refuse_trainer_writes(_places(self), "a training step"):
+        with self._unwritten():
             return self.losses(model, self._prepare_inputs(microbatch))
+
+    def _unwritten(self) -> AbstractContextManager[None]:
+        return refuse_trainer_writes(_places(self), "a training step")
 
     def _call(self, event: str) -> None:
         tell = getattr(self.callback_handler, event)
@@ -307,15 +311,26 @@ def _check(trainer: PrivateTrainer) -> None:
 
 def _check_methods(trainer: PrivateTrainer) -> None:
     """Refuse methods of the user's that a private run would never call."""
-    for name in ("training_step", "get_batch_samples", "get_train_dataloader"):
-        if getattr(type(trainer), name) is not getattr(PrivateTrainer, name):
+    for name in _NEVER_CALLED:
+        if _is_own(trainer, name):
             raise InvalidArgument(f"{name}: a private run never calls it; leave it out")
-    is_own = type(trainer).compute_loss is not PrivateTrainer.compute_loss
-    if is_own and (trainer.losses is own_losses or trainer.eval_dataset is None):
+    evaluates = trainer.eval_dataset is not None
+    if _is_own(trainer, "compute_loss_context_manager") and not evaluates:
+        raise InvalidArgument(
+            "compute_loss_context_manager: a private run never calls it, except to evaluate; enter "
+            "the context in losses"
+        )
+    if _is_own(trainer, "compute_loss") and (trainer.losses is own_losses or not evaluates):
         raise InvalidArgument(
             "compute_loss: a private run never calls it, except to evaluate; give losses, a "
             "function of model and inputs that returns one loss for each example"
         )
+
+
+def _is_own(trainer: PrivateTrainer, name: str) -> bool:
+    """Whether a class of the user's, or the trainer itself, has another method of this name."""
+    is_of_class = getattr(type(trainer), name, None) is not getattr(PrivateTrainer, name, None)
+    return is_of_class or name in vars(trainer)
 
 
 def _check_best_metric(trainer: PrivateTrainer) -> None:
@@ -342,6 +357,7 @@ def _check_arguments(args: Any) -> None:  # Any: Trainer's arguments
         )
 
 
+_NEVER_CALLED = ("training_step", "get_batch_samples", "get_train_dataloader", "_get_train_sampler")
 _METRICS = ("loss", "runtime", "samples_per_second", "steps_per_second", "model_preparation_time")
 _ONE = "one process, on one device, draws the batches and the noise"
 _NO: tuple[Any, ...] = (None, False, "", [], {}, 0)

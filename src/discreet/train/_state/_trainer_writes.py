@@ -4,11 +4,16 @@ A metric or an attribute made of private rows decides when the Trainer stops, wh
 saves, and what its callbacks and loggers show.
 """
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
@@ -18,7 +23,7 @@ from discreet.train._state._checksums import Checksum, checksums
 
 _ABSENT = object()
 _SIMPLE = bool | int | float | str | None
-_DEPTH = 6  # lists, dictionaries and dataclasses within one another
+_DEPTH = 6  # containers and dataclasses within one another
 _MOST = 256  # parts of one of them, such as of a list of examples
 
 
@@ -50,7 +55,7 @@ def refuse_trainer_writes(places: Iterable[WatchedPlace], within: str) -> Iterat
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _PartsCopy:
-    """A list, a dictionary or a dataclass, and its parts when this was made."""
+    """A container, or an object with attributes only, and its parts when this was made."""
 
     own: Any  # Any: of any class
     parts: dict[Any, Any]  # Any: as it holds them
@@ -65,6 +70,19 @@ class _TensorCopy:
     checksum: Checksum
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class _ArrayCopy:
+    """An array of NumPy's, and its content when this was made."""
+
+    own: npt.NDArray[Any]  # Any: of any type
+    content: object
+
+
+def _content(array: npt.NDArray[Any]) -> object:  # Any: as above
+    """The shape, type and bytes of an array; its objects are compared by identity."""
+    return array.shape, array.dtype.str, array.tobytes()
+
+
 def _copied(values: dict[str, Any]) -> dict[str, Any]:  # Any: as above
     seen = dict[int, int]()
     return {name: _copy(value, _DEPTH, seen) for name, value in values.items()}
@@ -75,6 +93,8 @@ def _copy(value: Any, depth: int, seen: dict[int, int]) -> Any:  # Any: as above
     parts. Containers that were ``seen`` at this depth or more are copied there already."""
     if isinstance(value, Tensor):
         return _TensorCopy(value, value._version, *checksums([value.clone()]))  # noqa: SLF001  has no public name
+    if isinstance(value, np.ndarray):
+        return _ArrayCopy(value, _content(value))
     parts = _parts(value) if depth > seen.get(id(value), 0) else None
     if parts is None:
         return value
@@ -84,11 +104,16 @@ def _copy(value: Any, depth: int, seen: dict[int, int]) -> Any:  # Any: as above
 
 
 def _parts(value: Any) -> dict[Any, Any] | None:  # Any: as above
-    if isinstance(value, list):
+    if isinstance(value, list | tuple | deque):
         return dict(enumerate(value))
     if isinstance(value, dict):
         return value
+    if isinstance(value, set):
+        return {id(each): each for each in value}
+    if isinstance(value, partial):  # as schedules of Transformers are
+        return {"args": value.args, "keywords": value.keywords}
     is_plain = is_dataclass(value) and not isinstance(value, type)
+    is_plain |= isinstance(value, SimpleNamespace)
     return vars(value) if is_plain and hasattr(value, "__dict__") else None
 
 
@@ -104,6 +129,8 @@ def _is_same(now: Any, copy: Any) -> bool:  # Any: as above
                 return False
             is_like = isinstance(now, Tensor) and now.shape == own.shape and now.dtype == own.dtype
             return is_like and checksums([now.clone()]) == [checksum]
+        case _ArrayCopy(own, content):
+            return now is own and _content(own) == content
     is_simple = isinstance(now, _SIMPLE) and type(now) is type(copy)
     return now is copy or (is_simple and repr(now) == repr(copy))
 
@@ -117,10 +144,14 @@ def _put_back(values: dict[str, Any], copies: dict[str, Any]) -> None:  # Any: a
 def _original(copy: Any) -> Any:  # Any: as above
     """The value that was copied, with its parts of then."""
     if isinstance(copy, _PartsCopy):
+        parts = [*map(_original, copy.parts.values())]
         if isinstance(copy.own, list):
-            copy.own[:] = map(_original, copy.parts.values())
-        else:
+            copy.own[:] = parts
+        elif isinstance(copy.own, deque | set):
+            copy.own.clear()
+            (copy.own.extend if isinstance(copy.own, deque) else copy.own.update)(parts)
+        elif not isinstance(copy.own, tuple | partial):  # which can't change themselves
             held = copy.own if isinstance(copy.own, dict) else vars(copy.own)
             _put_back(held, copy.parts)
         return copy.own
-    return copy.own if isinstance(copy, _TensorCopy) else copy
+    return copy.own if isinstance(copy, _TensorCopy | _ArrayCopy) else copy
