@@ -146,7 +146,7 @@ def check_public(name: str, *, is_public: bool) -> None:
         )
 
 
-Watch = Callable[[], AbstractContextManager[None]]
+TrainerWatch = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
@@ -157,7 +157,7 @@ class _Watched(Collated):
     Trainer has one.
     """
 
-    watch: WeakMethod[Watch]
+    watch: WeakMethod[TrainerWatch]
 
     def microbatch_of(self, places: IndexArray, before_each: Action) -> Microbatch:
         watch = self.watch()
@@ -170,7 +170,7 @@ def collated(
     data: Any,  # Any: a data set
     collate: Callable[[list[Any]], Any],
     pads: Mapping[str, float],
-    watch: Watch,
+    watch: TrainerWatch,
 ) -> Collated | Units:
     """The training data, each item collated by itself, while ``watch`` watches; tensors of units
     need no collation."""
