@@ -18,6 +18,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from tests.train.as_of_pytorch import as_of_pytorch
+
 ELSEWHERE = torch.device("meta")  # PyTorch has no numbers there, so that nothing else is meant
 _ATEN = torch.ops.aten
 _MEET = {  # moves, and what takes places or lengths of the processor as well
@@ -80,6 +82,7 @@ vars(_MODULE).update({one.__name__: one for one in (Pretended, _Making)})
 sys.modules[_MODULE.__name__] = _MODULE
 
 
+@as_of_pytorch
 class _Telling(TorchFunctionMode):
     """`torch.tensor` makes its numbers here, and moves them."""
 

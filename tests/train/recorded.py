@@ -8,6 +8,8 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from tests.train.as_of_pytorch import as_of_pytorch
+
 _DROPOUTS = (F.dropout, F.dropout1d, F.dropout2d, torch.dropout)
 _INTO = (Tensor.bernoulli_, Tensor.normal_, Tensor.uniform_, Tensor.exponential_)
 _MADE = (
@@ -17,6 +19,7 @@ _MADE = (
 )
 
 
+@as_of_pytorch
 class Recorded(TorchFunctionMode):
     """Keeps the numbers of a batch when it is first entered.
 

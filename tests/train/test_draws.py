@@ -15,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from discreet.errors import Refused
 from discreet.train import Flat, check, clipped_sum
+from tests.train.as_of_pytorch import as_of_pytorch
 from tests.train.layers import WIDTH, Layers, Use, of, summed
 
 NUMBER, STEPS = 5, 3
@@ -288,6 +289,7 @@ def test_small_batches_train_too(name: str, number: int) -> None:
     clipped_sum(model, lambda: model(data), number, Flat(1.0), batch=data)
 
 
+@as_of_pytorch
 class OwnDraws(TorchFunctionMode):
     """Gives each example the same numbers, whoever else is in the batch.
 
