@@ -164,3 +164,10 @@ def test_outcomes_that_differ_from_themselves_are_refused(
     with pytest.raises(InvalidArgument, match="is NaN"):
         exact([(laws[0], laws[1])])
     assert exact([({wrap(kind("inf")): 1}, {wrap(kind("inf")): 1})]).epsilon() == 0
+
+
+@pytest.mark.parametrize("odds", [2, 3, 5, 7, 9])
+def test_a_logarithm_as_a_float_is_claimed_rightly(odds: int) -> None:
+    """Half of these floats lie a little below the logarithm."""
+    assert not exact([pair(odds)], claim=math.log(odds)).is_refuted
+    assert exact([pair(odds)], claim=math.log(odds) * (1 - 1e-12)).is_refuted

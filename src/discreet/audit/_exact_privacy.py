@@ -35,6 +35,7 @@ Probabilities = Mapping[Hashable, Number]
 _BITS = 192
 _FARTHEST = Fraction(10_000)  # for a larger epsilon, delta is taken at this one
 _NEXT = 1e-15  # relative distance of neighbouring floats
+_AS_CLAIMED = 1 + 1e-14  # math.log(2) is the float nearest to the logarithm, and may be below it
 _SHOWN = 8
 _EXAMPLE = "[({'yes': 0.75, 'no': 0.25}, {'yes': 0.25, 'no': 0.75})]"
 
@@ -113,7 +114,7 @@ class ExactPrivacy:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether this mechanism loses more than its claim; never without a claim."""
+        """Whether this mechanism loses more than its claim, as `exceeds` says; or False."""
         return self.claim is not None and self.exceeds(self.claim)
 
     def factor(self, delta: Number = 0) -> Fraction | None:
@@ -157,15 +158,17 @@ class ExactPrivacy:
         return TradeOff(found.epsilons, found.deltas)
 
     def exceeds(self, claim: PrivacyLoss | Term) -> bool:
-        """Whether this mechanism loses more than the claim, at some epsilon."""
+        """Whether this mechanism loses more than the claim, at some epsilon, by more than 1e-14 of
+        the claimed epsilon or delta. A claim of ``math.log(2)`` thus means the logarithm."""
         claimed = PrivacyLoss.of(claim) if isinstance(claim, Term) else claim
-        if self.interval().lower > claimed.epsilon():
+        if self.interval().lower > claimed.epsilon() * _AS_CLAIMED:
             return True
         # Between two points of either profile, both deltas are lines in e^epsilon
         known = claimed.profile()
         points = {*known.epsilons, *self.profile().epsilons}
         return any(
-            self._delta(fraction(one), is_upper=False) > fraction(known.delta(one))
+            self._delta(fraction(one * _AS_CLAIMED), is_upper=False)
+            > fraction(known.delta(one) * _AS_CLAIMED)
             for one in points
         )
 

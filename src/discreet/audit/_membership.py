@@ -102,7 +102,7 @@ class MembershipResult:
             f"  claimed epsilon at delta 0: {_up(claimed)}; measured, at least: {_down(measured)}",
             f"  right: {best.right} of {best.guesses} guesses about {best.candidates} candidates",
             f"  a member's score is the higher one in {100 * self.auc:.1f} % of pairs",
-            f"  probability of error {_up(self.alarm)}",
+            f"  a right claim is refuted with probability at most {_up(self.alarm)}",
         ]
         if self.stored_runs:
             lines.append(f"  {self.stored_runs} of {self.runs} runs come from the folder")

@@ -328,10 +328,16 @@ def _verdict(*, is_refuted: bool) -> str:
 
 
 def _measured(result: BlackBoxResult | MembershipResult, subject: str) -> str:
-    wrong = f"With probability at most {_html.up(result.alarm, _DIGITS)} this is an error."
     if not result.is_refuted:
-        return f"The measured loss stays within the claim. {wrong}"
-    return f"{subject} loses more privacy than claimed. {wrong}"
+        return (
+            "The measured loss stays within the claim. This does not prove the claim: datasets, "
+            "outputs and attacks that were not tried may lose more."
+        )
+    wrong = _html.up(result.alarm, _DIGITS)
+    return (
+        f"{subject} loses more privacy than claimed. A right claim is refuted with probability at "
+        f"most {wrong}."
+    )
 
 
 def _by_delta(

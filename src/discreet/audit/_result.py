@@ -148,7 +148,10 @@ class BlackBoxResult:
             f"  the best guess names {best.guess}",
             f"  and was right {best.right} times, wrong {best.wrong} times, of {best.trials}",
             f"  pair {self.pair}: {self.datasets}",
-            f"  {self.samples} outputs; probability of error {_up(self.alarm)}",
+            (
+                f"  {self.samples} outputs; a right claim is refuted with probability at most "
+                f"{_up(self.alarm)}"
+            ),
         ]
         return "\n".join(lines)
 
