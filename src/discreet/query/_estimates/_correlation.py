@@ -43,6 +43,7 @@ from discreet.query._estimates._second_moments import (
     have_many,
     level_of_means,
     range_of,
+    suffices,
     two_columns,
 )
 
@@ -65,11 +66,17 @@ class CorrelationEstimator:
         products, first, last, of_first, of_last, rows = law
         counts = noisy[5]
         level = _level_of_means(confidence)
-        columns = two_columns((first, last, rows), (*noisy[1:3], counts), level)
-        joint = Moment(products, noisy[0], rows, counts, columns)
+        of_all = (
+            have_many((products, first, last, rows), (*noisy[:3], counts)),
+            have_many((of_first, first, rows), (noisy[3], noisy[1], counts)),
+            have_many((of_last, last, rows), (noisy[4], noisy[2], counts)),
+        )
+        has_many = [all(each) for each in zip(*of_all, strict=True)]
+        columns = two_columns((first, last, rows), (*noisy[1:3], counts), has_many, level)
+        joint = Moment(products, noisy[0], rows, counts, columns, has_many)
         spreads = (
-            Moment(of_first, noisy[3], rows, counts, columns[:1]),
-            Moment(of_last, noisy[4], rows, counts, columns[1:]),
+            Moment(of_first, noisy[3], rows, counts, columns[:1], has_many),
+            Moment(of_last, noisy[4], rows, counts, columns[1:], has_many),
         )
         ends = _Equation(joint, spreads, columns).intervals(confidence)
         low, high = [one for one, _ in ends], [other for _, other in ends]
@@ -90,7 +97,12 @@ class CorrelationEstimator:
             forecast_moment((square, count), (one,), rows, level, is_typical=True)
             for square, one in ((of_first, first), (of_last, last))
         ]
-        has_many = all(have_many(count, [rows]))
+        centres = [float(range_of(one)) / 4 for one in (first, last)]
+        has_many = (
+            suffices((products, first, last, count), centres, 0.0, rows)
+            and suffices((of_first, first, count), centres[:1], usual[0], rows)
+            and suffices((of_last, last, count), centres[1:], usual[1], rows)
+        )
         if not all(spread > error for spread, error in zip(usual, wide, strict=True)):
             return HalfWidth(1.0, is_typical=True)
         least, most = (
@@ -104,7 +116,6 @@ class CorrelationEstimator:
             0.0 if has_many else ratio_of(one, count, means).half_width(rows)
             for one in (first, last)
         ]
-        centres = [float(range_of(one)) / 4 for one in (first, last)]
         # 3. the width, which the weights of the noises depend on: a fixed point
         size = 1.0
         for _ in range(_ROUNDS):
@@ -156,9 +167,10 @@ class _Equation:
         of_first, of_last = (
             zip(one.values(), *one.intervals(level), strict=True) for one in self.spreads
         )
-        has_many = have_many(self.joint.rows, self.joint.counts)
         found: list[FloatEnds | None] = []
-        for many, (s, *s_ends), (t, *t_ends) in zip(has_many, of_first, of_last, strict=True):
+        for many, (s, *s_ends), (t, *t_ends) in zip(
+            self.joint.has_many, of_first, of_last, strict=True
+        ):
             if s_ends[0] <= 0 or t_ends[0] <= 0:
                 found.append(None)
             elif many and s and t and _is_near(s, s_ends) and _is_near(t, t_ends):

@@ -12,13 +12,14 @@ some m and k in the intervals of the means. Those get a tenth of the risk, the q
 (Bonferroni). With n - 1 in place of n, the same holds for the covariance of a sample.
 
 An error of the means has little effect, as it enters by the product of two. In a group of many
-rows, whose noisy count is at least 16 standard deviations of its noise, u and v are the estimated
-means alone, and the tenth of the risk is left for their errors. That this is enough was measured,
-not proven (`docs/decisions/intervals.md`).
+rows, u and v are the estimated means alone, and the tenth of the risk is left for their errors.
+Such a group has a noisy count of at least 16 standard deviations of its noise, and enough rows
+to make the product of both errors small: at most a tenth of the standard deviation of the noise
+above. That this is enough was measured, not proven (`docs/decisions/intervals.md`).
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -43,6 +44,7 @@ from discreet.query._estimates._estimates import (
 
 _SHARE_OF_MEANS = Fraction(1, 10)  # of the risk
 _MANY = 16  # standard deviations of a count's noise
+_SMALL_ERROR = 0.1  # of the noise of a moment, for the error that estimated means add
 _ROUNDS = 3
 TYPICAL = Fraction(1, 8)  # the standard deviation, as a share of the range
 _SPARE = Fraction(1 + 1e-9)
@@ -60,17 +62,18 @@ class CentredColumn:
     high: list[Fraction]
 
     @staticmethod
-    def of(one: NoisySum, rows: NoisySum, noisy: Noisy, level: Fraction) -> "CentredColumn":
+    def of(
+        one: NoisySum, rows: NoisySum, noisy: Noisy, has_many: Sequence[bool], *, level: Fraction
+    ) -> "CentredColumn":
         """The interval of each mean at this level, from noisy totals and counts; the estimate alone
         in a group of many rows."""
-        totals, counts = noisy
-        low = [found or Fraction(0) for found in means(grid_of(one), noisy)]
-        high, has_many = list(low), have_many(rows, counts)
+        low = _centres(one, noisy)
+        high = list(low)
         few = [group for group, many in enumerate(has_many) if not many]
         parts = [[each[group] for group in few] for each in noisy]
         for group, *ends in zip(few, *mean_ends(ratio_of(one, rows, level), parts), strict=True):
             low[group], high[group] = ends
-        return CentredColumn(one, totals, low, high)
+        return CentredColumn(one, noisy[0], low, high)
 
     @property
     def range(self) -> int:
@@ -81,13 +84,15 @@ class CentredColumn:
 @dataclass(frozen=True, slots=True)
 class Moment:
     """A noisy sum of products of the values of two columns, or of squares of one, in groups with
-    noisy counts of rows. ``lost`` is 1 for a sample, whose sum is divided by n - 1."""
+    noisy counts of rows. ``has_many`` says which groups have many rows, and ``lost`` is 1 for a
+    sample, whose sum is divided by n - 1."""
 
     one: NoisySum
     noisy: Sequence[int]
     rows: NoisySum
     counts: Sequence[int]
     columns: tuple[CentredColumn, ...]
+    has_many: Sequence[bool]
     lost: int = 0
 
     @property
@@ -117,11 +122,11 @@ class Moment:
         no number fits."""
         least, most = self.limits
         groups = range(len(self.counts))
-        has_many, found = have_many(self.rows, self.counts), self.values()
+        found = self.values()
         low, high = (
             [
                 end if each is None or not many else each
-                for many, each in zip(has_many, found, strict=True)
+                for many, each in zip(self.has_many, found, strict=True)
             ]
             for end in (least, most)
         )
@@ -129,8 +134,8 @@ class Moment:
         around = [self.around(group) for group in groups]
         for _ in range(_ROUNDS):  # a narrower interval makes the quantile smaller
             reaches = (
-                self._reach(low, _chosen(has_many, low, high), level),
-                self._reach(_chosen(has_many, high, low), high, level),
+                self._reach(low, _chosen(self.has_many, low, high), level),
+                self._reach(_chosen(self.has_many, high, low), high, level),
             )
             for group in groups:
                 if not is_known[group]:
@@ -181,7 +186,7 @@ class Moment:
         return weighted_half_widths([law.mechanism.law for law in laws], weights, level)
 
 
-def _chosen(holds: list[bool], one: list[Fraction], other: list[Fraction]) -> list[Fraction]:
+def _chosen(holds: Sequence[bool], one: list[Fraction], other: list[Fraction]) -> list[Fraction]:
     """The first where this holds, and the other one elsewhere."""
     return [each[0] if first else each[1] for first, *each in zip(holds, one, other, strict=True)]
 
@@ -194,10 +199,41 @@ def corners_of(columns: tuple[CentredColumn, ...], group: int) -> list[tuple[Fra
     return list(product(first, last))
 
 
-def have_many(rows: NoisySum, counts: Iterable[int]) -> list[bool]:
-    """Whether each group has enough rows for its estimated mean to stand for the mean."""
-    least = _MANY * rows.mechanism.stddev_of_noise()
-    return [count >= max(least, 1) for count in counts]
+def have_many(law: NoisySums, noisy: Noisy) -> list[bool]:
+    """Whether each group has enough rows for its estimated means to stand for the means. The law
+    is that of a sum of products or squares, of one sum or two, and of the count."""
+    joint, *sums, _ = law
+    products, *totals, counts = noisy
+    columns = [_centres(one, (own, counts)) for one, own in zip(sums, totals, strict=True)]
+    found = []
+    for group, count in enumerate(counts):
+        centres = [own[group] for own in columns]
+        moment = (
+            Fraction(products[group], count) + joint.shift - centres[0] * centres[-1]
+            if count
+            else Fraction(0)
+        )
+        found.append(suffices(law, [float(each) for each in centres], float(moment), count))
+    return found
+
+
+def suffices(law: NoisySums, centres: Sequence[float], moment: float, count: int) -> bool:
+    """Whether this many rows are enough, with these means and this moment."""
+    joint, *sums, rows = (one.mechanism.stddev_of_noise() for one in law)
+    if count < max(_MANY * rows, 1):
+        return False
+    u, v = centres[0], centres[-1]
+    # the product of the errors of both means, times the rows
+    added = math.hypot(sums[0], u * rows) * math.hypot(sums[-1], v * rows) / count
+    by_sums = (v * sums[0], u * sums[-1]) if len(sums) == 2 else (2 * u * sums[0],)
+    return added <= _SMALL_ERROR * math.hypot(
+        joint, *by_sums, (u * v + law[0].shift - moment) * rows
+    )
+
+
+def _centres(one: NoisySum, noisy: Noisy) -> list[Fraction]:
+    """The estimated mean of each group, 0 where there is none."""
+    return [found or Fraction(0) for found in means(grid_of(one), noisy)]
 
 
 # --- estimators ---
@@ -214,8 +250,12 @@ class VarianceEstimator:
     def estimate(self, law: NoisySums, noisy: Noisy, confidence: Fraction) -> Estimates:
         squares, total, rows = law
         counts = noisy[2]
-        values = CentredColumn.of(total, rows, noisy[1:], level_of_means(confidence, 1))
-        moment = Moment(squares, noisy[0], rows, counts, (values,), int(self.is_of_sample))
+        has_many = have_many(law, noisy)
+        level = level_of_means(confidence, 1)
+        values = CentredColumn.of(total, rows, noisy[1:], has_many, level=level)
+        moment = Moment(
+            squares, noisy[0], rows, counts, (values,), has_many, int(self.is_of_sample)
+        )
         low, high = moment.intervals(_level_of_moments(confidence, 1))
         step = grid_of(total).step
         estimates = [
@@ -259,8 +299,11 @@ class CovarianceEstimator:
 
     def estimate(self, law: NoisySums, noisy: Noisy, confidence: Fraction) -> Estimates:
         products, first, last, rows = law
-        columns = two_columns((first, last, rows), noisy[1:], confidence)
-        moment = Moment(products, noisy[0], rows, noisy[3], columns, int(self.is_of_sample))
+        has_many = have_many(law, noisy)
+        columns = two_columns((first, last, rows), noisy[1:], has_many, confidence)
+        moment = Moment(
+            products, noisy[0], rows, noisy[3], columns, has_many, int(self.is_of_sample)
+        )
         low, high = moment.intervals(_level_of_moments(confidence, 1))
         step = grid_of(first).step * grid_of(last).step
         values = [
@@ -285,12 +328,14 @@ class CovarianceEstimator:
         )
 
 
-def two_columns(law: NoisySums, noisy: Noisy, confidence: Fraction) -> tuple[CentredColumn, ...]:
+def two_columns(
+    law: NoisySums, noisy: Noisy, has_many: Sequence[bool], confidence: Fraction
+) -> tuple[CentredColumn, ...]:
     """Both columns of values, from their noisy totals, and the counts."""
     *sums, rows = law
     level = level_of_means(confidence, 2)
     return tuple(
-        CentredColumn.of(one, rows, (own, noisy[-1]), level)
+        CentredColumn.of(one, rows, (own, noisy[-1]), has_many, level=level)
         for one, own in zip(sums, noisy[:-1], strict=True)
     )
 
@@ -333,7 +378,8 @@ def forecast_moment(
     weights = np.array([[1.0], *([each] for each in own), [far[0] * far[-1] + joint.shift]])
     laws = [one.mechanism.law for one in (joint, *values, count)]
     (reach,) = weighted_half_widths(laws, weights, _level_of_moments(confidence, 1))
-    if all(have_many(count, [rows])):
+    usual = math.prod(float(TYPICAL * range_of(one)) for one in (values[0], values[-1]))
+    if suffices((joint, *values, count), far, usual, rows):
         return float(reach) / rows
     level = level_of_means(confidence, len(values))
     around = [ratio_of(one, count, level).half_width(rows) for one in values]
