@@ -81,10 +81,11 @@ def test_intervals_hold_the_answer_as_often_as_they_say(name: str, noise: Noise)
 
 @pytest.mark.parametrize("name", TABLES)
 def test_modes_are_as_frequent_as_they_say(name: str) -> None:
-    """A mode has an error in rows in place of an interval. False alarm: at most 1e-9."""
+    """A mode has an error in rows in place of an interval. False alarm: at most 1e-9, also of the
+    last line: about 60 of 2 000 modes or more are not the true one."""
     table, keys, value, _ = TABLES[name]
     question = table().group_by(*keys).agg(most=dp.mode((dp.col(value) / 5).floor()))
-    priced = question.price(QuestionPrice(4), LEVEL)
+    priced = question.price(QuestionPrice(1), LEVEL)
     exact = _parts(priced, table())
     (part,) = priced.plan.key_counts
     counts: Any = exact[part.name]  # (group, key)
