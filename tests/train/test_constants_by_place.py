@@ -208,6 +208,43 @@ def test_nothing_is_written_by_place(name: str, owner: str) -> None:
         clipped_sum(model, lambda: model(data), 8, Flat(1.0), batch=data)
 
 
+ELSEWHERE = torch.ones(WIDTH, dtype=torch.float64)
+VALUE: dict[str, Callable[[Layers, Tensor], float | Tensor]] = {  # of no example
+    "a number": lambda m, x: 0.0,
+    "a constant": lambda m, x: torch.zeros(WIDTH, dtype=x.dtype),
+    "a constant of elsewhere": lambda m, x: ELSEWHERE,
+    "computed from one of elsewhere": lambda m, x: ELSEWHERE * 2,
+    "rows of it": lambda m, x: ELSEWHERE.repeat(1, 1),
+    "a weight": lambda m, x: m.scale,
+    "drawn": lambda m, x: torch.rand(WIDTH, dtype=x.dtype),
+}
+WRITE_SLICE: dict[str, Callable[[Tensor, Any], Tensor]] = {  # Any: numbers, or a tensor
+    "a slice": lambda x, value: _changed(x, slice(5, 6), value),
+    "to the end": lambda x, value: _changed(x, slice(5, None), value),
+    "every other": lambda x, value: _changed(x, slice(None, None, 2), value),
+    "a column": lambda x, value: _changed(x, (slice(5, 6), slice(0, WIDTH)), value),
+    "a row": lambda x, value: _changed(x, 5, value),
+}
+
+
+def _changed(x: Tensor, index: Any, value: Any) -> Tensor:  # Any: as above
+    found = x.clone()
+    found[index] = value
+    return found
+
+
+@pytest.mark.parametrize("name", VALUE)
+def test_nothing_of_no_example_is_written_to_a_slice(name: str) -> None:
+    for write in WRITE_SLICE.values():
+
+        def use(m: Layers, x: Tensor) -> Tensor:
+            return summed(m.layer(write(x, VALUE[name](m, x))))  # noqa: B023
+
+        model, data = Layers(use).double(), of(8, WIDTH)
+        with pytest.raises(Refused, match=r"by place|in place"):
+            clipped_sum(model, lambda: model(data), 8, Flat(1.0), batch=data)  # noqa: B023
+
+
 def test_no_memory_of_a_weight_is_exchanged() -> None:
     """Its version stays, and with it what was known of its rows."""
 

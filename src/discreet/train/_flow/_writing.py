@@ -71,7 +71,8 @@ def _into_rows(
 ) -> Tag | None:  # Any: as given
     """The tag of rows of examples after a value of rows, or of no example, was written."""
     tag, own = tags.of(data), tags.of(value) if isinstance(value, Tensor) else None
-    if isinstance(tag, ExampleRows) and _leaves_out(tags, tag, parsed, has_own=own is not None):
+    has_own = isinstance(own, ExampleRows)
+    if isinstance(tag, ExampleRows) and _leaves_out(tags, tag, parsed, has_own=has_own):
         return BY_PLACE
     if not isinstance(own, ExampleRows):
         return _overwritten(tags, data, parsed, value)
