@@ -413,3 +413,15 @@ def test_whole_units_never_exceed_the_share_of_failures(part: Fraction) -> None:
     assert (chosen.failure_bound + 1) * FAILURE_RESOLUTION > chosen.failures
     assert chosen.admits(replace(chosen.start, failures=chosen.failure_bound))
     assert not chosen.admits(replace(chosen.start, failures=chosen.failure_bound + 1))
+
+
+def test_filters_of_one_limit_are_looked_up_apart() -> None:
+    """A look-up compares all filters of the same hash, so that each charge would take longer in a
+    process that has seen many filters."""
+    limit = Limit(1, 1e-6)
+    parts = [limit.delta * Fraction(number, 200) for number in range(1, 101)]
+    filters = [Filter(limit, part, ((Fraction(9), limit.delta / 2),)) for part in parts]
+    assert len({hash(one) for one in filters}) == len(filters)
+    for one in filters:
+        same = replace(replace(one, failures=Fraction(0)), failures=one.failures)
+        assert (same, hash(same)) == (one, hash(one))

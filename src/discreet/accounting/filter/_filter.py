@@ -22,7 +22,7 @@ down. `Filter.cost` may take long; `Filter.charged`, which adds a cost to the su
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
 
@@ -78,6 +78,7 @@ class Filter:
     failures: Fraction = Fraction(0)
     shares: tuple[tuple[Fraction, Fraction], ...] = ()
     squares: Squares | None = None
+    _hash: int = field(init=False, repr=False, compare=False)  # for many look-ups at each charge
 
     @staticmethod
     def for_limit(limit: AnyLimit) -> "Filter":
@@ -110,11 +111,10 @@ class Filter:
             raise InvalidArgument(
                 "a filter's shares of delta add up to more than the limit's delta"
             )
+        object.__setattr__(self, "_hash", hash((self.limit, self.failures, self.shares)))
 
     def __hash__(self) -> int:
-        """The hash of the limit: a ledger looks up its filter's sums and costs many times for each
-        charge, and to hash all shares would take longer than the rest."""
-        return hash(self.limit)
+        return self._hash
 
     @property
     def sums(self) -> tuple[FilterSum, ...]:
