@@ -203,7 +203,7 @@ PLAIN = {
     },
     "short values": {
         *("Column", "Declaration", "Unit"),
-        *("Request", "Place", "ChargeOrder", "ExportCheck", "ReceiptCheck", "ChiSquare"),
+        *("Request", "ListenAddress", "ChargeOrder", "ExportCheck", "ReceiptCheck", "ChiSquare"),
         *("Components", "Expression"),
         *("Term", "Filter", "FixedPoint", "OnGrid"),
     },

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import DiscreetError, InvalidArgument, Refused
-from discreet.service import Place, _desk, serve
+from discreet.service import ListenAddress, _desk, serve
 from discreet.service._app import Application
 from discreet.service._pace import RateLimit
 from discreet.service._storage import hold
@@ -17,17 +17,17 @@ from tests.service import kit
 @pytest.mark.parametrize(
     "place",
     [
-        Place("0.0.0.0"),  # which is refused
-        Place("::"),
-        Place("192.0.2.1"),
-        Place("example.org"),
-        Place(""),
-        Place(port=65_536),
-        Place(certificate=Path("cert.pem")),
-        Place(key=Path("key.pem")),
+        ListenAddress("0.0.0.0"),  # which is refused
+        ListenAddress("::"),
+        ListenAddress("192.0.2.1"),
+        ListenAddress("example.org"),
+        ListenAddress(""),
+        ListenAddress(port=65_536),
+        ListenAddress(certificate=Path("cert.pem")),
+        ListenAddress(key=Path("key.pem")),
     ],
 )
-def test_a_place_where_tokens_could_be_read_is_refused(place: Place) -> None:
+def test_a_place_where_tokens_could_be_read_is_refused(place: ListenAddress) -> None:
     with pytest.raises(InvalidArgument):
         place.check()
 
@@ -35,20 +35,20 @@ def test_a_place_where_tokens_could_be_read_is_refused(place: Place) -> None:
 @pytest.mark.parametrize(
     "place",
     [
-        Place(),
-        Place("::1"),
-        Place("127.0.0.9", 0),
-        Place("0.0.0.0", certificate=Path("a"), key=Path("b")),  # by TLS
+        ListenAddress(),
+        ListenAddress("::1"),
+        ListenAddress("127.0.0.9", 0),
+        ListenAddress("0.0.0.0", certificate=Path("a"), key=Path("b")),  # by TLS
     ],
 )
-def test_this_machine_and_tls_are_fine(place: Place) -> None:
+def test_this_machine_and_tls_are_fine(place: ListenAddress) -> None:
     place.check()
 
 
-def refused(file: Path, kind: type[DiscreetError], place: Place | None = None) -> str:
+def refused(file: Path, kind: type[DiscreetError], place: ListenAddress | None = None) -> str:
     shown: list[str] = []
     with pytest.raises(kind) as caught:
-        serve(file, place or Place(port=0), on_token=shown.append, on_ready=shown.append)
+        serve(file, place or ListenAddress(port=0), on_token=shown.append, on_ready=shown.append)
     assert shown == []
     return str(caught.value)
 
@@ -58,7 +58,7 @@ def test_a_deadline_is_positive_and_at_most_a_minute(tmp_path: Path, deadline: f
     with pytest.raises(InvalidArgument, match="deadline"):
         serve(
             tmp_path / "discreet.toml",
-            Place(port=0),
+            ListenAddress(port=0),
             deadline=deadline,
             on_token=print,
             on_ready=print,
@@ -74,13 +74,13 @@ def test_the_declared_rate_is_that_of_the_service(
     monkeypatch.setattr("uvicorn.Server.run", lambda *_, **__: None)
     monkeypatch.setattr(Application, "build", lambda app, _: found.append(app._rate))
     file = kit.declare(tmp_path, more)
-    serve(file, Place(port=0), on_token=lambda _: None, on_ready=lambda _: None)
+    serve(file, ListenAddress(port=0), on_token=lambda _: None, on_ready=lambda _: None)
     assert [one._rate for one in found] == [rate]
 
 
 def test_nothing_starts_at_a_port_in_use(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        place = Place(port=taken.getsockname()[1])
+        place = ListenAddress(port=taken.getsockname()[1])
         assert "port" in refused(kit.declare(tmp_path), InvalidArgument, place)
 
 

@@ -48,7 +48,7 @@ def serve(
 
     service.serve(
         file,
-        service.Place(host, port, certificate, key),
+        service.ListenAddress(host, port, certificate, key),
         workers=workers,
         deadline=deadline,
         is_new_token_wanted=new_token,

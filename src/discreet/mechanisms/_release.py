@@ -162,7 +162,7 @@ def release_through(
     if request is not None:
         _check_size(bounded)
     door.note("bounded", (bounded.parts, bounded.is_joint))
-    with _ready(door, bounded, request, by) as compute:
+    with _computation_ready(door, bounded, request, by) as compute:
         # 2. charge
         receipt = door.charge(
             loss,
@@ -183,7 +183,7 @@ def release_through(
     return Release(bounded.name, value, loss, mechanism, receipt, bounded.basis)
 
 
-def _ready(
+def _computation_ready(
     door: Door, bounded: Bounded[V], request: str | None, by: str
 ) -> AbstractContextManager[Callable[[], V]]:
     """The computation, made ready before the charge. A repeated request needs no rows."""

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
         connect,
     )
     from discreet.service._remote_ledger import RemoteLedger
-    from discreet.service._server import Place, serve
+    from discreet.service._server import ListenAddress, serve
 
 __all__ = [
-    "Place",
+    "ListenAddress",
     "RemoteAnswer",
     "RemoteLedger",
     "RemoteQuestion",
@@ -50,7 +50,7 @@ __all__ = [
     "serve",
 ]
 
-_LISTENING = ("Place", "serve")
+_LISTENING = ("ListenAddress", "serve")
 
 
 def __getattr__(name: str) -> object:

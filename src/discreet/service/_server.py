@@ -23,9 +23,9 @@ _IDLE_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the service listens. Port 0 takes a free one. With a certificate and its key, in PEM
-    files, it uses TLS; without them it listens on this machine only."""
+class ListenAddress:
+    """The address on which the service listens. Port 0 takes a free one. With a certificate and its
+    key, in PEM files, it uses TLS; without them it listens on this machine only."""
 
     host: str = "127.0.0.1"
     port: int = 8765
@@ -58,7 +58,7 @@ class Place:
 
 def serve(
     file: Path,
-    place: Place,
+    address: ListenAddress,
     *,
     workers: int = 2,
     deadline: float = FIRST_DEADLINE,
@@ -74,7 +74,7 @@ def serve(
     for an address that can't be used, and the errors of declarations and ledgers.
     """
     # 1. refuse arguments that can't be used
-    place.check()
+    address.check()
     if not 1 <= _checks.count(workers=workers) <= 64:
         raise InvalidArgument(f"workers = {workers}: give 1 to 64")
     if not _checks.positive(deadline=deadline) <= _LONGEST_DEADLINE:
@@ -93,7 +93,7 @@ def serve(
 
     # 2. workers, tokens, barriers
     settings = DeskSettings(file, workers)
-    with _ended_by_sigterm(), _bound(place) as listening, logged_to(settings.log):
+    with _ended_by_sigterm(), _bound(address) as listening, logged_to(settings.log):
         try:
             desk = Desk(settings)
         except WorkerLost:
@@ -119,11 +119,11 @@ def serve(
                 limit_concurrency=_MOST_CONNECTIONS,
                 timeout_keep_alive=_IDLE_SECONDS,
                 timeout_graceful_shutdown=int(settings.seconds),
-                ssl_certfile=place.certificate,
-                ssl_keyfile=place.key,
+                ssl_certfile=address.certificate,
+                ssl_keyfile=address.key,
             )
-            scheme = "https" if place.has_tls else "http"
-            on_ready(f"{scheme}://{place.host}:{listening.getsockname()[1]}/")
+            scheme = "https" if address.has_tls else "http"
+            on_ready(f"{scheme}://{address.host}:{listening.getsockname()[1]}/")
             uvicorn.Server(config).run(sockets=[listening])
         finally:
             desk.close()
@@ -147,16 +147,16 @@ def _ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _bound(place: Place) -> socket.socket:
-    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+def _bound(address: ListenAddress) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listening = socket.socket(family)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listening.bind((place.host, place.port))
+        listening.bind((address.host, address.port))
     except OSError as taken:
         listening.close()
         raise InvalidArgument(
-            f"port = {place.port} at {place.host}: {taken.strerror}; give another one"
+            f"port = {address.port} at {address.host}: {taken.strerror}; give another one"
         ) from None
     listening.listen()
     return listening

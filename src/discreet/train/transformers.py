@@ -44,7 +44,7 @@ _NOT_PRIVATE = {"loss", "train_loss", "grad_norm"}  # Trainer's names, which are
 class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships without types
     """A Trainer that trains by a plan, paid for as a whole before it reads any example.
 
-    Guarantee: that of `discreet.train._run`, for the model, its checkpoints and its logs. No figure
+    Guarantee: that of `discreet.train.run`, for the model, its checkpoints and its logs. No figure
     of the training data is logged, only epsilon so far; `not_private` shows the loss.
     ``losses`` gives one loss for each example; without it, `own_losses` knows the usual models.
     ``per_device_train_batch_size`` is how many examples are computed at once. Arguments that can't

@@ -51,7 +51,7 @@ def test_the_bound_is_smooth_and_a_bound(unit: Unit, per_unit: int) -> None:
     grid = Grid(0, 9)
     moved = column((), grid, unit, per_unit).part.sensitivity.l1
     mechanism = SmoothMedian(epsilon=EPSILON, delta=DELTA, grid=grid, moved=moved)
-    step = 1 + Fraction(1, mechanism._patience)
+    step = 1 + Fraction(1, mechanism._m)
     drawn, pairs = np.random.default_rng(1), []
     for _ in range(300):
         one = drawn.integers(0, 10, drawn.integers(0, 12)).tolist()
@@ -78,7 +78,7 @@ def test_the_bound_is_that_of_the_paper_for_tables_of_one_size() -> None:
     2 k + 2 apart, so that it is no smaller, and its decay is the same."""
     grid = Grid(0, 63)
     mechanism = SmoothMedian(epsilon=1, delta=0.01, grid=grid, moved=2)
-    decay = math.log1p(1 / mechanism._patience)
+    decay = math.log1p(1 / mechanism._m)
     drawn = np.random.default_rng(2)
     for _ in range(20):
         table = np.sort(drawn.integers(0, 64, 21))
@@ -124,15 +124,15 @@ def test_no_pair_of_small_tables_loses_more_than_is_charged(unit: Unit, noise: f
 
 @pytest.mark.parametrize("delta", [0.9, 0.5, 0.1, 1e-3, 1e-6, 1e-9])
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1, 2, 5])
-def test_the_patience_suffices_and_half_of_it_does_not(epsilon: float, delta: float) -> None:
+def test_the_number_m_suffices_and_half_of_it_does_not(epsilon: float, delta: float) -> None:
     """The worst case of `test_the_bound_is_smooth_and_a_bound`: scales differ by a factor 1 + 1/m,
     and medians as far apart as the smaller of the two allows. By the exact law of the noise. Where
     delta is larger or epsilon smaller, the slack of the proof hides a factor of 2."""
-    patience = SmoothMedian(epsilon=epsilon, delta=delta, grid=GRID)._patience
+    m = SmoothMedian(epsilon=epsilon, delta=delta, grid=GRID)._m
     apart = 200
 
-    def beyond(patience: int) -> float:
-        scales = 2 * apart / epsilon, 2 * apart / epsilon * (1 + 1 / patience)
+    def beyond(m: int) -> float:
+        scales = 2 * apart / epsilon, 2 * apart / epsilon * (1 + 1 / m)
         reach = np.arange(-int(40 * scales[1]), int(40 * scales[1]))
         near, far = (
             math.tanh(1 / (2 * scale)) * np.exp(-np.abs(reach - middle) / scale)
@@ -140,9 +140,9 @@ def test_the_patience_suffices_and_half_of_it_does_not(epsilon: float, delta: fl
         )
         return max(lost(near, far, epsilon), lost(far, near, epsilon))
 
-    assert beyond(patience) <= delta
+    assert beyond(m) <= delta
     if delta <= 1e-6 and epsilon >= 0.5:
-        assert beyond(patience // 2) > 2 * delta
+        assert beyond(m // 2) > 2 * delta
 
 
 @pytest.mark.parametrize(

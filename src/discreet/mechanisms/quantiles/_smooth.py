@@ -24,12 +24,12 @@ from discreet.noise._affine_quantile import AffineQuantile, Signed
 from discreet.noise._quantiles import EXPONENTIAL
 
 _BITS = 128
-_UNIT = 1 << 8
-_MOST_PATIENCE = 10**4  # the ladder of bounds has some tens of steps for each
+_SUBSTEPS = 1 << 8  # s(0), s(1), ... are whole numbers of 1/256 of the grid's step
+_MOST_M = 10**4  # s(0), s(1), ... are some tens of numbers for each 1 of m
 _STRONGEST = 10**6  # the largest epsilon that the search tries
 _CLOSE_DIGITS = 6
 _DIGITS = 9
-_ALL = 1 << 40  # more rows than any table has
+_MOST_ROWS = 1 << 40  # more rows than any table has
 
 
 @frozen
@@ -75,7 +75,7 @@ class SmoothMedian:
     moved: PositiveCount = 1
 
     def __post_init__(self) -> None:
-        if self._patience > _MOST_PATIENCE:
+        if self._m > _MOST_M:
             raise InvalidArgument(
                 f"epsilon = {shown(self.epsilon)}: too small for this median; take Quantile, or "
                 "give a larger epsilon"
@@ -117,7 +117,7 @@ class SmoothMedian:
             raise InvalidArgument(
                 f"error = {error}: epsilon {_STRONGEST} has a larger error; allow a larger one"
             )
-        high = _MOST_PATIENCE / (2 * _surprise(_checks.probability(delta=delta)))
+        high = _MOST_M / (2 * _log_failure(_checks.probability(delta=delta)))
         return make(edge(fits, low, high, _CLOSE_DIGITS))
 
     def privacy_loss(self, bounded: Bounded[Rows]) -> PrivacyLoss:
@@ -145,44 +145,44 @@ class SmoothMedian:
         """
         last = self.grid.size - 1
         step = last if apart is None else int(_checks.not_negative(apart=apart) / self.grid.step)
-        bounds = self._bounds()
-        reach = np.minimum(self._far(len(bounds)).astype(np.float64) * min(step, last), last)
+        s = self._s()
+        b = np.minimum(self._ranks(len(s)).astype(np.float64) * min(step, last), last)
         noise = half_width(
-            DiscreteLaplaceLaw(self._scale_for(bounds, np.ceil(reach).astype(np.int64))),
+            DiscreteLaplaceLaw(self._scale_for(s, np.ceil(b).astype(np.int64))),
             _checks.probability(confidence=confidence),
         )
         return min(noise, last) * self.grid.step
 
     def _scale(self, rows: IndexArray) -> Fraction:
         """The noise's scale, 2 s / epsilon, for these sorted rows."""
-        bounds, last = self._bounds(), self.grid.size - 1
-        far = self._far(len(bounds))
-        high = _ranked(rows, -((-rows.size - far) // 2), last)
-        low = _ranked(rows, -((far - rows.size) // 2), last)
-        return self._scale_for(bounds, high - low)
+        s, last = self._s(), self.grid.size - 1
+        ranks = self._ranks(len(s))
+        high = _ranked(rows, -((-rows.size - ranks) // 2), last)
+        low = _ranked(rows, -((ranks - rows.size) // 2), last)
+        return self._scale_for(s, high - low)
 
-    def _far(self, count: int) -> IndexArray:
-        """The distances in ranks of B(0), B(1), ..."""
-        return min(self.moved, _ALL) * np.arange(1, count + 1)
+    def _ranks(self, count: int) -> IndexArray:
+        """For B(0), B(1), ...: the differences of the two ranks."""
+        return min(self.moved, _MOST_ROWS) * np.arange(1, count + 1)
 
-    def _scale_for(self, bounds: list[int], reach: IndexArray) -> Fraction:
+    def _scale_for(self, s: list[int], b: IndexArray) -> Fraction:
         """The noise's scale for these B(0), B(1), ..."""
-        reached = np.searchsorted(np.array(bounds), reach * _UNIT)
-        steps = max(0, int((reached - np.arange(len(bounds))).max()))
-        return Fraction(2 * bounds[steps], _UNIT) / self.epsilon
+        first = np.searchsorted(np.array(s), b * _SUBSTEPS)
+        j = max(0, int((first - np.arange(len(s))).max()))
+        return Fraction(2 * s[j], _SUBSTEPS) / self.epsilon
 
-    def _bounds(self) -> list[int]:
-        """s(0), s(1), ... up to the grid's width, in parts of a unit."""
-        growth, width = self._patience, (self.grid.size - 1) * _UNIT
-        bounds = [max(_UNIT, growth)]
-        while bounds[-1] < width:
-            bounds.append(bounds[-1] + bounds[-1] // growth)
-        return bounds
+    def _s(self) -> list[int]:
+        """s(0), s(1), ... up to the grid's width, in substeps."""
+        m, width = self._m, (self.grid.size - 1) * _SUBSTEPS
+        s = [max(_SUBSTEPS, m)]
+        while s[-1] < width:
+            s.append(s[-1] + s[-1] // m)
+        return s
 
     @property
-    def _patience(self) -> int:
+    def _m(self) -> int:
         """The number m of the proof."""
-        return math.ceil(_surprise(self.delta) * 2 / self.epsilon)
+        return math.ceil(_log_failure(self.delta) * 2 / self.epsilon)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class _UncachedLaw(Signed):
         return AffineQuantile(EXPONENTIAL, math.inf)
 
 
-def _surprise(delta: Fraction) -> Fraction:
+def _log_failure(delta: Fraction) -> Fraction:
     """max(1, ln(2 / delta)), rounded up."""
     with precision(_BITS):
         return max(Fraction(1), upper_fraction((2 / ball(delta)).log()))

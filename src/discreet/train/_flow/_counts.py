@@ -9,7 +9,7 @@ from torch import Tensor
 
 from discreet.train._calls._arguments import UNREADABLE, tensors_in
 from discreet.train._flow._call import Call, FlowRule, name_of
-from discreet.train._flow._dims import sorted_out
+from discreet.train._flow._dims import sort
 from discreet.train._flow._indexing import getitem
 from discreet.train._flow._omitted import tags_by
 from discreet.train._flow._parsed_index import MASKS, place_after
@@ -44,7 +44,7 @@ def count_on(call: Call) -> None:
             tags.indices.note_count(call.result)
     elif call.function is torch.randperm:
         tags.indices.note_permutation(call.result)
-    elif rule in (inverse_scattered, sorted_out, copied):
+    elif rule in (inverse_scattered, sort, copied):
         rule(call)
     elif (
         args and isinstance(args[0], Tensor) and (along := tags.indices.counts(args[0])) is not None

@@ -96,7 +96,7 @@ def bilinear(call: Call) -> ResultTags:
 
 
 @sees_places
-def sorted_out(call: Call) -> ResultTags:
+def sort(call: Call) -> ResultTags:
     """`sort` and `argsort`: in one dimension, their indices are a permutation, which picks the
     sorted values."""
     found = along("input dim descending", default=-1)(call)

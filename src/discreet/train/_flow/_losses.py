@@ -80,8 +80,8 @@ def gaussian_nll(call: Call) -> ResultTags:
     """`F.gaussian_nll_loss`: a variance for each entry, or one for all entries of a row."""
     given = call.named("input target var full eps reduction")
     data, var = given["input"], given["var"]
-    is_usual = not isinstance(var, Tensor) or var.dim() == data.dim()
-    if given.get("reduction", "mean") != "none" or not is_usual:
+    has_variances = not isinstance(var, Tensor) or var.dim() == data.dim()
+    if given.get("reduction", "mean") != "none" or not has_variances:
         return OVER_EXAMPLES
     return elementwise(call)
 
@@ -96,8 +96,8 @@ def ctc_loss(call: Call) -> ResultTags:
     tag = call.tags.of(logs)
     if not isinstance(tag, ExampleRows):
         return tag or UntrackedRows("a loss of constants")
-    is_usual = tag.dim == 1 and logs.dim() == 3 and labels.dim() == 2
-    if given.get("reduction", "mean") != "none" or not is_usual:
+    has_rows = tag.dim == 1 and logs.dim() == 3 and labels.dim() == 2
+    if given.get("reduction", "mean") != "none" or not has_rows:
         return OVER_EXAMPLES
     lengths = [given["input_lengths"], given["target_lengths"]]
     if any(not isinstance(one, Tensor) and len({*map(int, one)}) > 1 for one in lengths):

@@ -18,7 +18,7 @@ from discreet.train._flow._dims import (
     normalised_dims,
     over_last,
     padded_dims,
-    sorted_out,
+    sort,
     touching,
     unfolded,
 )
@@ -146,7 +146,7 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (along("input q dim keepdim", removes=True), "quantile nanquantile"),
     (along("input k dim keepdim", default=-1, removes=True), "kthvalue"),
     (along("input dim"), _ALONG),
-    (sorted_out, "sort argsort"),
+    (sort, "sort argsort"),
     (along("input k dim", default=-1), "topk"),
     (along("input dims", of="dims"), "flip"),
     (along("input shifts dims", of="dims"), "roll"),
