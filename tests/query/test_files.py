@@ -55,6 +55,16 @@ def _frame(rows: Sequence[dict[str, Any]]) -> pa.Table:
     )
 
 
+def _written(path: Path, rows: Sequence[dict[str, object]]) -> None:
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif path.suffix == ".csv":
+        lines = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
+        path.write_text("\n".join(lines) + "\n")
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
 def _json_lines(folder: Path, lines: Sequence[bytes]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "t.jsonl"
@@ -332,6 +342,51 @@ def test_one_file_has_one_budget_by_whatever_way(
     first, second = dp.open(linked_files / "discreet.toml").values()
     with pytest.raises(QueryRefused, match="have the same rows"):
         first.union_all(second).agg(n=dp.count()).release(epsilon=1)
+
+
+@pytest.mark.parametrize("is_linked_through", [False, True])
+@pytest.mark.parametrize("link", [Path.hardlink_to, Path.symlink_to])
+@pytest.mark.parametrize("form", ["csv", "parquet", "jsonl"])
+def test_a_file_linked_later_keeps_one_budget(
+    form: str, link: Callable[[Path, Path], None], is_linked_through: bool, tmp_path: Path
+) -> None:
+    """A service reads its declarations once; the owner adds files to folders while it runs."""
+    alone, folder = tmp_path / f"alone.{form}", tmp_path / "f"
+    folder.mkdir()
+    for number, path in enumerate((alone, folder / f"own.{form}")):
+        _written(path, [{"person": number, "x": 0.5}])
+    unit = 'unit = "person"\nrows = 1\n'
+    text = "".join(
+        f'[tables.{name}]\nsource = "{source}"\nformat = "{form}"\n{unit}'
+        f'ledger = {{ path = "{name}.ledger", epsilon = 1 }}\n[tables.{name}.columns]\n'
+        'x = { type = "number", lower = 0, upper = 1 }\n'
+        for name, source in (("a", alone.name), ("b", "f"))
+    )
+    if is_linked_through:  # the units of b are behind keys of another table
+        text = text.replace(
+            f'[tables.b]\nsource = "f"\nformat = "{form}"\n{unit}',
+            f'[tables.keys]\nsource = "f"\nformat = "{form}"\n{unit}'
+            'ledger = { path = "b.ledger", epsilon = 1 }\n[tables.keys.columns]\n'
+            'x = { type = "number", lower = 0, upper = 1 }\n'
+            f'[tables.b]\nsource = "events.{form}"\nformat = "{form}"\nunit = "person"\nrows = 1\n'
+            'through = { table = "keys", on = "x" }\n',
+        )
+        _written(tmp_path / f"events.{form}", [{"x": 0.5}])
+    (tmp_path / "discreet.toml").write_text(text)
+    tables = dp.open(tmp_path / "discreet.toml")
+    for name in "ab":
+        tables[name].agg(n=dp.count()).release(epsilon=0.25)
+    spent = [str(tables[name].ledger) for name in "ab"]
+    link(folder / f"late.{form}", alone)
+    for name in "ab":
+        with pytest.raises(DeclarationError, match=r"a file in common .* two ledgers"):
+            tables[name].agg(n=dp.count()).release(epsilon=0.25)
+    with pytest.raises(DeclarationError, match=r"a file in common .* two ledgers"):
+        tables["a"].quantiles("x", [0.5], epsilon=0.25)
+    assert [str(tables[name].ledger) for name in "ab"] == spent  # it says what was charged
+    (folder / f"late.{form}").unlink()
+    for name in "ab":
+        tables[name].agg(n=dp.count()).release(epsilon=0.25)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # between Ibis and DuckDB

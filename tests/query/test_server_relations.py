@@ -324,6 +324,34 @@ def test_a_table_and_its_parts_have_one_budget(tmp_path: Path) -> None:
         one.sql(f"SELECT COUNT(*) AS n FROM {name}", epsilon=1)
 
 
+def test_a_part_of_the_table_that_has_the_keys_has_their_budget(tmp_path: Path) -> None:
+    name = postgres_tables.new_name()
+    postgres_tables.run(
+        f"CREATE TABLE {name} (person int8, x float8) PARTITION BY LIST (person)",
+        f"CREATE TABLE {name}_p (person int8, x float8)",
+        f"CREATE TABLE {name}_events (x float8)",
+        f"GRANT SELECT ON {name}, {name}_p, {name}_events TO {postgres_tables.reader()}",
+    )
+    columns = '[tables.{}.columns]\nx = {{ type = "number", lower = 0, upper = 1 }}\n'
+    text = "".join(
+        f'[tables.{own}]\nsource = "{postgres_tables.url(place)}"\nunit = "person"\nrows = 1\n'
+        f'ledger = {{ path = "{ledger}.ledger", epsilon = 9 }}\n{through}{columns.format(own)}'
+        for own, place, ledger, through in (
+            ("keys", name, "a", ""),
+            ("events", f"{name}_events", "a", 'through = { table = "keys", on = "x" }\n'),
+            ("part", f"{name}_p", "b", ""),
+        )
+    )
+    (tmp_path / "discreet.toml").write_text(text)
+    tables = dp.open(tmp_path / "discreet.toml")
+    for own in tables:
+        tables[own].sql(f"SELECT COUNT(*) AS n FROM {own}", epsilon=1)
+    postgres_tables.run(f"ALTER TABLE {name} ATTACH PARTITION {name}_p FOR VALUES IN (1)")
+    for own in tables:
+        with pytest.raises(DeclarationError, match=r"rows in common .* but two ledgers"):
+            tables[own].sql(f"SELECT COUNT(*) AS n FROM {own}", epsilon=1)
+
+
 SPELLINGS = [
     "postgresql://r@localhost/d",
     "postgres://other@LOCALHOST.:5432/d",

@@ -7,7 +7,7 @@ do. Nothing else of a file may decide whether a question is answered.
 import os
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from discreet.errors import DeclarationError
 from discreet.query._engines._common_type import common_type
 from discreet.query._engines._conversion import read_as, without_zone
-from discreet.query._engines._file_behind import file_behind
+from discreet.query._engines._file_behind import file_behind, files_under
 from discreet.query._rows import _frames
 from discreet.query._rows._csv_reader import header, read_lines
 from discreet.query._rows._file_format import FileFormat, format_of, usual_delimiter
@@ -29,7 +29,15 @@ ReadTypes = Sequence[tuple[str, pa.DataType | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class ParquetFile:
+class _KeptApart:
+    """Rows on disk. No file of theirs may be at, or below, the paths ``apart``: those have another
+    budget."""
+
+    apart: tuple[Path, ...] = field(default=(), compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFile(_KeptApart):
     """A Parquet file."""
 
     path: Path
@@ -59,7 +67,7 @@ class ParquetFile:
 
 
 @dataclass(frozen=True, slots=True)
-class CsvFile:
+class CsvFile(_KeptApart):
     """A CSV file with a header line; its columns are texts until a declaration converts them."""
 
     path: Path
@@ -81,7 +89,7 @@ class CsvFile:
 
 
 @dataclass(frozen=True, slots=True)
-class JsonLinesFile:
+class JsonLinesFile(_KeptApart):
     """A file with one object of JSON in each line. Its keys are in its rows only, so its columns
     are the declared ones: texts until a declaration converts them."""
 
@@ -107,7 +115,7 @@ AnyFile = ParquetFile | CsvFile | JsonLinesFile
 
 
 @dataclass(frozen=True, slots=True)
-class FileFolder:
+class FileFolder(_KeptApart):
     """The files of one format in a folder and in the folders below it, as they are when a question
     is asked; a ``snapshot`` has the same files ever after. Names that begin with ``.`` or ``_`` are
     passed over, and those of folders are no columns."""
@@ -227,6 +235,19 @@ def places_of(source: FileSource) -> set[Hashable]:
     except DeclarationError:
         return set()
     return {file_behind(file.path) for file in files}
+
+
+def files_now(source: FileSource) -> FileSource:
+    """The source with the files that are there now; refused if tables with another ledger have one
+    of them, too."""
+    found = source.snapshot() if isinstance(source, FileFolder) else source
+    for path in source.apart:
+        if not places_of(found).isdisjoint(files_under(path)):
+            raise DeclarationError(
+                f"{source.path} and {path} have a file in common by now, but two ledgers; one "
+                "dataset has one budget: give both the same ledger and anchor, or remove the link"
+            )
+    return found
 
 
 def _is_shown(name: str) -> bool:

@@ -44,6 +44,7 @@ from discreet.query._rows._files import (
     ParquetFile,
     engine_type,
     file_source,
+    files_now,
 )
 
 
@@ -213,8 +214,11 @@ def served_by(source: TableSource) -> tuple[AddressedTable, ...]:
 
 def snapshot(source: TableSource) -> TableSource:
     """The source with the files of its folders as they are now. One that arrives later may lack a
-    column, and must not make a paid question fail; the next question reads it."""
-    return source.snapshot() if isinstance(source, FileFolder | ComputedSource) else source
+    column, and must not make a paid question fail; the next question reads it. Refused if a file is
+    now one of a table with another ledger, too."""
+    if isinstance(source, FileSource):
+        return files_now(source)
+    return source.snapshot() if isinstance(source, ComputedSource) else source
 
 
 def check_one_place(source: ComputedSource, what: str) -> None:

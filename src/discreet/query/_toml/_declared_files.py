@@ -1,6 +1,5 @@
 """The files that a declaration names: of tables with their ledgers, and of public tables."""
 
-import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from discreet.query._engines._address import (
     overlap,
     table_at,
 )
-from discreet.query._engines._file_behind import file_behind, resolved
+from discreet.query._engines._file_behind import files_under, resolved
 from discreet.query._facts._columns import Column
 from discreet.query._facts._declaration import Declaration
 from discreet.query._rows._file_format import FileFormat
@@ -52,17 +51,19 @@ class TableFile:
         from discreet.query._relations._linked import LinkedSource
 
         here, there = zip(*facts.through.on, strict=True)
-        links = self.links.with_columns([*facts.unit.columns, *there])
+        leads = replace(self.links, others=self.others)
+        links = leads.with_columns([*facts.unit.columns, *there])
         return LinkedSource(self.with_columns(here), links, facts.unit, facts.through)
 
     def with_columns(self, others: Sequence[str]) -> "TableSource":
         """The source with its declared columns and these; JSON has no others."""
         names = [*others, *self.declaration.columns]
-        if isinstance(self.source, Path):
-            return declared_rows(self.source, self.format, self.delimiter, names)
         private = [one for one in self.others.values() if isinstance(one, TableFile)]
-        apart = [one.source for one in private if one.ledger.identity != self.ledger.identity]
-        addresses = [one for one in apart if not isinstance(one, Path)]
+        apart = [one.by_path for one in private if one.ledger.identity != self.ledger.identity]
+        if isinstance(self.source, Path):
+            paths = [one.source for one in apart if isinstance(one.source, Path)]
+            return declared_rows(self.source, self.format, self.delimiter, names, apart=paths)
+        addresses = [one.source for one in apart if not isinstance(one.source, Path)]
         return kept_apart(table_at(self.source), addresses)
 
     @property
@@ -88,7 +89,7 @@ class TableFile:
         if here.is_relative_to(there) or there.is_relative_to(here):
             return True
         if one is not self or another is not other:  # Spark reads some
-            return not _files_under(here).isdisjoint(_files_under(there))
+            return not files_under(here).isdisjoint(files_under(there))
         from discreet.query._rows._shared_rows import share_rows
 
         return share_rows(one.with_columns(()), another.with_columns(()))
@@ -115,33 +116,22 @@ class TableFile:
         return Table.declared(self.rows, self.declaration, ledger, beside)
 
 
-def _files_under(place: Path) -> set[Hashable]:
-    """The file, or all files in the folder that Spark may read: whatever their names, and also
-    behind links to folders."""
-    if not place.is_dir():
-        return {file_behind(place)}
-    found, entered = set[Hashable](), {file_behind(place)}
-    for folder, inner, names in os.walk(place, followlinks=True):
-        inside = {name: file_behind(Path(folder, name)) for name in inner}
-        inner[:] = [name for name, behind in inside.items() if behind not in entered]
-        entered.update(inside.values())
-        found.update(file_behind(Path(folder, name)) for name in names)
-    return found
-
-
 def declared_rows(
     source: Path | TableAddress,
     form: FileFormat | None,
     delimiter: str | None,
     names: Sequence[str] = (),
+    *,
+    apart: Sequence[Path] = (),
 ) -> "TableSource":
-    """The source of these rows; of JSON, with the columns of these names. Nothing is read yet."""
+    """The source of these rows; of JSON, with the columns of these names. None of its files may be
+    at or below the paths ``apart`` when a question is asked. Nothing is read yet."""
     from discreet.query._rows._files import declared_file
 
     if not isinstance(source, Path):
         return table_at(source)
     assert form is not None  # a file has one
-    return declared_file(source, form, delimiter or None, names)
+    return replace(declared_file(source, form, delimiter or None, names), apart=tuple(apart))
 
 
 @dataclass(frozen=True, slots=True)
