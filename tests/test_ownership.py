@@ -194,7 +194,8 @@ NO_RIGHT = {  # classes with state but without a right, with the reason
     "train._randomness._secret_draws._Watch": "watches calls of PyTorch within one step",
     "train.transformers._EpochLength": "the length of an epoch",
     "train._randomness._deterministic.DeterministicMode": "settings within one step",
-    "train._state._checksums.TensorBits": "tensors whose bits are compared",
+    "train._state._checksums.SortedTensors": "tensors whose bits are compared",
+    "train._state._tensor_bits.TensorBits": "the bits of an optimizer's tensors before the losses",
     "train._state._optimizer_writes.OptimizerWrites": "the optimizer before the losses of one step",
 }
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -20,26 +20,35 @@ from discreet.train._calls._in_place import version_of
 _WIDTH = 4096  # words in a row, each with other numbers
 _ROWS_AT_ONCE = 32  # which stay in a processor's cache
 _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
-_PLAIN = (Tensor, nn.Parameter)
+PLAIN = (Tensor, nn.Parameter)
 _COMMON = (torch.float32, torch.int64, torch.bfloat16, torch.float16, torch.float64, torch.bool)
 
 Checksum = int | tuple[int, ...]  # of the entries, and of the memory around them, if there is any
 
 
+@torch.no_grad()
 def checksums(tensors: Sequence[Tensor]) -> list[Checksum]:
-    """A checksum of each tensor."""
-    return TensorBits(tensors).checksums()
+    """A checksum of each tensor, or its version if its bits can't be read."""
+    few = SortedTensors(tensors)
+    found = dict.fromkeys(range(len(few.parts)), 0) | few.versions()  # 0 if it is empty
+    for numbers in few.small.values():
+        found |= zip(numbers, _together([few.parts[each] for each in numbers]), strict=True)
+    found |= few.large_checksums(few.large)
+    return [
+        found[number] if isinstance(number, int) else tuple(found[each] for each in number)
+        for number in few.numbers
+    ]
 
 
-class TensorBits:
-    """Some tensors, sorted by size and type once for all their checksums."""
+class SortedTensors:
+    """The parts of some tensors, sorted by size and type, with a number for each part."""
 
     def __init__(self, tensors: Sequence[Tensor]) -> None:
-        self._parts: list[Tensor] = []  # whose checksums are computed
-        self._numbers: list[int | tuple[int, ...]] = []  # of each tensor's parts
-        self._unreadable: list[int] = []  # parts that have no bits, but versions
-        self._small: dict[tuple[torch.device, torch.dtype], list[int]] = {}
-        self._large: dict[torch.device, list[int]] = {}
+        self.parts: list[Tensor] = []  # whose bits are compared
+        self.numbers: list[int | tuple[int, ...]] = []  # of each tensor's parts
+        self.unreadable: list[int] = []  # parts that have no bits, but versions
+        self.small: dict[tuple[torch.device, torch.dtype], list[int]] = {}
+        self.large: list[int] = []
         memories: dict[int, int] = {}  # the part that is the whole of a memory, by its address
         for one in tensors:
             numbers = [self._add(part) for part in _parts_of(one)]
@@ -48,45 +57,33 @@ class TensorBits:
                 if address not in memories:
                     memories[address] = self._add(whole)
                 numbers.append(memories[address])
-            self._numbers.append(numbers[0] if len(numbers) == 1 else tuple(numbers))
-        few = [[self._parts[number] for number in numbers] for numbers in self._small.values()]
-        self._ends = [
-            torch.tensor([*accumulate(each.numel() for each in some)], device=some[0].device)
-            for some in few
-        ]
+            self.numbers.append(numbers[0] if len(numbers) == 1 else tuple(numbers))
 
     def _add(self, part: Tensor) -> int:
-        number = len(self._parts)
-        self._parts.append(part)
+        number = len(self.parts)
+        self.parts.append(part)
         if part.layout is not torch.strided or part.is_quantized or part.is_meta:
-            self._unreadable.append(number)
-        elif part.numel() > _WIDTH or part.dtype not in _COMMON or type(part) not in _PLAIN:
-            self._large.setdefault(part.device, []).append(number)
+            self.unreadable.append(number)
+        elif part.numel() > _WIDTH or part.dtype not in _COMMON or type(part) not in PLAIN:
+            self.large.append(number)
         elif part.numel():
-            self._small.setdefault((part.device, part.dtype), []).append(number)
+            self.small.setdefault((part.device, part.dtype), []).append(number)
         return number
 
-    @torch.no_grad()
-    def checksums(self) -> list[Checksum]:
-        """A checksum of each tensor now, or its version if its bits can't be read."""
-        found = [0] * len(self._parts)
-        for number in self._unreadable:
-            found[number] = version_of(self._parts[number])
-        sums = [
-            (numbers, _together([self._parts[number] for number in numbers], ends))
-            for numbers, ends in zip(self._small.values(), self._ends, strict=True)
-        ]
-        sums += [
-            (numbers, torch.stack([_checksum(self._parts[number]) for number in numbers]))
-            for numbers in self._large.values()
-        ]
-        for numbers, totals in sums:
-            for number, total in zip(numbers, totals.cpu().tolist(), strict=True):
-                found[number] = total
-        return [
-            found[number] if isinstance(number, int) else tuple(found[each] for each in number)
-            for number in self._numbers
-        ]
+    def versions(self) -> dict[int, int]:
+        """The present versions of parts without bits."""
+        return {number: version_of(self.parts[number]) for number in self.unreadable}
+
+    def large_checksums(self, numbers: Sequence[int]) -> dict[int, int]:
+        """The present checksums of some large parts; each device is waited for once."""
+        by_device: dict[torch.device, list[int]] = {}
+        for number in numbers:
+            by_device.setdefault(self.parts[number].device, []).append(number)
+        found: dict[int, int] = {}
+        for some in by_device.values():
+            totals = torch.stack([_checksum(self.parts[number]) for number in some])
+            found |= zip(some, totals.cpu().tolist(), strict=True)
+        return found
 
 
 def _parts_of(one: Tensor) -> Iterator[Tensor]:
@@ -108,7 +105,7 @@ def _parts_of(one: Tensor) -> Iterator[Tensor]:
 def _memory_around(one: Tensor) -> Tensor | None:
     """The bytes of a memory of which the tensor is a part: files hold them all."""
     is_plain = one.layout is torch.strided and not (one.is_meta or one.is_nested)
-    if not is_plain or type(one) not in _PLAIN:
+    if not is_plain or type(one) not in PLAIN:
         return None
     memory = one.untyped_storage()
     if memory.nbytes() <= one.numel() * one.element_size():
@@ -117,24 +114,34 @@ def _memory_around(one: Tensor) -> Tensor | None:
     return torch._C.TensorBase.set_(whole, memory)  # noqa: SLF001  `closed_contexts` closes ours
 
 
-def _together(few: list[Tensor], ends: Tensor) -> Tensor:
-    """The checksums of tensors of one type and at most `_WIDTH` entries, which end at these
-    numbers of entries: (tensor,)."""
+def bits_together(few: list[Tensor]) -> Tensor:
+    """The words of small tensors of one type; of one tensor, maybe in its own memory: (word,)."""
     flat: Tensor = torch._C._nn.flatten_dense_tensors(few)  # noqa: SLF001  has no other name
-    words = flat.view(_INTEGERS[flat.element_size()]).long()
+    return flat.view(_INTEGERS[flat.element_size()])
+
+
+def bits_of(one: Tensor) -> Tensor:
+    """The words of a tensor of any size, in its own memory if they lie there in order: (word,)."""
+    if one.is_complex():
+        one = torch.view_as_real(one.resolve_conj())
+    flat = one.detach().resolve_neg().reshape(-1).contiguous()
+    return flat.view(_INTEGERS[one.element_size()])
+
+
+def _together(few: list[Tensor]) -> list[int]:
+    """The checksums of tensors of one type and at most `_WIDTH` entries."""
+    words = bits_together(few).long()
     whole = len(words) // _WIDTH * _WIDTH
     rows = words[:whole].view(whole // _WIDTH, _WIDTH)
     mixed = torch.cat([_mixed(rows).view(-1), _mixed(words[whole:])])
+    ends = torch.tensor([*accumulate(each.numel() for each in few)], device=words.device)
     totals = mixed.cumsum(0)[ends - 1]
-    return totals.diff(prepend=totals.new_zeros(1))
+    return cast("list[int]", totals.diff(prepend=totals.new_zeros(1)).cpu().tolist())
 
 
 def _checksum(one: Tensor) -> Tensor:
     """The checksum of a tensor of any size."""
-    if one.is_complex():
-        one = torch.view_as_real(one.resolve_conj())
-    flat = one.detach().resolve_neg().reshape(-1).contiguous()
-    bits = flat.view(_INTEGERS[one.element_size()])
+    bits = bits_of(one)
     # 1. words of 64 bits, for less work, and the rest
     each = 8 // bits.element_size()
     if bits.storage_offset() % each:

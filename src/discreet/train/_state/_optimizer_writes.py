@@ -25,7 +25,7 @@ from discreet.train._state._attributes import (
     set_own,
     slots_of,
 )
-from discreet.train._state._checksums import TensorBits
+from discreet.train._state._tensor_bits import TensorBits
 from discreet.train._state._trials import unwrapped
 
 _Container = dict[Any, Any] | list[Any]  # Any: settings, and the state of any optimizer
@@ -52,6 +52,7 @@ class OptimizerWrites:
             for _, container, copy in self._containers
         )
         if is_same and not self._differing_fields() and not self._differing_kinds():
+            self._bits.note()
             self._contents = self._present()
         else:
             self._note_all()
@@ -109,16 +110,16 @@ class OptimizerWrites:
             self._others.append((name, value))
 
     def _present(self) -> list[Content]:
-        """Facts that identities don't show: contents of other objects, and the tensors' bits."""
-        others = [content_of(one, self._known) for _, one in self._others]
-        return [*others, *self._bits.checksums()]
+        """The contents of other objects, which identities don't show."""
+        return [content_of(one, self._known) for _, one in self._others]
 
     def _changed(self) -> list[str]:
         """The names of what differs now."""
         replaced = [_differing(*each) for each in self._containers if not _is_same(*each[1:])]
-        names = [name for name, _ in (*self._others, *self._tensors)]
-        contents = zip(names, self._contents, self._present(), strict=True)
-        written = [name for name, one, now in contents if one != now]
+        both = zip(self._others, self._contents, self._present(), strict=True)
+        written = [name for (name, _), before, now in both if before != now]
+        bits = zip(self._tensors, self._bits.written(), strict=True)
+        written += [name for (name, _), is_written in bits if is_written]
         return replaced + self._differing_fields() + self._differing_kinds() + written
 
     def _differing_fields(self) -> list[str]:
