@@ -1,6 +1,7 @@
 """The sentences of the report about each kind of audit, for people who are not specialists."""
 
 import math
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import singledispatch
 
@@ -9,7 +10,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.audit._exact_privacy import ExactPrivacy
 from discreet.audit._membership import MembershipResult
 from discreet.audit._misuse import MisuseResult
-from discreet.audit._pipeline import PipelineResult
+from discreet.audit._pipeline import SEEDS, PairDifference, PipelineResult
 from discreet.audit._reconstruction import Reconstruction
 from discreet.audit._report import AuditReport, FigureTable, Sentences
 from discreet.audit._result import BlackBoxResult
@@ -140,20 +141,21 @@ def _membership(result: MembershipResult) -> AuditReport:
 @report.register
 def _pipeline(result: PipelineResult) -> AuditReport:
     moved = result.sensitivity
-    count = len(result.differences)
-    first = tuple(
-        f"Pair {one.pair}, {one.datasets}: {one.text}" for one in result.differences[:_SHOWN]
-    )
-    more = (f"{count - _SHOWN} further pairs differ, too.",) if count > _SHOWN else ()
-    return AuditReport(
-        verdict=(
-            f"{count} of {result.pairs} pairs of tables show a difference beside the noisy numbers"
-            if count
-            else "No difference beside the noisy numbers was found"
+    certain = sum(one.is_certain for one in result.differences)
+    too_far = len(result.differences) - certain
+    verdicts = [
+        *([f"{certain} of {result.pairs} pairs of tables differ for certain"] if certain else []),
+        *(
+            [f"on {_pairs(too_far)} the numbers move by more than the sensitivity"]
+            if too_far
+            else []
         ),
-        has_fault=bool(count),
+    ]
+    return AuditReport(
+        verdict=_sentence(verdicts or ["No certain difference was found"]),
+        has_fault=bool(result.differences),
         claimed=(
-            "Two tables that differ in one person differ in the noisy numbers only.",
+            "Two tables that differ in one person differ in noisy numbers and texts only.",
             *(
                 (f"With the same noise, these numbers move by {moved:g} at most, in sum.",)
                 if moved is not None
@@ -166,26 +168,74 @@ def _pipeline(result: PipelineResult) -> AuditReport:
                 "the same random numbers for both tables."
             ),
             (
-                "Compared were the random numbers drawn, seeds, charges, files, connections, log "
-                "lines, printed text, warnings, errors, and the form of the output."
+                "Compared were the count of random numbers, seeds, charges, files, connections, "
+                "log lines, printed text, warnings, errors, the environment, and the form and the "
+                "values of the output."
             ),
-        ),
-        found=first + more if count else ("Nothing differed.",),
-        meaning=(
             (
-                "Somebody who sees such a difference knows for certain that your row is there, "
-                "however large the noise is."
-                if count
-                else "On these tables, nothing but the noisy numbers depends on your row."
+                f"A difference is certain if it stayed with {SEEDS} other draws of the noise for "
+                "each table."
             ),
         ),
+        found=(
+            *_pairs_in_words(result.differences, "Pair"),
+            *_pairs_in_words(result.undecided, "Undecided, pair"),
+        )
+        or ("No difference was found.",),
+        meaning=tuple(_meanings(result, certain, too_far)),
         not_tried=(
             "Tables that were not given: a row with another value may show a difference.",
-            "Running time, memory, and other threads and processes.",
-            "Whether the noise is large enough: an audit of the outputs measures that.",
+            "Running time, memory, other threads and processes, and what other programs write.",
+            (
+                "Whether the noise in numbers and texts is large enough: an audit of the outputs "
+                "measures that."
+            ),
+            *(
+                ("How far a row moves the numbers, because no sensitivity was given.",)
+                if moved is None
+                else ()
+            ),
         ),
         evidence=result.to_json(),
     )
+
+
+def _pairs_in_words(found: Sequence[PairDifference], start: str) -> Sentences:
+    first = tuple(f"{start} {one.pair}, {one.datasets}: {one.text}" for one in found[:_SHOWN])
+    more = len(found) - _SHOWN
+    return (*first, f"{start}s, further ones: {more}.") if more > 0 else first
+
+
+def _meanings(result: PipelineResult, certain: int, too_far: int) -> Iterator[str]:
+    if certain:
+        yield (
+            "Somebody who sees such a difference can tell whether your row is there: none of the "
+            "noise that was tried hid it."
+        )
+    if too_far:
+        yield (
+            "Your row moves the numbers by more than their noise is made for, so they may tell "
+            "more about you than claimed. An audit of the outputs by black_box measures how much."
+        )
+    if result.undecided:
+        yield (
+            "Where a pair is undecided, your row and the noise decide together what somebody sees. "
+            "This may be right. An audit of the outputs by black_box measures how much it tells."
+        )
+    if not result.differences:
+        yield (
+            "On these tables, whatever your row changed among the compared facts, the noise "
+            "changed, too. This does not prove that the noise is enough."
+        )
+
+
+def _pairs(count: int) -> str:
+    return "1 pair" if count == 1 else f"{count} pairs"
+
+
+def _sentence(clauses: Sequence[str]) -> str:
+    joined = ", and ".join(clauses)
+    return joined[:1].upper() + joined[1:]
 
 
 @report.register

@@ -10,22 +10,33 @@ import hashlib
 import io
 import logging
 import os
+import pickle
 import random
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from unittest import mock
 
 import numpy as np
 
+from discreet.audit._word_streams import (
+    WordStream,
+    generator_stream,
+    numpy_stream,
+    python_stream,
+    torch_stream,
+)
 from discreet.mechanisms import Door
 
-_EVENTS = {"open", "os.remove", "os.rename", "socket.connect", "sqlite3.connect"} | {
-    "subprocess.Popen"
+_EVENTS = {
+    *("open", "os.remove", "os.rename", "os.putenv", "os.unsetenv"),
+    *("socket.connect", "sqlite3.connect", "subprocess.Popen"),
 }
+_PYTHON, _NUMPY, _TORCH = "the module random", "NumPy's global generator", "PyTorch"
 _CODE = (".py", ".pyc", ".so", ".pth")
 
 
@@ -37,6 +48,7 @@ class RunWatch:
     thread: int = field(default_factory=threading.get_ident)
     facts: list[tuple[str, str]] = field(default_factory=list)
     generators: list[Any] = field(default_factory=list)  # Any: NumPy's
+    streams: dict[str, WordStream] = field(default_factory=dict)  # whose draws can be counted
     bytes_drawn: int = 0
 
     def note(self, name: str, fact: object) -> None:
@@ -55,11 +67,23 @@ class RunWatch:
         return drawn[start:]
 
     def generator(self, make: Callable[..., Any], seeds: tuple[Any, ...]) -> Any:  # Any: NumPy's
-        """A generator of NumPy; without a seed it gets one that is the same in each run."""
+        """A generator of NumPy; without a seed it gets one that is the same in each run, of a kind
+        whose draws can be counted."""
         self.note("a seed of NumPy", [repr(one) for one in seeds])
-        found = make(*(seeds or ([self.seed, len(self.generators)],)))
+        found = make(*seeds) if any(one is not None for one in seeds) else self._without_seed()
         self.generators.append(found)
         return found
+
+    def _without_seed(self) -> Any:  # Any: NumPy's
+        seed = [self.seed, len(self.generators)]
+        twister = np.random.MT19937(seed)
+        self.streams[_generator(seed[1])] = generator_stream(twister, seed)
+        return np.random.Generator(twister)
+
+    def seeded(self, source: str, seed: object) -> None:
+        """Record that the pipeline sets a seed itself, so that its draws can't be counted."""
+        self.note(f"a seed of {source}", repr(seed))
+        self.streams.pop(source, None)
 
 
 class _AuditHook:
@@ -84,29 +108,18 @@ class _AuditHook:
             watch.note(event, arguments[:2])
 
 
-class _LogWatch(logging.Handler):
-    def __init__(self, watch: RunWatch) -> None:
-        super().__init__()
-        self.watch = watch
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.watch.note("a line of the log", (record.levelname, record.getMessage()))
-
-
 @contextmanager
 def watch_run(seed: int, door: Door) -> Iterator[RunWatch]:
     """RunWatch a run in this thread, whose releases go through the door."""
     watch = RunWatch(seed)
     printed = io.StringIO()
-    log = _LogWatch(watch)
     _AuditHook.install()
     with ExitStack() as stack:
         stack.enter_context(_seeded(watch))
         stack.enter_context(_through(door, watch))
         stack.enter_context(contextlib.redirect_stdout(printed))
         stack.enter_context(contextlib.redirect_stderr(printed))
-        logging.getLogger().addHandler(log)
-        stack.callback(logging.getLogger().removeHandler, log)
+        stack.enter_context(_logged(watch))
         _AuditHook.watch = watch
         try:
             yield watch
@@ -118,6 +131,20 @@ def watch_run(seed: int, door: Door) -> Iterator[RunWatch]:
 
 
 @contextmanager
+def _logged(watch: RunWatch) -> Iterator[None]:
+    """Each record of any logger is noted, whoever handles it."""
+    handle = logging.Logger.callHandlers
+
+    def note_and_handle(self: logging.Logger, record: logging.LogRecord) -> None:
+        if watch.is_here():
+            watch.note("a line of the log", (record.levelname, record.getMessage()))
+        handle(self, record)
+
+    with mock.patch.object(logging.Logger, "callHandlers", note_and_handle):
+        yield
+
+
+@contextmanager
 def _seeded(watch: RunWatch) -> Iterator[None]:
     """All random sources in the same state; afterwards in that of before."""
     # 1. the sources that have a state
@@ -126,32 +153,55 @@ def _seeded(watch: RunWatch) -> Iterator[None]:
     torch_before = torch.get_rng_state() if torch else None
     random.seed(watch.seed)
     np.random.seed(watch.seed)
+    watch.streams |= {_PYTHON: python_stream(watch.seed), _NUMPY: numpy_stream(watch.seed)}
     if torch:
         torch.manual_seed(watch.seed)
-    # 2. the sources that take from the operating system
-    urandom, default_rng = os.urandom, np.random.default_rng
-
-    def draw_bytes(size: int) -> bytes:
-        return watch.urandom(size) if watch.is_here() else urandom(size)
-
-    def make_generator(*seeds: Any) -> Any:  # Any: as NumPy's own
-        return watch.generator(default_rng, seeds) if watch.is_here() else default_rng(*seeds)
-
-    patches: list[Any] = [  # Any: of functions of different types
-        mock.patch.object(os, "urandom", draw_bytes),
-        mock.patch.object(random, "_urandom", draw_bytes),
-        mock.patch.object(np.random, "default_rng", make_generator),
-    ]
-    try:
-        with ExitStack() as stack:
-            for patch in patches:
-                stack.enter_context(patch)
+        watch.streams[_TORCH] = torch_stream(watch.seed)
+    # 2. the sources that take from the operating system, and the seeds
+    with ExitStack() as stack:
+        for owner, name, here in _replaced(watch, torch):
+            stack.enter_context(_here(watch, owner, name, here))
+        try:
             yield
-    finally:
-        random.setstate(before)
-        np.random.set_state(numpy_before)
-        if torch:
-            torch.set_rng_state(torch_before)
+        finally:
+            random.setstate(before)
+            np.random.set_state(numpy_before)
+            if torch:
+                torch.set_rng_state(torch_before)
+
+
+def _replaced(
+    watch: RunWatch,
+    torch: Any,  # Any: the module, or None
+) -> Iterator[tuple[Any, str, Callable[..., Any]]]:
+    """Functions, by their owners and names, with those that stand in for them."""
+    yield os, "urandom", watch.urandom
+    yield random, "_urandom", watch.urandom
+    make = np.random.default_rng
+    yield np.random, "default_rng", lambda *seeds: watch.generator(make, seeds)
+    setters = [(random, "seed", _PYTHON), (np.random, "seed", _NUMPY)]
+    for owner, name, source in setters + ([(torch, "manual_seed", _TORCH)] if torch else []):
+        yield owner, name, _noting(watch, getattr(owner, name), source)
+
+
+def _noting(watch: RunWatch, seed: Callable[..., Any], source: str) -> Callable[..., Any]:
+    """The function that sets the seed of a source, which is noted."""
+
+    def set_seed(*given: Any, **named: Any) -> Any:
+        watch.seeded(source, (given, named))
+        return seed(*given, **named)
+
+    return set_seed
+
+
+def _here(watch: RunWatch, owner: Any, name: str, here: Callable[..., Any]) -> Any:
+    """A patch of this function for the run's own thread."""
+    elsewhere = getattr(owner, name)
+
+    def ask(*given: Any, **named: Any) -> Any:
+        return (here if watch.is_here() else elsewhere)(*given, **named)
+
+    return mock.patch.object(owner, name, ask)
 
 
 @contextmanager
@@ -167,17 +217,26 @@ def _through(door: Door, watch: RunWatch) -> Iterator[None]:
 
 
 def _states(watch: RunWatch) -> Iterator[tuple[str, str]]:
-    """A digest of each source's state after the run."""
+    """The number of words that each source gave, or a digest of its state if a seed was set."""
     yield "the operating system", str(watch.bytes_drawn)
-    yield "the module random", _digest(random.getstate())
-    yield "NumPy's global generator", _digest(np.random.get_state(legacy=False))
+    states: dict[str, Callable[[], object]] = {
+        _PYTHON: random.getstate,
+        _NUMPY: partial(np.random.get_state, legacy=False),
+    }
     for place, one in enumerate(watch.generators):
-        yield f"NumPy's generator {place}", _digest(one.bit_generator.state)
+        states[_generator(place)] = partial(getattr, one.bit_generator, "state")
     torch: Any = sys.modules.get("torch")  # Any: only where the user imported it
     if torch:
-        yield "PyTorch", _digest(torch.get_rng_state().tolist())
+        states[_TORCH] = lambda: torch.get_rng_state().numpy().tobytes()
+    for source, state in states.items():
+        stream = watch.streams.get(source)
+        words = None if stream is None else stream.words()
+        yield source, words or _digest(state())
+
+
+def _generator(place: int) -> str:
+    return f"NumPy's generator {place}"
 
 
 def _digest(state: object) -> str:
-    with np.printoptions(threshold=sys.maxsize):
-        return hashlib.sha256(repr(state).encode()).hexdigest()[:16]
+    return hashlib.sha256(pickle.dumps(state)).hexdigest()[:16]
