@@ -161,3 +161,24 @@ def test_a_wrong_accuracy_costs_nothing(declared: Run, more: list[str], message:
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.message
     assert not LEDGER.exists()
+
+
+@pytest.mark.parametrize(
+    ("sql", "more", "message"),
+    [
+        ("AVG(wage)", ["--within", "1"], "'--group-size': give the number of rows in a group"),
+        (
+            "AVG(wage)",
+            ["--within", "1e-9", "--group-size", "9"],
+            "'--within': no epsilon up to 10,000",
+        ),
+        ("MEDIAN(wage)", ["--within", "1", "--group-size", "9"], "'--within': the error of median"),
+    ],
+)
+def test_an_accuracy_out_of_reach_names_the_option(
+    declared: Run, sql: str, more: list[str], message: str
+) -> None:
+    ended = declared("ask", "wages", f"SELECT {sql} FROM wages", *more)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.message
+    assert not LEDGER.exists()

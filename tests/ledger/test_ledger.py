@@ -314,7 +314,7 @@ def test_open_or_create(path: Path) -> None:
 
 def test_the_ledgers_limit_rules(path: Path) -> None:
     made(path)
-    with pytest.raises(LedgerDiffers, match=r"epsilon=1, .*epsilon=2, .*the ledger decides"):
+    with pytest.raises(LedgerDiffers, match=r"ε = 1, .*ε = 2; the ledger decides"):
         Ledger.open_or_create(path, unit=PERSON, limit=Limit(2))
     with pytest.raises(LedgerDiffers, match="rules"):
         Ledger.open_or_create(path, unit=PERSON, limit=Limit(1, 1e-9))

@@ -3,6 +3,8 @@
 import math
 import re
 from collections.abc import Callable
+from contextlib import suppress
+from datetime import date
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -16,7 +18,8 @@ from hypothesis import strategies as st
 import discreet as dp
 from discreet.errors import InvalidArgument, QueryRefused, RequestReused
 from discreet.ledger import Kind
-from discreet.query import Column, Declaration, Selection, Table
+from discreet.query import AggregateFunction, Column, Declaration, Selection, Table, aggregate
+from discreet.query._expressions._aggregates import ESTIMATORS
 from discreet.query._statistics._histogram import edges_of, most_bins
 from discreet.query._statistics._statistic import Statistic
 from tests.query.wages import WAGES, plan_sql
@@ -250,6 +253,57 @@ def test_nothing_is_charged_for_what_is_refused() -> None:
         with pytest.raises((InvalidArgument, QueryRefused)):
             call()
     assert len(table.ledger.history()) == 1  # type: ignore[attr-defined]  # its opening
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        Column.integer(),
+        Column.integer(keys=[0, 1]),
+        Column.integer(0, 1),
+        Column.number(0, 1),
+        Column.text(),
+        Column.text(keys=["0", "1"]),
+        Column.boolean(),
+        Column.date(),
+        Column.date(date(2024, 1, 1), date(2024, 1, 9)),
+    ],
+    ids=str,
+)
+def test_each_call_takes_any_kind_of_column_or_refuses_it(declared: Column) -> None:
+    """Without bounds, keys or a number in it, too; none is charged for being prepared."""
+    frame = pd.DataFrame({"c": ["0", "1"], "x": [0.5, 1]})
+    ledger = dp.Ledger.in_memory(unit=dp.Unit.ROW, limit=dp.Limit(epsilon=1))
+    columns = {"c": declared, "x": Column.number(0, 2)}
+    table = Table(frame, unit=dp.Unit.ROW, columns=columns, ledger=ledger)
+    rows = Selection(table)
+    calls: list[Callable[[], object]] = [
+        lambda: rows.rows("c"),
+        lambda: rows.moments("x", "c"),
+        lambda: rows.regression("x", on=["c"]),
+        lambda: rows.regression("c", on=["x"]),
+        lambda: rows.bounds("c"),
+        lambda: rows.correlation("x", "c"),
+        lambda: rows.quantiles("c", [0.5]),
+        lambda: rows.describe("c"),
+        lambda: rows.histogram("c"),
+        lambda: rows.mode("c"),
+        lambda: rows.group_by("c").contingency(),
+        lambda: rows.group_by("c").top_k(1),
+        lambda: rows.group_by("c").counts(),
+        lambda: rows.group_by("c").agg(n=dp.count()).plan,
+        *(
+            lambda each=each: rows.agg(n=aggregate(each, "c", *["x"] * ESTIMATORS[each].takes_two))
+            for each in AggregateFunction
+        ),
+    ]
+    taken = 0
+    for call in calls:
+        with suppress(InvalidArgument, QueryRefused):
+            call()
+            taken += 1
+    assert taken
+    assert len(ledger.history()) == 1  # its opening
 
 
 @pytest.mark.parametrize("kind", ["histogram", "mode", "contingency"])

@@ -12,10 +12,13 @@ import typer
 from discreet._exact import shown
 from discreet.cli._failures import Declined, UsageError
 from discreet.cli._output import say
+from discreet.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from discreet.query import Forecast, Question, QuestionPrice
     from discreet.query._toml._declared_files import TableFile
+
+_OPTIONS = {"within": "--within", "group_size": "--group-size"}
 
 
 def asked_price(
@@ -35,14 +38,20 @@ def asked_price(
     if epsilon is not None:
         return replace(others, epsilon=epsilon)
     assert within is not None
-    found = question.for_error(
-        within=within,
-        group_size=group_size,
-        confidence=confidence,
-        delta=others.delta,
-        noise=others.noise,
-        weights=others.weights,
-    )
+    try:
+        found = question.for_error(
+            within=within,
+            group_size=group_size,
+            confidence=confidence,
+            delta=others.delta,
+            noise=others.noise,
+            weights=others.weights,
+        )
+    except InvalidArgument as error:
+        argument, _, text = f"{error}".partition(": ")
+        if argument not in _OPTIONS:
+            raise
+        raise typer.BadParameter(text, param_hint=f"'{_OPTIONS[argument]}'") from None
     noise = "" if found.noise is None else f", by {found.noise.value} noise"
     say(f"this accuracy needs ε = {shown(found.epsilon)}{noise}")
     return found

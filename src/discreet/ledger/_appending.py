@@ -237,8 +237,8 @@ def agree(rows: Transaction, head: Link, declared: Opening, name: str) -> None:
     recorded = rows.opening(head)
     if recorded.filter.limit != declared.filter.limit:
         raise LedgerDiffers(
-            f"{name} was made with {recorded.filter.limit!r}, declared is "
-            f"{declared.filter.limit!r}; the ledger decides: declare its limit"
+            f"{name} was made with the limit {recorded.filter.limit}, declared is "
+            f"{declared.filter.limit}; the ledger decides: declare its limit, or another ledger"
         )
     if recorded.unit == declared.unit:
         return

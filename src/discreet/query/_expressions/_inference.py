@@ -218,7 +218,7 @@ def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> ScalarFacts:
             raise QueryRefused(
                 f"{scalar_text(side)} is {fact.type.value}: arithmetic is defined for numbers only"
             )
-        _bounds(side, fact)
+        bounds_of(side, fact)
     if scalar.operator is Operator.DIVIDE and not _is_divisor(sides[1]):
         raise QueryRefused(
             f"{scalar_text(scalar)}: only division by a number other than 0 has a rule (and none "
@@ -227,7 +227,7 @@ def _of_arithmetic(scalar: Arithmetic, declaration: Declaration) -> ScalarFacts:
     # 2. the range of the exact result
     lower, upper = _ends(
         scalar.operator,
-        *(_bounds(*pair) for pair in zip((scalar.left, scalar.right), sides, strict=True)),
+        *(bounds_of(*pair) for pair in zip((scalar.left, scalar.right), sides, strict=True)),
     )
     if max(abs(lower), abs(upper)) > LARGEST:
         raise QueryRefused(f"{scalar_text(scalar)} could exceed 1e150; use smaller factors")
@@ -336,7 +336,8 @@ def _check_text(value: str) -> None:
         )
 
 
-def _bounds(scalar: Scalar, fact: ScalarFacts) -> tuple[Fraction, Fraction]:
+def bounds_of(scalar: Scalar, fact: ScalarFacts) -> tuple[Fraction, Fraction]:
+    """The bounds of an expression; `QueryRefused` where it has none."""
     if fact.lower is None or fact.upper is None:
         text = scalar_text(scalar)
         advice = (
@@ -382,7 +383,7 @@ def _check_argument(
             f"{function.value}({scalar_text(argument)}): it is {fact.type.value}; only COUNT "
             f"and MODE take values that are not numbers{hint}"
         )
-    lower, upper = _bounds(argument, fact)
+    lower, upper = bounds_of(argument, fact)
     if lower == upper:
         raise QueryRefused(
             f"{function.value}({scalar_text(argument)}) is of a constant; use COUNT(*)"

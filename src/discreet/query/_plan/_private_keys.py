@@ -184,10 +184,11 @@ def refuse_without_delta(plan: Plan) -> NoReturn:
     )
 
 
-def refuse_private_keys(plan: Plan, asked: str) -> None:
-    """Raise if keys of the plan are private, for a use that needs declared ones."""
+def refuse_private_keys(plan: Plan, asked: str, instead: str = "") -> None:
+    """Raise if keys of the plan are private, for a use that needs declared ones; ``instead`` is a
+    further way to ask."""
     if plan.private:
-        raise QueryRefused(f"{asked} needs declared keys. {_why(plan)}")
+        raise QueryRefused(f"{asked} needs declared keys. {_why(plan)}{instead}")
 
 
 def _why(plan: Plan) -> str:

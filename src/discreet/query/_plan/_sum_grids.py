@@ -6,10 +6,9 @@ from discreet.errors import QueryRefused
 from discreet.query._estimates._grid import SumGrid
 from discreet.query._expressions._expression_text import scalar_text
 from discreet.query._expressions._expressions import Scalar
-from discreet.query._expressions._inference import infer
+from discreet.query._expressions._inference import bounds_of, infer
 from discreet.query._facts._columns import Caps, ColumnType
 from discreet.query._facts._declaration import Declaration
-from discreet.query._functions._scalar_rules import ScalarFacts
 
 _WORD_BITS = 60  # of a unit's total in a group
 _PRODUCT_BITS = 76  # of a value times both caps; 2^50 rows of it fit into the engine's 128
@@ -45,15 +44,15 @@ def grid_for(
     if room < _LEAST_GRID_BITS:
         raise QueryRefused(_TOO_LARGE)
     fact = infer(argument, declaration)
-    assert fact.lower is not None and fact.upper is not None  # noqa: PT018  # ensured by `check`
+    lower, upper = bounds_of(argument, fact)
     # 1. exact decimals
     if is_decimal and fact.decimals is not None:
         scale = 10**fact.decimals
-        ends = int(-(-fact.lower * scale // 1)), int(fact.upper * scale // 1)
+        ends = int(-(-lower * scale // 1)), int(upper * scale // 1)
         if max(map(abs, ends)) <= 2**room and ends[0] <= ends[1]:
             return SumGrid(0, 0, *ends, fact.decimals)
     # 2. integers, or binary fractions
-    magnitude = _bits(max(abs(fact.lower), abs(fact.upper)))
+    magnitude = _bits(max(abs(lower), abs(upper)))
     exponent = (
         0
         if fact.type is ColumnType.INTEGER and magnitude <= room
@@ -63,10 +62,10 @@ def grid_for(
         raise QueryRefused(
             f"{scalar_text(argument)}: its bounds are too close to 0; declare it in smaller units"
         )
-    grid = _between(fact, exponent)
+    grid = _between((lower, upper), exponent)
     # 3. few points between the bounds would make intervals wrong
     is_exact = fact.type is ColumnType.INTEGER and exponent == 0
-    is_far = 2 * (fact.upper - fact.lower) < max(abs(fact.lower), abs(fact.upper))
+    is_far = 2 * (upper - lower) < max(abs(lower), abs(upper))
     if is_far and not is_exact and grid.upper - grid.lower < _LEAST_STEPS:
         raise QueryRefused(
             f"{scalar_text(argument)}: its bounds are far from 0 and close together; subtract a "
@@ -83,13 +82,14 @@ def squarable(argument: Scalar, declaration: Declaration, fine: SumGrid, room: i
     if too_many <= 0:
         return fine
     exponent = fine.exponent + (10**fine.decimals).bit_length() - 1
-    return _between(infer(argument, declaration), exponent - too_many).centred()
+    return _between(
+        bounds_of(argument, infer(argument, declaration)), exponent - too_many
+    ).centred()
 
 
-def _between(fact: ScalarFacts, exponent: int) -> SumGrid:
-    assert fact.lower is not None and fact.upper is not None  # noqa: PT018  # ensured by `check`
+def _between(bounds: tuple[Fraction, Fraction], exponent: int) -> SumGrid:
     scale = Fraction(2) ** exponent
-    lower, upper = -(-fact.lower * scale // 1), fact.upper * scale // 1
+    lower, upper = -(-bounds[0] * scale // 1), bounds[1] * scale // 1
     return SumGrid(exponent, 0, min(int(lower), int(upper)), max(int(lower), int(upper)))
 
 

@@ -65,14 +65,14 @@ def price_for_error(
         unknown = next((name for name in most if all(line.name != name for line in lines)), None)
         if unknown is not None:
             raise InvalidArgument(
-                f"within: the error of {unknown} depends on the rows; give those of its parts, as "
-                f"within={{{plan.query.aggregates[0].name!r}: 10}}"
+                f"within: the error of {unknown} depends on the rows; give those of its parts by "
+                f"name, such as 10 for {plan.query.aggregates[0].name!r}"
             )
         ranked = next((line.name for line in lines if line.is_in_ranks), None)
         if ranked is not None and not isinstance(within, Mapping):
             raise InvalidArgument(
                 f"within: the error of {ranked} is a share of its group's rows; give one for each "
-                f"aggregate, as within={{{ranked!r}: 0.02}}"
+                f"aggregate by name, such as 0.02 for {ranked!r}"
             )
         if size is None and any(line.group_size is not None for line in lines):
             raise InvalidArgument(

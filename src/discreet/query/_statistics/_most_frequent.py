@@ -30,6 +30,11 @@ from discreet.query._statistics._statistics import Counts, released_by
 if TYPE_CHECKING:
     import pandas as pd
 
+_COUNT_INSTEAD = (
+    "; or give a delta and order the counts, as by agg(n=dp.count()).order_by('n', "
+    "descending=True).limit(5)"
+)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TopGroups(PaidResult):
@@ -115,7 +120,9 @@ def _forecast_of(
 
 
 def _choice_of_top(table: TableRows, k: int, epsilon: Number) -> tuple[Counts, TopK]:
-    plan, counts = table.plan, table.counts()
+    plan = table.plan
+    refuse_private_keys(plan, "top_k", _COUNT_INSTEAD)
+    counts = table.counts()
     if len(plan.groups) < 2:
         raise QueryRefused("top_k chooses among groups: name columns with keys in group_by")
     moves = moves_of_counts(plan.declaration)
