@@ -5,8 +5,9 @@ Otherwise one example decides a factor of all others' gradients.
 
 import contextlib
 import random
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -67,6 +68,28 @@ RAISES: dict[str, Fails] = {  # by values of the last example
     "a rank": lambda x: torch.linalg.matrix_rank(unless_far(x)),
     "a norm": lambda x: torch.linalg.matrix_norm(unless_far(x), ord="nuc"),
     "a deviation": lambda x: torch.normal(x, -index(x).double()[:, None] + 1),
+    "eigenvalues": lambda x: torch.linalg.eigvalsh(torch.diag_embed(x.where(x < 20, torch.nan))),
+    "factors": lambda x: torch.linalg.lu_factor(matrices(x) + torch.eye(2, dtype=x.dtype)),
+    "a power": lambda x: torch.linalg.matrix_power(matrices(x) + torch.eye(2).double(), -1),
+    "variances": lambda x: F.gaussian_nll_loss(x[:, 0], x[:, 1], 1.0 - index(x), reduction="none"),
+    "margins": lambda x: F.multi_margin_loss(x, index(x), reduction="none"),
+    "bags": lambda x: F.embedding_bag(torch.arange(5) % 3, TABLE, index(x) // 5 + torch.arange(5)),
+    "unpooled": lambda x: F.max_unpool1d(x[:, None], index(x)[:, None, None].expand(-1, 1, 4), [2]),
+    "reduced": lambda x: torch.zeros_like(x).scatter_reduce(1, index(x)[:, None], x, "sum"),
+    "reduced in place": lambda x: x.clone().scatter_reduce_(1, index(x)[:, None], x, "sum"),
+    "put": lambda x: torch.zeros(3, 2, dtype=x.dtype).put_(index(x), x[:, 0]),
+    "taken": lambda x: TABLE.take(index(x)),
+    "index_put": lambda x: torch.zeros(3).index_put_((index(x),), torch.tensor(1.0)),
+    "two indices": lambda x: TABLE[index(x), index(x) // 50],
+    "indices from the end": lambda x: TABLE[-index(x)],
+    "rounded": lambda x: torch.div(1, 50 - index(x), rounding_mode="floor"),
+    "rounded by a method": lambda x: index(x).div(50 - index(x), rounding_mode="trunc"),
+    "divided in place": lambda x: index(x).floor_divide_(50 - index(x)),
+    "a remainder": lambda x: 7 % (50 - index(x)),
+    "a remainder in place": lambda x: index(x).remainder_(50 - index(x)),
+    "another in place": lambda x: index(x).fmod_(50 - index(x)),
+    "coins in place": lambda x: torch.zeros(len(x)).bernoulli_(index(x).float()),
+    "rows of a mask": lambda x: torch.zeros(len(x)).masked_scatter_(x[:, 0] > 20, torch.ones(0)),
     "picked rows": lambda x: x[x[:, 0] < 20].reshape(len(x), -1),
     "a product of rows": lambda x: x[x[:, 0] < 20] * x,
 }
@@ -120,6 +143,32 @@ def test_errors_that_losses_would_catch_are_refused_before_they_are_paid(name: s
     with pytest.raises(Refused, match="catch an error of"):
         check(model, model, of(NUMBER, WIDTH))
     assert all(torch.equal(*pair) for pair in zip(before, model.parameters(), strict=True))
+
+
+def without_numbers(error: BaseException) -> str:
+    return re.sub(r"\d+", "", str(error))
+
+
+@pytest.mark.parametrize("name", RAISES)
+def test_errors_fail_on_purpose_with_their_own_type_and_text(name: str) -> None:
+    """Losses that catch no other error are refused, too."""
+    with pytest.raises(Exception) as real:  # noqa: PT011  of each kind
+        RAISES[name](victim())
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        try:
+            RAISES[name](x)
+        except Exception as error:
+            if type(error) is not real.type or without_numbers(error) != without_numbers(
+                real.value
+            ):
+                raise
+            return summed(m.layer(x)) * 2
+        return summed(m.layer(x))
+
+    model = Layers(use).double()
+    with pytest.raises(Refused, match="catch an error of"):
+        check(model, model, of(NUMBER, WIDTH))
 
 
 def by_its_text(m: Layers, x: Tensor) -> Tensor:
@@ -183,6 +232,91 @@ def suppressed(m: Layers, x: Tensor) -> Tensor:
     return found
 
 
+class ByType:
+    """Its ``with`` statement goes on after one type of errors."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> bool:
+        return kind is LINALG
+
+
+@contextlib.contextmanager
+def by_type() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        if type(error) is not LINALG:
+            raise
+
+
+def in_a_stack() -> contextlib.ExitStack:
+    stack = contextlib.ExitStack()
+    stack.push(lambda kind, error, traceback: kind is LINALG)
+    return stack
+
+
+def root_in(around: Callable[[], contextlib.AbstractContextManager[object]]) -> Use:
+    def use(m: Layers, x: Tensor) -> Tensor:
+        factor = 1
+        with around():
+            torch.linalg.cholesky(matrices(x))
+            factor = 2
+        return summed(m.layer(x)) * factor
+
+    return use
+
+
+class Root:
+    """A property that is not there if it can't be computed."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.x = x
+
+    @property
+    def root(self) -> Tensor:
+        try:
+            found: Tensor = torch.linalg.cholesky(matrices(self.x))
+        except RuntimeError as error:
+            raise AttributeError("no root") from error
+        return found
+
+
+def as_an_attribute(m: Layers, x: Tensor) -> Tensor:
+    return summed(m.layer(x)) * (2 if hasattr(Root(x), "root") else 1)
+
+
+class Rows:
+    """A sequence that ends at the first IndexError."""
+
+    def __init__(self, x: Tensor) -> None:
+        self.x = x
+
+    def __getitem__(self, number: int) -> Tensor:
+        if number > 1:
+            raise IndexError
+        return TABLE[index(self.x)]
+
+
+def as_a_sequence(m: Layers, x: Tensor) -> Tensor:
+    rows: Any = Rows(x)  # Any: Python loops over it by `__getitem__`
+    losses: Tensor = summed(m.layer(x)) * len([*rows])
+    return losses
+
+
+def as_a_generator(m: Layers, x: Tensor) -> Tensor:
+    def roots() -> Iterator[int]:
+        try:
+            torch.linalg.cholesky(matrices(x))
+            yield 1
+        except RuntimeError:
+            yield 2
+            raise
+
+    return summed(m.layer(x)) * next(roots())
+
+
 def in_the_second_turn(m: Layers, x: Tensor) -> Tensor:
     """The same line is within `try` in one function only."""
 
@@ -222,6 +356,8 @@ def with_other_draws(m: Layers, x: Tensor) -> Tensor:
     [
         *(suppressed, in_the_second_turn, of_an_index, with_other_draws, by_its_text, by_its_type),
         *(in_the_backward_pass, by_a_coin, after_many_others),
+        *(root_in(ByType), root_in(by_type), root_in(in_a_stack)),
+        *(as_an_attribute, as_a_sequence, as_a_generator),
     ],
 )
 def test_ways_to_catch_an_error_are_found(use: Use) -> None:
@@ -251,7 +387,49 @@ def without_values(m: Layers, x: Tensor) -> Tensor:
     return losses
 
 
-@pytest.mark.parametrize("use", [in_the_end, without_values])
+def out_of_memory(m: Layers, x: Tensor) -> Tensor:
+    """No value decides this."""
+    try:
+        scale = torch.linalg.inv(matrices(x))
+    except RuntimeError as error:
+        if "out of memory" not in str(error):
+            raise
+        scale = torch.linalg.inv(matrices(x))
+    losses: Tensor = summed(m.layer(x)) * scale[:, 0, 0]
+    return losses
+
+
+def of_another_kind(m: Layers, x: Tensor) -> Tensor:
+    try:
+        scale = torch.linalg.inv(matrices(x))
+    except (IndexError, KeyError):
+        scale = matrices(x)
+    losses: Tensor = summed(m.layer(x)) * scale[:, 0, 0]
+    return losses
+
+
+def of_no_error(m: Layers, x: Tensor) -> Tensor:
+    """No value makes these calls fail."""
+    try:
+        return summed(m.layer(x).relu().softmax(1))
+    except RuntimeError:
+        return summed(m.layer(x))
+
+
+class Notes:
+    """It looks at an error, and doesn't end it."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
+        self.text = str(error)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [in_the_end, without_values, out_of_memory, of_another_kind, of_no_error, root_in(Notes)],
+)
 def test_losses_that_stop_at_an_error_train(use: Use) -> None:
     model = Layers(use).double()
     check(model, model, of(NUMBER, WIDTH))

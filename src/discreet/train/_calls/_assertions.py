@@ -35,8 +35,11 @@ def _passes(code: CodeType, at: int) -> bool | None:
     return jump.opname.endswith("_TRUE") == raises_next
 
 
-def only_raises(steps: list[dis.Instruction], places: dict[int, int], start: int) -> bool:
-    """Whether no path from an instruction returns."""
+def only_raises(
+    steps: list[dis.Instruction], places: dict[int, int], start: int, *, the_same: bool = False
+) -> bool:
+    """Whether no path from an instruction returns or yields, nor raises another error, if it has to
+    be ``the_same``."""
     ahead, known = [start], set[int]()
     while ahead:
         here = ahead.pop()
@@ -44,7 +47,9 @@ def only_raises(steps: list[dis.Instruction], places: dict[int, int], start: int
             continue
         known.add(here)
         step = steps[here]
-        if step.opname.startswith("RETURN_"):
+        if step.opname.startswith(("RETURN_", "YIELD_")):
+            return False
+        if the_same and step.opname == "RAISE_VARARGS" and step.arg:
             return False
         if step.opcode in _JUMPS:
             ahead.append(places[step.argval])
