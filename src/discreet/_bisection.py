@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from discreet._arrays import FloatArray
+from discreet._exact import decimal_down, decimal_up
 
 Real = TypeVar("Real", float, Fraction)
 
@@ -56,6 +57,24 @@ def edge(
         middle = (good + bad) / 2
         good, bad = (middle, bad) if is_good(middle) else (good, middle)
     return good
+
+
+def decimal_edge(
+    is_good: Callable[[Fraction], bool],
+    good: Fraction,
+    bad: Fraction,
+    *,
+    digits: int,
+    spare: int = 1,
+) -> Fraction:
+    """`edge` as a decimal number of this many digits, rounded towards the good numbers. It is
+    searched to some ``spare`` digits more.
+
+    >>> decimal_edge(lambda x: x * x <= 2, Fraction(1), Fraction(2), digits=4)
+    Fraction(707, 500)
+    """
+    round_to_good = decimal_down if good < bad else decimal_up
+    return round_to_good(edge(is_good, good, bad, digits + spare), digits=digits)
 
 
 def halved(is_good: Callable[[Real], bool], good: Real, bad: Real, times: int) -> tuple[Real, Real]:

@@ -10,7 +10,7 @@ from scipy import fft, special
 
 from discreet import _checks
 from discreet._arrays import FloatArray
-from discreet._bisection import edge
+from discreet._bisection import decimal_edge
 from discreet._exact import Number, decimal_up
 from discreet.errors import InvalidArgument
 from discreet.local._estimate import Rates
@@ -86,7 +86,7 @@ def for_error(make: Callable[[Fraction], M], error: Number, confidence: Number, 
     def is_enough(epsilon: Fraction) -> bool:
         return make(epsilon).error(confidence, reports) <= wanted
 
-    epsilon = min(LARGEST, decimal_up(edge(is_enough, LARGEST, SMALLEST, digits=5), 4))
+    epsilon = min(LARGEST, decimal_edge(is_enough, LARGEST, SMALLEST, digits=4))
     while (found := make(epsilon)).error(confidence, reports) > wanted:
         epsilon = min(LARGEST, decimal_up(epsilon * Fraction(10001, 10000), 4))
     return found

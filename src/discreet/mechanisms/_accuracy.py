@@ -6,8 +6,8 @@ from fractions import Fraction
 from typing import Any, Protocol, TypeVar
 
 from discreet import _checks
-from discreet._bisection import edge
-from discreet._exact import Number, decimal_down, shown
+from discreet._bisection import decimal_edge
+from discreet._exact import Number, shown
 from discreet.accounting import PrivacyLoss
 from discreet.accounting._bounds import approximate, known
 from discreet.errors import InvalidArgument
@@ -68,5 +68,4 @@ def most_noise(error_of: Callable[[Fraction], int], error: Number, confidence: N
             )
     while error_of(scale) > wanted:
         scale /= 2
-    most = edge(lambda scale: error_of(scale) <= wanted, scale, 2 * scale, _DIGITS + 1)
-    return decimal_down(most, digits=_DIGITS)
+    return decimal_edge(lambda one: error_of(one) <= wanted, scale, 2 * scale, digits=_DIGITS)

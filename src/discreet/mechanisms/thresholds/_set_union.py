@@ -14,7 +14,7 @@ from discreet._unit import Unit
 from discreet.accounting import PrivacyLoss, Threshold
 from discreet.accounting._analytic import gaussian_multiplier
 from discreet.errors import InvalidArgument
-from discreet.mechanisms._accuracy import most_noise
+from discreet.mechanisms._accuracy import at_error
 from discreet.mechanisms._attempts import attempt
 from discreet.mechanisms._bounded import ASSERTED, Bounded, stated, tables_of
 from discreet.mechanisms._gaussian import gaussian_term, stddev_for
@@ -157,7 +157,7 @@ class SetUnion:
         least = make(Fraction(1, _WHOLE)).error(confidence)
         if _checks.finite(error=error) < least:
             raise InvalidArgument(f"error = {error}: give {least} or above for this number of keys")
-        return make(most_noise(lambda scale: make(scale).error(confidence), error, confidence))
+        return at_error(make, error, confidence)
 
     def privacy_loss(self, bounded: Bounded[Mapping[Key, int]]) -> PrivacyLoss:
         """One `accounting.Threshold` around an `accounting.Gaussian`; raises unless the sets have

@@ -9,7 +9,7 @@ from typing import Annotated, Protocol
 from flint import arb
 
 from discreet import _checks
-from discreet._bisection import edge
+from discreet._bisection import decimal_edge, edge
 from discreet._exact import (
     Number,
     ball,
@@ -212,21 +212,18 @@ def share_missed(runs: RunsLaw, share: Fraction) -> Fraction:
 def best_share(runs: RunsLaw, confidence: Fraction) -> Fraction:
     """The smallest share s, to 9 digits, such that the best run is among the best s of one run's
     outcomes at this confidence; 1 if the probability of no run is too large."""
-    found = edge(
-        lambda share: share_missed(runs, share) <= 1 - confidence,
-        Fraction(1),
-        Fraction(0),
-        _DIGITS + 1,
+    missed = 1 - confidence
+    found = decimal_edge(
+        lambda share: share_missed(runs, share) <= missed, Fraction(1), Fraction(0), digits=_DIGITS
     )
-    return min(decimal_up(found, _DIGITS), Fraction(1))
+    return min(found, Fraction(1))
 
 
 def epsilon_of_each(runs: RunsLaw, epsilon: Fraction) -> Fraction:
     """The largest epsilon of one run, to 9 digits, with which the best run costs at most this."""
-    found = edge(
+    return decimal_edge(
         lambda each: known(approximate(PrivacyLoss.of(runs.term(Pure(each)))))[0] <= epsilon,
         Fraction(0),
         epsilon,
-        _DIGITS + 1,
+        digits=_DIGITS,
     )
-    return decimal_down(found, _DIGITS)

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 
 from discreet import _checks
-from discreet._bisection import edge
-from discreet._exact import Number, decimal_up
+from discreet._bisection import decimal_edge
+from discreet._exact import Number
 from discreet.errors import InvalidArgument
 from discreet.query._answers import _forecast
 from discreet.query._answers._forecast import Forecast
@@ -136,8 +136,7 @@ def least_epsilon(is_enough: Callable[[Fraction], bool], digits: int) -> Fractio
     good = next((epsilon for epsilon in decades if is_enough(epsilon)), None)
     if good is None or good == Fraction(10) ** _LEAST_DECADE:
         return good
-    exact = edge(is_enough, good, good / 10, digits=digits + 2)
-    return decimal_up(exact, digits=digits)
+    return decimal_edge(is_enough, good, good / 10, digits=digits, spare=2)
 
 
 def _limits(plan: Plan, within: Within) -> dict[str, Fraction]:
