@@ -305,6 +305,23 @@ def as_a_sequence(m: Layers, x: Tensor) -> Tensor:
     return losses
 
 
+class Ends:
+    """It computes when nothing refers to it any more, where Python ignores errors."""
+
+    def __init__(self, x: Tensor, found: list[int]) -> None:
+        self.x, self.found = x, found
+
+    def __del__(self) -> None:
+        torch.linalg.cholesky(matrices(self.x))
+        self.found.append(1)
+
+
+def at_its_end(m: Layers, x: Tensor) -> Tensor:
+    found = list[int]()
+    Ends(x, found)
+    return summed(m.layer(x)) * (1 + len(found))
+
+
 def as_a_generator(m: Layers, x: Tensor) -> Tensor:
     def roots() -> Iterator[int]:
         try:
@@ -358,6 +375,10 @@ def with_other_draws(m: Layers, x: Tensor) -> Tensor:
         *(in_the_backward_pass, by_a_coin, after_many_others),
         *(root_in(ByType), root_in(by_type), root_in(in_a_stack)),
         *(as_an_attribute, as_a_sequence, as_a_generator),
+        pytest.param(
+            at_its_end,
+            marks=pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+        ),
     ],
 )
 def test_ways_to_catch_an_error_are_found(use: Use) -> None:

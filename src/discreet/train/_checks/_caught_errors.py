@@ -38,6 +38,8 @@ from discreet.train._tags._tag import ExampleRows
 
 _SHOWN = frozenset({int, bool, float, str, type(None)})  # others may be long
 _INDEXED = frozenset({Tensor.__getitem__, Tensor.__setitem__})  # by a tensor
+# Python itself goes on after their errors: a loop over items ends at an IndexError
+_IN_PYTHON = ("__getitem__", "__del__")
 _Path = tuple[tuple[CodeType, int], ...]  # code and instruction of each frame
 _FallibleCall = tuple[_Path, str]  # and what is called
 
@@ -89,12 +91,11 @@ def _refused(name: str) -> Refused:
 def _has_handler(code: CodeType, at: int) -> bool:
     """Whether something around this instruction may go on after an error, or raise another one.
 
-    PyTorch's own handlers raise the same again. A loop over an object ends at an IndexError of its
-    ``__getitem__``.
+    PyTorch's own handlers raise the same again.
     """
     if code.co_filename.startswith(_KNOWN):
         return False
-    if code.co_name == "__getitem__":
+    if code.co_name in _IN_PYTHON:
         return True
     steps = [*dis.get_instructions(code)]
     places = {step.offset: number for number, step in enumerate(steps)}
