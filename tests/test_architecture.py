@@ -178,5 +178,5 @@ def test_a_function_that_is_not_called_is_noticed() -> None:
     with calling(called):
         ask(31)
     assert is_called("query/_sql/_statement.py", "read_question", called)
-    assert not is_called("query/_sql/_statement.py", "_quoting", called)
+    assert not is_called("query/_sql/_statement.py", "_with_quoting", called)
     assert not is_called("query/_relations/_related.py", None, called)

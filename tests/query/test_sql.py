@@ -29,7 +29,7 @@ from discreet.query._expressions._expressions import (
     Relation,
     Scalar,
 )
-from discreet.query._expressions._sql_words import REFUSED_WORDS, RESERVED
+from discreet.query._expressions._sql_words import KEYWORDS, REFUSED_WORDS, RESERVED
 from tests.query.wages import DAY, WAGES, parse, where
 
 WAGE, AGE, YEAR = ColumnRef("wage"), ColumnRef("Age"), ColumnRef("year")
@@ -297,6 +297,18 @@ def test_a_column_that_needs_quotes_is_named_by_the_error(word: str) -> None:
     with pytest.raises(QueryRefused, match=re.escape(quotes)):
         parse(f"SELECT {word}, COUNT(*) FROM t GROUP BY {word}", table)
     assert parse(f'SELECT "{word}", COUNT(*) FROM t GROUP BY "{word}"', table).keys == (word,)
+
+
+@pytest.mark.parametrize("word", sorted(word.lower() for word in KEYWORDS))
+def test_a_column_named_as_a_word_of_each_query_hides_no_other_mistake(word: str) -> None:
+    """A query has SELECT and FROM in any case, so the advice on the name comes last."""
+    table = Declaration("t", Unit("p"), Caps(1), {word: Column.boolean(), "x": Column.number(0, 1)})
+    with pytest.raises(QueryRefused, match=r"^`kurt\(") as refusal:
+        parse("SELECT kurt(x) FROM t WHERE x > 1 AND NOT x IS NULL", table)
+    if word in ("select", "from"):
+        assert str(refusal.value).endswith(
+            f'; if the name is meant, write "{word}" in double quotes'
+        )
 
 
 def test_a_reserved_word_as_a_table_needs_quotes() -> None:

@@ -35,7 +35,7 @@ from discreet.query._expressions._query import (
     column_names,
 )
 from discreet.query._expressions._relation import NamedRows, tables_of
-from discreet.query._expressions._sql_words import FORM, RESERVED
+from discreet.query._expressions._sql_words import FORM, KEYWORDS, RESERVED
 from discreet.query._facts._columns import ColumnType
 from discreet.query._facts._declaration import Declaration
 from discreet.query._functions._functions import FUNCTIONS
@@ -83,7 +83,7 @@ def read_question(text: str, declaration: Declaration, catalog: Catalog) -> tupl
         found = plan(query, facts)
         check_size(str(found.query))  # its own text is within the limits too
     except QueryRefused as refusal:
-        raise QueryRefused(f"{_quoting(text, declaration)}{refusal}") from None
+        raise QueryRefused(_with_quoting(f"{refusal}", text, declaration)) from None
     except RecursionError:  # called from deep in another program
         raise QueryRefused(
             "the query nests too deeply for this program; write it flatter"
@@ -91,12 +91,23 @@ def read_question(text: str, declaration: Declaration, catalog: Catalog) -> tupl
     return found, relation
 
 
-def _quoting(text: str, declaration: Declaration) -> str:
-    """Advice for declared names that are words of SQL, or no words, and stand without quotes."""
+def _with_quoting(refusal: str, text: str, declaration: Declaration) -> str:
+    """The refusal, with advice for declared names that are words of SQL, or no words, and stand
+    without quotes. The advice comes last for words that have a place in every query, as SELECT,
+    unless the refusal is of such a word."""
     names = sorted({declaration.name, *declaration.columns})
     needing = [name for name in names if name.upper() in RESERVED or not name.isidentifier()]
-    meant = [quoted(name) for name in needing if _stands_bare(name, text)]
-    return f"write {', '.join(meant)} in double quotes, if the name is meant; else " * bool(meant)
+    bare = [name for name in needing if _stands_bare(name, text)]
+
+    def is_usual(name: str) -> bool:
+        return name.upper() in KEYWORDS and not refusal.lower().startswith(f"`{name.lower()}`")
+
+    likely, others = (
+        ", ".join(quoted(name) for name in bare if is_usual(name) is each) for each in (False, True)
+    )
+    first = f"write {likely} in double quotes, if the name is meant; else " * bool(likely)
+    last = f"; if the name is meant, write {others} in double quotes" * bool(others)
+    return f"{first}{refusal}{last}"
 
 
 def _stands_bare(name: str, text: str) -> bool:
