@@ -107,7 +107,32 @@ def test_only_a_failure_counts_as_noticed(tests: Forks) -> None:
     assert outcome(lambda code: f"missing\n{code}") == f"noticed {FILE}"
     assert outcome(lambda code: f"{code}\nwhile True:\n    pass\n") == "timeout"
     assert outcome(str) == "survived"
-    assert tests.outcome({f"{FILE}::test_that_is_gone": 1.0}) == "survived"
+    assert tests.outcome({f"{FILE}::test_that_is_gone": 1.0}) == "no tests"
+    assert tests.outcome({}) == "no tests"
+
+
+INTERNAL = """class Plugin:
+    def pytest_runtest_logreport(self, report):
+        raise KeyError
+
+
+def test_it(pytestconfig):
+    pytestconfig.pluginmanager.register(Plugin())
+"""
+BROKEN = {
+    "an internal error": INTERNAL,
+    "no import": "import missing\n",
+    "an exit": "import os\n\nos._exit(7)\n",
+}
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
+def test_a_file_that_was_not_recorded_is_refused_by_name(tests: Forks, text: str) -> None:
+    """Otherwise all mutants that only its tests notice would count as survivors."""
+    Path(FILE).write_text(text)
+    for _ in range(2):
+        with pytest.raises(SystemExit, match=f"{FILE} was not recorded"):
+            tests.recorded(FILE)
 
 
 @pytest.mark.parametrize(("row", "lines"), [(1, range(0)), (5, range(4, 6)), (8, range(8, 11))])

@@ -66,11 +66,13 @@ _NAMING = 3  # test files, beside those that are named after the module
 _NO_CODE = ("@dataclass", "@staticmethod", "@abstractmethod", "@overload")
 _LEAST_SECONDS = 15
 _PATIENCE = 10  # times the time of the tests without a mutation
-_PASSED, _STOPPED, _NO_TESTS = 0, 2, 5  # pytest's exit codes
+_PASSED, _FAILED, _STOPPED, _NO_TESTS = 0, 1, 2, 5  # pytest's exit codes
 _OPTIONS = (
     *("-o", "addopts=", "--import-mode=importlib", "-m", "not long", "-q", "--tb=no"),
     *("-p", "no:cacheprovider", "--basetemp", "temporary"),
 )
+
+_OPEN = ("survived", "no tests")  # outcomes of changes that no test noticed
 
 Place = tuple[str, int]  # of a function: its file and first line
 Recording = dict[str, tuple[float, set[Place]]]  # of each test, its seconds and functions
@@ -166,8 +168,11 @@ class Forks:
         stored = self.recordings / f"{file.replace('/', '.')}.{digest}"
         if not stored.exists():
             code, failed, tests, libraries = self._ask([file], None, self.seconds, True)
-            if failed or code not in (_PASSED, _STOPPED, _NO_TESTS):
-                print(f"left out, since it fails without a mutation: {failed or file} ({code})")
+            is_whole = code in (_PASSED, _FAILED, _STOPPED, _NO_TESTS)
+            if not is_whole or file in failed:  # a mutant that met no test would survive
+                raise SystemExit(f"{file} was not recorded: pytest ends with {code} ({failed})")
+            if failed:
+                print(f"left out, since it fails without a mutation: {failed} ({code})")
             tests = {test: it for test, it in tests.items() if test not in failed}
             self.recordings.mkdir(parents=True, exist_ok=True)
             stored.write_bytes(pickle.dumps((tests, libraries)))
@@ -177,13 +182,15 @@ class Forks:
 
     def outcome(self, tests: dict[str, float]) -> str:
         """The outcome of these tests, the quickest first; the first failure ends the run, and its
-        test is named."""
+        test is named. A mutant that met no test has not survived."""
+        if not tests:
+            return "no tests"
         order = sorted(tests, key=lambda test: tests[test])
         files = list(dict.fromkeys(test.partition("::")[0] for test in order))
         limit = _LEAST_SECONDS + _PATIENCE * sum(tests.values())
         code, failed, *_ = self._ask(files, order, limit, False)
         if code in (_PASSED, _NO_TESTS):
-            return "survived"
+            return "survived" if code == _PASSED else "no tests"
         if code is None:
             return "timeout"
         if not failed:
@@ -219,22 +226,23 @@ class Runner:
         path = self.module.path
         lines = function(path.read_text(encoding="utf-8"), mutation.start_pos[0])
         places = {(str(path), line) for line in lines}
-        outcome, diff = "survived", ""
+        outcome, diff = "no tests", ""
         for tests in filter(None, self._stages(places)):
             operator = get_operator(mutation.operator_name)()
             with use_mutation(path, operator, mutation.occurrence) as texts:
                 for cache in path.parent.glob(f"__pycache__/{path.stem}.*"):
                     cache.unlink()  # files may change faster than Python compares
-                outcome = self.tests.outcome(tests)
+                found = self.tests.outcome(tests)
             old, new = (text.splitlines() for text in texts)
             diff = "\n".join(difflib.unified_diff(old, new, lineterm=""))
-            if outcome != "survived":
+            outcome = found if found != "no tests" else outcome
+            if outcome not in _OPEN:
                 break
         return WorkResult(
             worker_outcome=WorkerOutcome.NORMAL,
             output=outcome,
-            test_outcome=TestOutcome.SURVIVED if outcome == "survived" else TestOutcome.KILLED,
-            diff=f"{path}\n{diff}",
+            test_outcome=TestOutcome.SURVIVED if outcome in _OPEN else TestOutcome.KILLED,
+            diff=f"{path}:{mutation.start_pos[0]}\n{diff}",
         )
 
     def _stages(self, places: set[Place]) -> Iterator[dict[str, float]]:
@@ -317,8 +325,8 @@ def chosen(db: Any, sample: int | None, seed: int) -> list[Any]:  # Any: as abov
 
 
 def run(runner: Runner, given: argparse.Namespace, until: float) -> Counter[str]:
-    """Run the module's mutants without an outcome, count the outcomes of all, and print the
-    survivors."""
+    """Run the module's mutants without an outcome, count the outcomes of all, and print
+    those that no test noticed."""
     from cosmic_ray.work_db import use_db
 
     counts: Counter[str] = Counter()
@@ -330,9 +338,10 @@ def run(runner: Runner, given: argparse.Namespace, until: float) -> Counter[str]
             if is_open and time.monotonic() < until:
                 result = runner.result(item.mutations[0])
                 db.set_result(item.job_id, result)
-            counts["not run" if result is None else result.output.partition(" ")[0]] += 1
-            if result is not None and not result.is_killed:
-                print(f"survived: {result.diff}", flush=True)
+            outcome = "not run" if result is None else result.output
+            counts[outcome if outcome in ("not run", *_OPEN) else outcome.partition(" ")[0]] += 1
+            if outcome in _OPEN:
+                print(f"{outcome}: {result.diff}", flush=True)
     return counts
 
 
@@ -370,6 +379,8 @@ def main() -> None:
                     print(f"{'.'.join(module.parts)}: {dict(counts)}", flush=True)
                     total += counts
     print(f"all: {dict(total)}")
+    if total["no tests"]:
+        raise SystemExit(f"{total['no tests']} mutants met no test, so they are no survivors")
 
 
 if __name__ == "__main__":

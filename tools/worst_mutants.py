@@ -109,7 +109,9 @@ class PatchedForks:
         digest = hashlib.sha256(Path(file).read_bytes()).hexdigest()[:12]
         stored = self.recordings / f"{file.replace('/', '.')}.{digest}"
         if not stored.exists():
-            _, report = self._ask(list(self._some(file)), _RECORDING, None)
+            code, report = self._ask(list(self._some(file)), _RECORDING, None)
+            if code not in (0, 1):  # its tests passed, or some failed
+                raise SystemExit(f"{file} was not recorded: its process ends with {code}")
             if report.failed:
                 print(f"left out, since it fails without a change: {report.failed}")
             tests = {test: it for test, it in report.tests.items() if test not in report.failed}
