@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.cli._failures import kind_of
+from discreet.cli._failures import error_kind
 from discreet.errors import BudgetExceeded, LedgerError
 from discreet.ledger import Kind, Ledger
 from discreet.query import Question
@@ -102,6 +102,6 @@ def test_a_paid_answer_is_printed_though_its_diagnosis_fails(
     ended = run("ask", "wages", BY_YEAR, "--epsilon", "0.5", "--diagnose", "0.25", "--json")
     found = json.loads(ended.out)
     assert [row["year"] for row in found["rows"]] == [1980, 1981, 1982]
-    assert found["diagnosis"]["error"] == kind_of(kind()).name
-    assert ended.code == kind_of(kind()).exit_code
+    assert found["diagnosis"]["error"] == error_kind(kind()).name
+    assert ended.code == error_kind(kind()).exit_code
     assert _charges() == 1

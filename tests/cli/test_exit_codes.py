@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from discreet import errors
-from discreet.cli._failures import kind_of
+from discreet.cli._failures import error_kind
 from discreet.errors import DiscreetError
 from discreet.query import Question
 from tests.cli.kit import COUNT, DECLARE, Run
@@ -56,7 +56,7 @@ def release_raises(run: Run, monkeypatch: pytest.MonkeyPatch) -> type[Exception]
 
 
 def test_every_error_has_its_code() -> None:
-    assert {kind.__name__: kind_of(kind()).exit_code for kind in kinds()} == CODES
+    assert {kind.__name__: error_kind(kind()).exit_code for kind in kinds()} == CODES
 
 
 @pytest.mark.usefixtures("release_raises")

@@ -9,7 +9,7 @@ import pytest
 
 from discreet import errors
 from discreet.cli import _asking
-from discreet.cli._failures import KINDS, kind_of
+from discreet.cli._failures import KINDS, error_kind
 from discreet.query import Question
 from tests.cli.kit import BY_UNION, COUNT, DECLARE, Ended, Run
 from tests.cli.test_exit_codes import SECRET, kinds
@@ -96,8 +96,8 @@ def test_every_error_has_a_name_of_the_list(declared: Run, monkeypatch: pytest.M
         monkeypatch.setattr(Question, "release", raises)
         ended = declared(*ASK, "--epsilon", "0.1", "--json")
         found = the_object(ended)
-        assert found["error"] == kind_of(raised).name
-        assert ended.code == kind_of(raised).exit_code
+        assert found["error"] == error_kind(raised).name
+        assert ended.code == error_kind(raised).exit_code
         is_ours = kind.__module__ == errors.__name__
         assert (SECRET in ended.out) == is_ours
         assert is_ours or SECRET not in ended.err
@@ -121,7 +121,7 @@ def test_names_are_of_one_fixed_list() -> None:
     assert len(NAMES) == len(KINDS)
     for place, (base, kind) in enumerate(KINDS):
         if issubclass(base, errors.DiscreetError):
-            assert kind_of(base()) == kind, place
+            assert error_kind(base()) == kind, place
     listed = {base for base, _ in KINDS}
     assert set(kinds()) <= listed
 

@@ -14,7 +14,7 @@ from typer.main import get_command
 from discreet import Limit
 from discreet.accounting import Pure
 from discreet.cli import app
-from discreet.cli._failures import kind_of
+from discreet.cli._failures import error_kind
 from discreet.errors import BudgetExceeded, ServiceError
 from discreet.ledger import Kind, Ledger
 from discreet.service import RemoteQuestion
@@ -216,8 +216,8 @@ def test_a_paid_answer_is_printed_though_its_diagnosis_fails(
     ended = run(*ASK, "--diagnose", "0.25", "--json")
     found = json.loads(ended.out)
     assert [row["year"] for row in found["rows"]] == [1980, 1981, 1982]
-    assert found["diagnosis"]["error"] == kind_of(kind()).name
-    assert ended.code == kind_of(kind()).exit_code
+    assert found["diagnosis"]["error"] == error_kind(kind()).name
+    assert ended.code == error_kind(kind()).exit_code
 
 
 def test_the_declared_tables_are_listed(run: Run) -> None:

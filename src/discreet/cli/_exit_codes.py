@@ -22,7 +22,7 @@ from discreet.cli._failures import (
     FailureExit,
     Stopped,
     UsageError,
-    kind_of,
+    error_kind,
     usage_text,
 )
 from discreet.cli._output import say, write_json
@@ -70,9 +70,9 @@ def failure_of(error: BaseException) -> CommandFailure:
         advice, request = "", None
         if isinstance(error, Stopped):
             advice, request = f"{error}", error.request
-        kind = kind_of(KeyboardInterrupt())
+        kind = error_kind(KeyboardInterrupt())
         return CommandFailure(kind, "stopped; what was paid stays paid", advice, request)
-    kind = kind_of(error)
+    kind = error_kind(error)
     if isinstance(error, UsageError):  # only for programs; else the parser shows it
         return CommandFailure(kind, usage_text(error))
     if isinstance(error, ComputationFailed):

@@ -50,7 +50,9 @@ class ColumnOptions:
         return next(iter(self.all_texts(option, name)), None)
 
 
-def kind_of(name: str, proposed: ColumnType | None, options: ColumnOptions) -> ColumnType | None:
+def column_type(
+    name: str, proposed: ColumnType | None, options: ColumnOptions
+) -> ColumnType | None:
     """The type that an option states, or else the proposed one."""
     text = options.text("--type", name)
     if text is None:

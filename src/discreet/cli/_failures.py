@@ -117,6 +117,6 @@ def usage_text(error: Exception) -> str:
     return text
 
 
-def kind_of(error: BaseException) -> FailureKind:
+def error_kind(error: BaseException) -> FailureKind:
     """The kind of an error."""
     return next(kind for base, kind in KINDS if isinstance(error, base))

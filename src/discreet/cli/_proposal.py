@@ -9,11 +9,11 @@ from fractions import Fraction
 from pathlib import Path
 
 from discreet._unit import Change
-from discreet.cli._facts import ColumnOptions, kind_of, mistake, settings
+from discreet.cli._facts import ColumnOptions, column_type, mistake, settings
 from discreet.cli._through import WayToUnits, way_to_units
 from discreet.errors import DeclarationError, InvalidArgument
 from discreet.query import Column, ColumnType
-from discreet.query._engines._address import TableAddress, moved, table_at
+from discreet.query._engines._address import TableAddress, table_at, with_path
 from discreet.query._engines._postgres_address import is_address
 from discreet.query._rows._file_format import FileFormat, format_of, is_delimiter
 from discreet.query._rows._source import ComputedSource, TableSource, check_schema
@@ -97,7 +97,7 @@ def ledger_beside(ledger: str, file: Path) -> str:
 def _written(source: Path | TableAddress, file: Path) -> str:
     if isinstance(source, Path):
         return beside(source, file)
-    return str(moved(source, lambda path: Path(beside(path, file))))
+    return str(with_path(source, lambda path: Path(beside(path, file))))
 
 
 def _columns(
@@ -110,7 +110,7 @@ def _columns(
     left_out = {}
     for name, proposed in types.items():
         column = declared_columns.get(name)
-        kind = kind_of(name, column.type if column else proposed.type, options)
+        kind = column_type(name, column.type if column else proposed.type, options)
         stated = {} if kind is None else settings(name, kind, options)
         formats = proposed.formats if kind is ColumnType.DATE and column is None else ()
         if len(formats) == 1:

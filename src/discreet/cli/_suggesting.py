@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from discreet._exact import Number, fraction
-from discreet.cli._facts import ColumnOptions, kind_of, mistake
+from discreet.cli._facts import ColumnOptions, column_type, mistake
 from discreet.cli._options import login
 from discreet.cli._proposal import TableOptions, propose
 from discreet.ledger import Ledger
@@ -48,7 +48,7 @@ def with_suggestions(
     open_numbers = {
         name: ColumnType.NUMBER
         for name in proposal.left_out
-        if kind_of(name, there[name].type, options) is ColumnType.NUMBER
+        if column_type(name, there[name].type, options) is ColumnType.NUMBER
     }
     types = {name: column.type for name, column in declared.columns.items()} | open_numbers
     known = {name: column for name, column in declared.columns.items() if not is_open(column)}

@@ -113,7 +113,7 @@ def has_password(address: Address, word: str = "ledger") -> bool:
     return bool(found[0].password) or any("pass" in key for key in found[0].query)
 
 
-def identity(address: Address, word: str = "ledger") -> Hashable:
+def address_identity(address: Address, word: str = "ledger") -> Hashable:
     """Different for two addresses of two ledgers, or of two anchors; equal for most addresses of
     one, whatever the user and the options of a connection."""
     found = _parsed(address, word)

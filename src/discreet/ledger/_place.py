@@ -7,8 +7,8 @@ from discreet._budget import AnyLimit
 from discreet._unit import Unit
 from discreet.errors import InvalidArgument
 from discreet.ledger._addresses import (
+    address_identity,
     has_password,
-    identity,
     is_in_database,
     is_made,
     ledger_name,
@@ -49,7 +49,9 @@ class LedgerPlace:
     @property
     def identity(self) -> object:
         """Equal for two places of one ledger, as far as their texts tell."""
-        return identity(self.address), self.anchor and identity(self.anchor, "anchor")
+        return address_identity(self.address), self.anchor and address_identity(
+            self.anchor, "anchor"
+        )
 
     def resolved(self) -> "LedgerPlace":
         """The same place, whatever the working folder is."""

@@ -21,7 +21,7 @@ from discreet.ledger import _chain, _sqlite
 from discreet.ledger._database import Database, file_database, memory_database, put_away
 from discreet.ledger._facts import Backup, Opening
 from discreet.ledger._store import ThreadInUse, Transaction
-from discreet.ledger._turns import FileIdentity, check_locks, identity, is_awaited, turn
+from discreet.ledger._turns import FileIdentity, check_locks, file_identity, is_awaited, turn
 
 _REST = 0.003  # seconds, longer than a waiting process pauses between two attempts
 
@@ -139,7 +139,7 @@ class SqliteStore:
             return
         time.sleep(max(0.0, self._rests_until - time.monotonic()))
         with turn(self.path, _sqlite.BUSY_SECONDS) as descriptor:
-            found = identity(descriptor, self.path)
+            found = file_identity(descriptor, self.path)
             if self._identity is None:
                 check_locks(self.path)
                 _sqlite.check_file(descriptor, self.path)
@@ -150,7 +150,7 @@ class SqliteStore:
                     "file is right, then open that one"
                 )
             yield
-            identity(descriptor, self.path)
+            file_identity(descriptor, self.path)
             # other processes get their turn before this one takes another
             self._rests_until = time.monotonic() + _REST if is_awaited(descriptor) else 0.0
 

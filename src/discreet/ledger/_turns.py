@@ -53,7 +53,7 @@ def turn(path: Path, seconds: float) -> Iterator[int]:
         yield file.fileno()
 
 
-def identity(descriptor: int, path: Path) -> FileIdentity:
+def file_identity(descriptor: int, path: Path) -> FileIdentity:
     """The identity of an open file, after a check that it is the one at this path and has no other
     name."""
     opened = os.fstat(descriptor)

@@ -105,7 +105,7 @@ class Selection:
     ) -> "Selection":
         """The rows, also grouped by the declared keys of these columns, and by the values of
         expressions, which follow from declared facts."""
-        return Selection(self.table, self.filters, self.keys + keys_of(keys, expressions))
+        return Selection(self.table, self.filters, self.keys + key_columns(keys, expressions))
 
     def agg(self, *unnamed: Never, **aggregates: UnnamedAggregate | ColumnExpression) -> "Question":
         """The question for these aggregates, each under the name it is given. Arithmetic of them is
@@ -267,7 +267,7 @@ def checked(conditions: Conditions) -> Conditions:
     return conditions
 
 
-def keys_of(
+def key_columns(
     keys: tuple[str, ...], expressions: Mapping[str, ColumnExpression | ConditionExpression]
 ) -> GroupKeys:
     """The keys of columns, and of expressions under their names."""

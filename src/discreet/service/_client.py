@@ -67,10 +67,10 @@ class RemoteAnswer:
 
     def cells(self) -> list[list[str]]:
         """The table as texts, each aggregate in two columns: its value and its interval."""
-        from discreet.query._answers._answer_rows import cells_of, parted
+        from discreet.query._answers._answer_rows import parted, text_rows
 
         with readable():
-            return cells_of(*parted(self.columns), self.rows())
+            return text_rows(*parted(self.columns), self.rows())
 
     @property
     def keys(self) -> tuple[str, ...]:

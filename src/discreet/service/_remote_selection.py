@@ -24,7 +24,7 @@ from discreet.query._selection import (
     at_levels,
     checked,
     correlations_of,
-    keys_of,
+    key_columns,
     summaries,
 )
 
@@ -84,7 +84,7 @@ class RemoteSelection(Generic[Q]):
         """The rows, also grouped by the declared keys of these columns, and by the values of
         expressions."""
         return RemoteSelection(
-            self.name, self.asking, self.filters, self.keys + keys_of(keys, expressions)
+            self.name, self.asking, self.filters, self.keys + key_columns(keys, expressions)
         )
 
     def agg(self, *unnamed: Never, **aggregates: UnnamedAggregate | ColumnExpression) -> Q:

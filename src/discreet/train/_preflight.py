@@ -16,7 +16,7 @@ from discreet.train._batches._collated import Collated, Microbatch
 from discreet.train._batches._data import Data, Invented
 from discreet.train._batches._units import Units, rows_of
 from discreet.train._checks._checking import check_alone
-from discreet.train._checks._made_up import Values, repeated, tensors
+from discreet.train._checks._made_up import Values, copies_of_first, tensors
 from discreet.train._checks._microbatch import MicrobatchSize
 from discreet.train._checks._model_check import (
     Losses,
@@ -140,7 +140,7 @@ def _check_alone(
         for microbatch in _other_form(form, like):
             fitted = like.in_shape_of(microbatch)
             if fitted is None:
-                check_alone(model, losses, repeated(microbatch, rows))
+                check_alone(model, losses, copies_of_first(microbatch, rows))
             else:
                 check_alone(model, losses, fitted(rows), values=like.values)
 

@@ -27,9 +27,9 @@ def check_run(
     if not isinstance(plan, TrainingPlan):
         raise InvalidArgument(f"plan = {plan!r}: make one by discreet.train.plan")
     if isinstance(train_set, Units):
-        _data.check(train_set.data, train_set.ids, has_ids=True)
+        _data.check_data(train_set.data, train_set.ids, has_ids=True)
     else:
-        _data.check(train_set)
+        _data.check_data(train_set)
     refuse_own_generators(rows_of(train_set))
     column = train_set.column if isinstance(train_set, Units) else None
     if column != plan.unit.column:

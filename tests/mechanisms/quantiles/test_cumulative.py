@@ -13,7 +13,7 @@ from discreet.errors import InvalidArgument
 from discreet.mechanisms import Door, Grid
 from discreet.mechanisms._release import release_through
 from discreet.mechanisms.quantiles import Cumulative
-from discreet.mechanisms.quantiles._cumulative import rising
+from discreet.mechanisms.quantiles._cumulative import isotonic
 from discreet.mechanisms.quantiles._partial_sums import most_strayed
 from discreet.noise import DiscreteLaplaceLaw, SecureBits
 from tests.bad_values import BadValue
@@ -114,13 +114,13 @@ def test_large_scales_are_rounded_to_the_safe_side() -> None:
 
 
 def test_rising_numbers_are_the_nearest_that_rise() -> None:
-    assert rising([1, 2, 3]).tolist() == [1, 2, 3]
-    assert rising([3, 1]).tolist() == [2, 2]
-    assert rising([1, 5, 3, 4, 9, 0]).tolist() == [1, 4, 4, 4, 4.5, 4.5]
+    assert isotonic([1, 2, 3]).tolist() == [1, 2, 3]
+    assert isotonic([3, 1]).tolist() == [2, 2]
+    assert isotonic([1, 5, 3, 4, 9, 0]).tolist() == [1, 4, 4, 4, 4.5, 4.5]
     drawn = np.random.default_rng(4)
     for _ in range(50):
         given = drawn.integers(-20, 20, 7)
-        found = rising(given.tolist())
+        found = isotonic(given.tolist())
         assert np.all(np.diff(found) >= 0)
         distance = np.sum((found - given) ** 2)
         for _ in range(50):
@@ -133,7 +133,7 @@ def test_rising_never_takes_the_farthest_number_farther() -> None:
     for _ in range(300):
         truth = np.sort(drawn.integers(0, 30, 12))
         noisy = truth + drawn.integers(-15, 16, 12)
-        answer = np.maximum(rising(noisy.tolist()), 0)
+        answer = np.maximum(isotonic(noisy.tolist()), 0)
         assert np.abs(answer - truth).max() <= np.abs(noisy - truth).max() + 1e-12
 
 

@@ -48,7 +48,7 @@ GridField = Annotated[Grid, checked_grid]
 Level = Annotated[Converted[Fraction, Number], checked_level]
 
 
-def rising(levels: Sequence[Number]) -> tuple[Fraction, ...]:
+def exact_levels(levels: Sequence[Number]) -> tuple[Fraction, ...]:
     """The exact levels, strictly increasing, with a common denominator of at most 10^6."""
     if isinstance(levels, str | bytes) or not isinstance(levels, Sequence | np.ndarray):
         raise InvalidArgument(f"levels = {levels!r}: give several, as (0.25, 0.5, 0.75)")
@@ -60,4 +60,4 @@ def rising(levels: Sequence[Number]) -> tuple[Fraction, ...]:
     return exact
 
 
-LevelsField = Annotated[Converted[tuple[Fraction, ...], Sequence[Number]], rising]
+LevelsField = Annotated[Converted[tuple[Fraction, ...], Sequence[Number]], exact_levels]

@@ -76,7 +76,7 @@ class Cumulative:
         ((_, grid),) = value.columns
         found = counts(value, first_places(grid, self.edges))
         noisy = with_noise(found, DiscreteLaplaceLaw(self.scale), bits)
-        return np.maximum(rising(list(accumulate(noisy.tolist()))), 0)
+        return np.maximum(isotonic(list(accumulate(noisy.tolist()))), 0)
 
     def error(self, confidence: Number) -> int:
         """The largest error of all numbers together at this confidence, in rows, for any rows. For
@@ -85,7 +85,7 @@ class Cumulative:
         return most_strayed(self.scale, len(self.edges) - 1, failure)
 
 
-def rising(numbers: Sequence[int]) -> FloatArray:
+def isotonic(numbers: Sequence[int]) -> FloatArray:
     """Isotonic regression: the nearest numbers, in least squares, that do not decrease. Neighbours
     that decrease are pooled into their mean until none does (Ayer et al. 1955)."""
     blocks: list[tuple[int, int]] = []  # each a sum and a count

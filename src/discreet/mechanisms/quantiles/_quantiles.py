@@ -17,7 +17,7 @@ from discreet.mechanisms._bounded import Bounded
 from discreet.mechanisms._columns import column_of, part_on
 from discreet.mechanisms._rows import Grid, Rows
 from discreet.mechanisms.quantiles._break_ties import break_ties, finer
-from discreet.mechanisms.quantiles._column import GridField, LevelsField, rising, width
+from discreet.mechanisms.quantiles._column import GridField, LevelsField, exact_levels, width
 from discreet.mechanisms.quantiles._one_quantile import MEDIAN
 from discreet.mechanisms.quantiles._ranks import choose, most_missed_apart, stretches
 from discreet.mechanisms.quantiles._splits import depth, influences, splits
@@ -71,7 +71,7 @@ class Quantiles:
         error: Number, confidence: Number, *, grid: Grid, levels: Sequence[Number]
     ) -> "Quantiles":
         """The cheapest mechanism whose error at ``confidence`` is at most ``error`` rows."""
-        if _checks.not_negative(error=error) < len(rising(levels)) + 1:
+        if _checks.not_negative(error=error) < len(exact_levels(levels)) + 1:
             raise InvalidArgument(f"error = {error}: give at least a row more than levels")
         return at_error(lambda scale: Quantiles(levels, scale=scale, grid=grid), error, confidence)
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from discreet.mechanisms import Release
 from discreet.query._answers._answer_in_words import in_words
-from discreet.query._answers._answer_rows import cells_by_number, cells_of, csv_of, write_parquet
+from discreet.query._answers._answer_rows import cells_by_number, csv_of, text_rows, write_parquet
 from discreet.query._answers._assembly import columns
 from discreet.query._answers._forecast import limits_in_words
 from discreet.query._answers._paid_result import PaidResult
@@ -192,7 +192,7 @@ class Answer(PaidResult):
             parts = [self.table.slice(0, half), self.table.slice(self.table.num_rows - half)]
         rows = [row for part in parts for row in part.to_pylist()]
         query = self.plan.query
-        head, *body = cells_of(query.key_names, query.columns, rows)
+        head, *body = text_rows(query.key_names, query.columns, rows)
         if len(parts) > 1:
             body.insert(parts[0].num_rows, ["…"] * len(head))
         return [head, *body]

@@ -39,7 +39,7 @@ def parted(columns: Sequence[str]) -> tuple[list[str], list[str]]:
     return [name for name in columns if name not in beside], numbers
 
 
-def cells_of(
+def text_rows(
     keys: Sequence[str], numbers: Sequence[str], rows: Iterable[Mapping[str, Any]]
 ) -> list[list[str]]:
     """The rows as texts below a head, keys first, each number in two columns: its value and its

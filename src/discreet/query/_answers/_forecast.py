@@ -17,7 +17,7 @@ from discreet.query._expressions._aggregates import ESTIMATORS, NoisyMode, Noisy
 from discreet.query._expressions._expression_text import condition_text
 from discreet.query._expressions._expressions import Aggregate, Measure
 from discreet.query._expressions._query import columns_used
-from discreet.query._facts._columns import Column, written
+from discreet.query._facts._columns import Column, value_text
 from discreet.query._outputs._outputs import linear_form, linear_half_width, linear_stddev
 from discreet.query._outputs._post_processing import after_in_words, measure
 from discreet.query._plan._plan import Plan
@@ -341,7 +341,7 @@ def _facts(column: Column) -> str:
     if column.null is None:
         facts.append("NULL stays NULL and is skipped")
     else:
-        facts.append(f"NULL becomes {written(column.null)}")
+        facts.append(f"NULL becomes {value_text(column.null)}")
     return ", ".join(facts)
 
 

@@ -106,7 +106,7 @@ def engine_of(source: Path | TableAddress) -> str:
     return "DuckDB"
 
 
-def moved(address: TableAddress, move: Callable[[Path], Path]) -> TableAddress:
+def with_path(address: TableAddress, move: Callable[[Path], Path]) -> TableAddress:
     """The address with another path, if it has one."""
     return (
         replace(address, path=move(address.path)) if isinstance(address, DuckdbAddress) else address

@@ -12,7 +12,7 @@ from discreet.query._expressions._frame import (
     expression_of,
     with_keys,
 )
-from discreet.query._expressions._python_values import described
+from discreet.query._expressions._python_values import value_or_type
 
 
 def count(value: ColumnExpression | str | None = None) -> UnnamedAggregate:
@@ -106,7 +106,7 @@ def aggregate(
     function of `AggregateFunction`. Those of two values take a ``second`` one."""
     if not isinstance(function, AggregateFunction):
         raise InvalidArgument(
-            f"{described(function)} is no aggregate: give a member of AggregateFunction"
+            f"{value_or_type(function)} is no aggregate: give a member of AggregateFunction"
         )
     if function is AggregateFunction.QUANTILE:
         raise InvalidArgument("aggregate takes no level: write quantile(value, 0.9)")
@@ -121,5 +121,5 @@ def aggregate(
 def share(of: UnnamedAggregate) -> ColumnExpression:
     """The share of a count or sum in the sum over all groups: ``share(dp.count())``."""
     if not isinstance(of, UnnamedAggregate):
-        raise InvalidArgument(f"{described(of)}: give an aggregate, as share(dp.count())")
+        raise InvalidArgument(f"{value_or_type(of)}: give an aggregate, as share(dp.count())")
     return ColumnExpression(Measure(of.named(""), is_share=True))

@@ -38,9 +38,9 @@ from discreet.query._expressions._expressions import (
 from discreet.query._expressions._python_values import (
     PythonConstant,
     QuestionPart,
-    described,
     literal_of,
     scalar_of,
+    value_or_type,
 )
 from discreet.query._expressions._query import GroupKey
 from discreet.query._facts._columns import ColumnType
@@ -382,7 +382,7 @@ def condition_of(given: object) -> Condition:
     ):
         return Holds(given.scalar)
     raise InvalidArgument(
-        f"{described(given)} is no condition; compare a column, as in col('year') >= 1985"
+        f"{value_or_type(given)} is no condition; compare a column, as in col('year') >= 1985"
     )
 
 
@@ -392,7 +392,7 @@ def key_of(name: str, given: object) -> str | GroupKey:
         value = with_keys(given)
     else:
         raise InvalidArgument(
-            f"{described(given)} is no key; give a column or expression, as in "
+            f"{value_or_type(given)} is no key; give a column or expression, as in "
             "group_by('sex', month=col('day').truncate('month'))"
         )
     return name if value == ColumnRef(name) else GroupKey(value, name)
@@ -422,7 +422,7 @@ def expression_of(given: ColumnExpression | str) -> ColumnExpression:
             "whose sum is a count"
         )
     raise InvalidArgument(
-        f"{described(given)}: give a column's name or an expression of dp.col(...)"
+        f"{value_or_type(given)}: give a column's name or an expression of dp.col(...)"
     )
 
 

@@ -68,8 +68,8 @@ def literal_of(given: object) -> Literal:
     if is_number(given):
         return Literal(fraction(given))  # type: ignore[arg-type]  # checked by is_number
     raise InvalidArgument(
-        f"{described(given)} is no value for a question: give a finite number, text, truth value "
-        f"or date{_hint(given)}"
+        f"{value_or_type(given)} is no value for a question: give a finite number, text, truth "
+        f"value or date{_hint(given)}"
     )
 
 
@@ -82,7 +82,7 @@ def _hint(given: object) -> str:
     return "; float() of it is such a number" if is_float else ""
 
 
-def described(given: object) -> str:
+def value_or_type(given: object) -> str:
     """The value for an error text; only its type where it could be a column of private rows."""
     is_plain = isinstance(given, QuestionPart | bool | int | float | str | None)
     return repr(given) if is_plain else f"a {type(given).__name__}"

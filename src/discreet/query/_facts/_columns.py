@@ -249,7 +249,7 @@ def fits(kind: ColumnType, value: object) -> bool:
     return isinstance(value, _PYTHON_TYPES[kind]) and (type(value) is not int or value in _INT64)
 
 
-def written(value: KeyValue | Fraction) -> str:
+def value_text(value: KeyValue | Fraction) -> str:
     """A value of a column as text."""
     return shown(value) if isinstance(value, Fraction) else repr(value)
 
@@ -414,10 +414,10 @@ def _check_null(column: Column) -> None:
     if column.null is None:
         return
     if not fits(column.type, column.null):
-        raise InvalidArgument(f"null = {written(column.null)} is not {column.type.value}")
+        raise InvalidArgument(f"null = {value_text(column.null)} is not {column.type.value}")
     if column.keys is not None and column.lower is None and column.null not in column.keys:
-        raise InvalidArgument(f"null = {written(column.null)} must be one of the keys")
+        raise InvalidArgument(f"null = {value_text(column.null)} must be one of the keys")
     if column.lower is None or column.upper is None:
         return
     if not column.lower <= column.null <= column.upper:  # type: ignore[operator]  # numeric, as it fits
-        raise InvalidArgument(f"null = {written(column.null)} must lie within the bounds")
+        raise InvalidArgument(f"null = {value_text(column.null)} must lie within the bounds")

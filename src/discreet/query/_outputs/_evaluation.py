@@ -78,7 +78,7 @@ class _Evaluation:
             return known
         match value:
             case Literal(Fraction() as number):
-                return constant(number, self.rows)
+                return same_in_rows(number, self.rows)
             case Arithmetic(operator, left, right):
                 sides = self.number(left), self.number(right)
                 with np.errstate(all="ignore"):  # a warning would depend on the noise
@@ -214,7 +214,7 @@ def _compared(relation: Relation, left: Enclosed, right: Enclosed) -> _PossibleO
     return found if relation is Relation.EQUAL else found.negated
 
 
-def constant(number: Fraction, rows: int) -> Enclosed:
+def same_in_rows(number: Fraction, rows: int) -> Enclosed:
     """The same number in all rows."""
     try:
         near = float(number)

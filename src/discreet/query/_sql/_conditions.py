@@ -62,7 +62,7 @@ def connective(kind: type[Both | Either]) -> NodeRule:
 
 def read_between(node: exp.Expr, reader: TreeReader) -> Both:
     value, lower, upper = alike([node.this, node.args["low"], node.args["high"]], node, reader)
-    check_size([value, value, lower, upper], node, reader)
+    check_number_size([value, value, lower, upper], node, reader)
     return Both(
         Comparison(Relation.AT_LEAST, value, lower), Comparison(Relation.AT_MOST, value, upper)
     )
@@ -157,11 +157,13 @@ def is_text(value: Scalar) -> bool:
 def sized(value: Scalar, node: exp.Expr, reader: TreeReader) -> Scalar:
     """The value, if it is no larger than a text may be. NULLIF, CASE x WHEN and BETWEEN repeat a
     value, so they could double it at each of many levels."""
-    check_size([value], node, reader)
+    check_number_size([value], node, reader)
     return value
 
 
-def check_size(values: Iterable[Scalar | Condition], node: exp.Expr, reader: TreeReader) -> None:
+def check_number_size(
+    values: Iterable[Scalar | Condition], node: exp.Expr, reader: TreeReader
+) -> None:
     parts, size = list(values), 0
     while parts:
         size += 1

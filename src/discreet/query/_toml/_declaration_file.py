@@ -28,7 +28,7 @@ from discreet.query._engines._address import (
     address_of,
     database_address,
     is_address,
-    moved,
+    with_path,
 )
 from discreet.query._rows._file_format import (
     FileFormat,
@@ -292,7 +292,7 @@ def _table(name: str, entry: TomlEntry, linked: Mapping[str, TomlEntry]) -> Tabl
             if key in given:
                 raise given[key].mistake("only a file has it: leave it out")
         at = made_at(given["source"], lambda: address_of(written))
-        at = moved(at, lambda path: folder / path)
+        at = with_path(at, lambda path: folder / path)
         return TableFile(declaration, at, None, "", ledger, limit)
     source = folder / written
     form = _format(given, source)

@@ -19,7 +19,7 @@ from discreet._budget import receipt_text
 from discreet.accounting import PrivacyLoss
 from discreet.plots import Chart
 from discreet.query._answers._answer_in_words import protection_in_words
-from discreet.query._answers._answer_rows import cells_of, parted
+from discreet.query._answers._answer_rows import parted, text_rows
 from discreet.query._expressions._aggregates import SPELLINGS
 from discreet.query._expressions._expression_text import quoted
 from discreet.query._functions._functions import CALLS
@@ -358,7 +358,7 @@ class ShownAnswer:
     @property
     def cells(self) -> list[list[str]]:
         """The table as texts: a head, and then the rows."""
-        return cells_of(*parted(self.columns), self.rows)
+        return text_rows(*parted(self.columns), self.rows)
 
     @property
     def charts(self) -> list[Chart]:

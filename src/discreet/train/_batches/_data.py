@@ -113,7 +113,7 @@ def of_zeros(data: Data) -> Data | None:
 def public(data: Data, examples: Data) -> Data:
     """Check public examples, and give them the form of the data: collated in the same way."""
     try:
-        check(examples)
+        check_data(examples)
     except InvalidArgument as error:
         raise InvalidArgument(
             f"like: give public examples in the form of train_set; {error}"
@@ -127,7 +127,7 @@ def public(data: Data, examples: Data) -> Data:
     return examples
 
 
-def check(data: Data, ids: npt.ArrayLike | None = None, *, has_ids: bool = False) -> None:
+def check_data(data: Data, ids: npt.ArrayLike | None = None, *, has_ids: bool = False) -> None:
     """Refuse data that can't be sampled.
 
     Only types, names and whether lengths are equal are read: these are the same in all

@@ -117,7 +117,7 @@ def other_form(found: Microbatch, like: Microbatch, name: str = "an example") ->
     return None
 
 
-def repeated(microbatch: Microbatch, size: int) -> Microbatch:
+def copies_of_first(microbatch: Microbatch, size: int) -> Microbatch:
     """The first example, ``size`` times."""
     return each(microbatch, lambda one: one[:1].expand(size, *one.shape[1:]))
 

@@ -26,7 +26,7 @@ from discreet.train._checks._checking import (
     compare,
 )
 from discreet.train._checks._loss_identity import identity_of
-from discreet.train._checks._made_up import Values, in_shape, other_form, repeated, shapes
+from discreet.train._checks._made_up import Values, copies_of_first, in_shape, other_form, shapes
 from discreet.train._checks._memory import room
 from discreet.train._checks._microbatch import MicrobatchSize, unless_memory_runs_out
 from discreet.train._clipped_sums._clipping import Clipping
@@ -80,9 +80,9 @@ class Public:
 
     def in_shape_of(self, microbatch: Microbatch) -> OfSize | None:
         """The same examples in the shapes of another microbatch, or None if its fields differ."""
-        if in_shape(self.microbatch_of(1), repeated(microbatch, 1)) is None:
+        if in_shape(self.microbatch_of(1), copies_of_first(microbatch, 1)) is None:
             return None
-        return lambda size: in_shape(self.microbatch_of(size), repeated(microbatch, size))
+        return lambda size: in_shape(self.microbatch_of(size), copies_of_first(microbatch, size))
 
     @contextmanager
     def naming_forms(self, microbatch: Microbatch) -> Iterator[None]:
@@ -90,7 +90,7 @@ class Public:
         try:
             yield
         except (Refused, InvalidArgument) as error:
-            difference = other_form(repeated(microbatch, 1), self.microbatch_of(1))
+            difference = other_form(copies_of_first(microbatch, 1), self.microbatch_of(1))
             if difference is None:
                 raise
             raise type(error)(f"{difference}: {error}") from error
@@ -150,7 +150,7 @@ class ModelCheck:
         fitted = None if self.like is None else self.like.in_shape_of(microbatch)
         if self.like is None or fitted is None:
             made = Values.MADE_UP if self.like is None else Values.OF_DATA
-            return partial(repeated, microbatch), made
+            return partial(copies_of_first, microbatch), made
         return fitted, self.like.values
 
     def _naming_forms(self, microbatch: Microbatch) -> AbstractContextManager[None]:
