@@ -34,7 +34,7 @@ def test_suggestions_are_written_with_comments(stays: Path, run: Run) -> None:
     assert facts.columns["day"].range_in_words == "2020-01-01 .. 2020-01-05"
     text = Path("discreet.toml").read_text()
     assert text.count("# suggested from the rows, for epsilon 600, delta 1e-06 in all") == 3
-    assert "rows = 2: about 100 % of units have at most 2" in ended.err
+    assert "rows = 2: nearly all units have at most 2" in ended.err
 
 
 def test_refused_options_leave_no_file(stays: Path, run: Run) -> None:

@@ -286,7 +286,7 @@ def test_frames_are_read_by_their_schema() -> None:
     frame = pd.DataFrame({"person": range(50), "rows": [1.5] * 50})
     found = suggest(frame, unit=UNIT, ledger=_ledger(epsilon=1000), epsilon=500)
     assert found.columns == {"rows": Column.number(1, 2)}
-    assert "rows = 1: about 100 % of units" in str(found)
+    assert "rows = 1: nearly all units have at most 1" in str(found)
 
 
 def test_bad_prices_are_refused() -> None:
@@ -321,7 +321,7 @@ def test_bounds_hold_most_values_or_are_not_written(epsilon: float, people: int)
             assert isinstance(high, Fraction)
             values = table[name].to_numpy()
             assert np.mean((values >= float(low)) & (values <= float(high))) >= 0.9
-            assert "at least 90 % of the units' values, one of each" in found.found[name]
+            assert "hold at least 90 % of the values, one of each unit" in found.found[name]
         else:
             assert "too few rows for this price" in found.left_out[name]
     enough = epsilon * people >= 7 * 200
@@ -374,4 +374,4 @@ def test_keys_say_what_they_hold_and_are_left_out_if_that_is_little() -> None:
     assert found.left_out["city"].startswith("1 key for about 2")
     assert found.columns["city"].keys is None
     found, _ = _found(asked, epsilon=60, delta=1e-3)
-    assert found.found["city"].endswith("keys for about 100 % of units")
+    assert found.found["city"].endswith("keys for nearly all units")

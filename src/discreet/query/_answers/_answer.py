@@ -15,6 +15,7 @@ from discreet.query._answers._answer_in_words import in_words
 from discreet.query._answers._answer_rows import cells_by_number, csv_of, text_rows, write_parquet
 from discreet.query._answers._assembly import columns
 from discreet.query._answers._forecast import limits_in_words
+from discreet.query._answers._number_notes import number_notes
 from discreet.query._answers._paid_result import PaidResult
 from discreet.query._expressions._aggregates import ESTIMATORS
 from discreet.query._expressions._query import columns_used
@@ -141,14 +142,16 @@ class Answer(PaidResult):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """In words: what the intervals cover, and what caps and bounds may have left out."""
+        """In words: what the intervals cover, what caps and bounds may have left out, and how to
+        read numbers that surprise."""
         level = f"{float(self.confidence):.4g}"
         covered = f"intervals at {level} confidence, each by itself, for the noise alone"
         used = dict.fromkeys(one.function for one in self.plan.query.aggregates)
         said = dict.fromkeys(ESTIMATORS[function].note for function in used)
         hidden = hidden_in_words(self.plan, self.release.mechanism)
         own, done = self.plan.declaration.notes, after_in_words(self.plan.query)
-        return (covered, *self.limits, *filter(None, (*own, *said, hidden, *done)))
+        numbers = number_notes(self.plan.query, self.table, self.plan.declaration)
+        return (covered, *self.limits, *filter(None, (*own, *said, hidden, *done, *numbers)))
 
     @property
     def limits(self) -> tuple[str, ...]:

@@ -46,9 +46,10 @@ _WIDE = {
 _FINE = SumGrid(11, 0, -(2**50), 2**50)  # of numbers: steps of 2^-11
 _BASIS = "bounded by discreet.query, from the declared caps and bounds"
 _FIRST_CONTROL, _DELETE = 32, 127
+_NEARLY_ALL = 0.995  # from here on it would read 100 %
 _FEW = Fraction(1, 2)  # of the units: keys of fewer are not suggested
 NOT_CHOSEN = "not asked for"  # the reason for a column that shares no price
-HELD = "at least 90 % of the units' values, one of each, at 95 % confidence"
+HELD = "which hold at least 90 % of the values, one of each unit, at 95 % confidence"
 
 
 _NO_KEYS = (
@@ -169,7 +170,12 @@ def cap_of(noisy: IntegerArray, noise: DiscreteLaplace) -> tuple[int, str]:
         return 1, "too few units for this price, so the strictest cap"
     share = np.cumsum(units) / units.sum()
     enough = int(np.argmax(share >= float(_ENOUGH)))
-    return 2**enough, f"about {100 * share[enough]:.0f} % of units have at most {2**enough:,}"
+    return 2**enough, f"{_part_of_units(share[enough])} have at most {2**enough:,}"
+
+
+def _part_of_units(share: float) -> str:
+    """A noisy share in words, which never says that all are in it."""
+    return "nearly all units" if share >= _NEARLY_ALL else f"about {100 * share:.0f} % of units"
 
 
 def _counting(keys: Sequence[str]) -> Query:
@@ -332,7 +338,7 @@ def _keys_of(counts: Mapping[Any, int], units: int | None) -> tuple[list[str], s
         return [str(key[1]) for key in plain], number
     held = sum(counts[key] + 1 for key in plain)  # keys are counted without one unit
     share = min(Fraction(held, max(units, 1)), Fraction(1))
-    of_units = f"about {100 * float(share):.0f} % of units"
+    of_units = _part_of_units(float(share))
     if share < _FEW:
         return [], f"{number} for {of_units} only at this price; pay more, or for fewer columns"
     return [str(key[1]) for key in plain], f"{number} for {of_units}"
