@@ -63,7 +63,13 @@ def test_the_owner_declares_a_table_of_a_listed_database(
     assert "postgresql://nowhere.example/other" in shown.words
     assert "reader@" not in shown.text
     form = {"database": "0", "table": NAME}
-    for wrong in ({"database": "2"}, {"database": "x"}, {"table": "."}, {"table": "a."}):
+    for wrong in (
+        {"database": "2"},
+        {"database": "x"},
+        {"table": "."},
+        {"table": "a."},
+        {"table": "a\0b"},
+    ):
         assert owner.send("/desk/declare", "/desk/declare/look", **{**form, **wrong}).status == 400
     missing = owner.send("/desk/declare", "/desk/declare/look", database="0", table="none")
     assert (missing.status, "has no table public.none" in missing.words) == (400, True)

@@ -430,7 +430,7 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     removed = owner.send("/desk/declare", "/desk/declare/remove", name="mine.parquet")
     assert (removed.status, by_hand.exists()) == (400, True)
     shown = owner.get(made.to)
-    assert "You left it open, so 1 row of one counts now" in shown.words
+    assert "You left it open, so 1 row of each person counts now" in shown.words
     own = {"key": shown.hidden("key"), "column-0": "hours", "type-0": "number", "use-0": "yes"}
     more = {**own, "lower-0": "0", "upper-0": "80", "rows_open": shown.hidden("rows_open")}
     assert owner.post("/tables/mine/columns", more).to == "/tables/mine/columns?rows=open"
@@ -440,7 +440,7 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     for groups, words in ((None, ""), ("2", ", in at most 2 groups"), ("3", "")):
         given = {} if groups is None else {"groups": groups}
         assert owner.post("/tables/mine/columns", {**caps, **given}).to == "/tables/mine"
-        assert f"One counts for at most 3 rows{words}." in owner.get("/tables/mine").words
+        assert f"One person counts for at most 3 rows{words}." in owner.get("/tables/mine").words
         if groups == "2":
             kept = owner.post("/tables/mine/columns", caps)
             assert (kept.status, "in at most … groups : give a number" in kept.words) == (400, True)
@@ -468,9 +468,9 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
     add |= {"lower-0": "0", "upper-0": upper[1]}
     assert owner.post("/tables/mine/columns", add).to == "/tables/mine"
     assert f"wage number 0 to {float(upper[1]):g}" in owner.get("/tables/mine").words
-    # 4. so is the number of rows of one
+    # 4. so is the number of rows of each person
     page = owner.get("/tables/mine/columns")
-    assert "At most 3 rows of one count now" in page.words
+    assert "At most 3 rows of each person count now" in page.words
     assert "the limit of this table has no δ" in page.words
     fields = {"once": page.hidden("once"), "epsilon": "5", "of": "rows"}
     priced = owner.pay(page, "/tables/mine/suggest", **fields)

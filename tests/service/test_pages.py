@@ -24,7 +24,7 @@ from discreet.service._problems import KINDS, Problem, ProblemKind, problem_of
 from discreet.service._routes import LONGEST_RECEIPT
 from discreet.service._sessions import SessionStore
 from discreet.service._tokens import Role
-from discreet.service.pages._questions import Draft, csv_text
+from discreet.service.pages._questions import Draft, _values, csv_text
 from discreet.service.pages._shown import Bar, refused_place
 from discreet.service.pages._site import PAGES, KeptForm, _target
 from discreet.service.pages._visit import in_words
@@ -697,9 +697,16 @@ def test_the_owner_makes_tokens_and_shares_and_verifies(owner: Browser, served: 
         refused = owner.send("/desk", "/tables/wages/shares", share=name, epsilon="0.5")
         assert refused.status == 400
     assert "is whole" in owner.send("/desk", "/tables/wages/verify").words
-    bad = owner.send("/desk", "/desk/tokens", name="a/b", role="analyst", days="3")
-    assert bad.status == 400
-    assert "without /" in bad.words
+    # what was typed stays in a form that is refused, and in no other one
+    bad = owner.send("/desk", "/desk/tokens", name="a/b", role="viewer", days="3")
+    assert (bad.status, "without /" in bad.words) == (400, True)
+    assert re.search(r'name="days"[^>]* value="3"', bad.text)
+    assert bad.text.count('value="a/b"') == 1
+    assert '<option value="viewer" selected>' in bad.text
+    bad = owner.send("/desk", "/tables/wages/shares", share="guy", epsilon="1,5", delta="1e-9")
+    assert "ε of a share : give a number above 0" in bad.words
+    kept = [re.findall(f'value="{text}"', bad.text) for text in ("guy", "1,5", "1e-9")]
+    assert [len(one) for one in kept] == [1, 1, 1]
 
 
 def test_a_locked_table_is_unlocked_with_the_question_that_failed(
@@ -714,6 +721,8 @@ def test_a_locked_table_is_unlocked_with_the_question_that_failed(
     shown = owner.get("/tables/wages")
     assert "a failing run" in shown.words
     assert owner.send("/tables/wages", "/tables/wages/unlock", reason="").status == 400
+    stale_unlock = owner.send("/tables/wages", "/tables/wages/unlock", reason="kept reason")
+    assert (stale_unlock.status, 'value="kept reason"' in stale_unlock.text) == (400, True)
     # another failure comes while this page is open: it unlocks nothing that it doesn't show
     stale = {name: shown.hidden(name) for name in ("key", "locks")}
     assert served.send("POST", "/v1/tables/wages/lock", body).status == 200
@@ -799,6 +808,10 @@ def test_a_receipt_is_checked_by_its_text(ana: Browser) -> None:
     assert ana.send("/receipts", "/receipts", table="none", receipt=receipt).status == 404
     statement = ana.get(f"{place}/statement").words
     assert "every result has nearly the same probability" in statement
+    assert "ana asked the table “wages”:" in statement
+    assert "before the rows were read" in statement
+    assert "Whoever has the receipt’s file and a token of this service can check this" in statement
+    assert "The file alone shows only that its text was not altered by mistake" in statement
     assert "wage counts as a value from 0 to 60" in statement
 
 
@@ -875,6 +888,19 @@ def test_no_page_shows_a_value_of_a_row(
     texts += [(served.folder / name).read_text() for name in ("stderr", "discreet.owner.log")]
     assert CANARY.encode() in (served.folder / "fewer.parquet").read_bytes()
     assert [text for text in texts if CANARY in text] == []
+
+
+def test_all_keys_are_listed_up_to_a_hundred() -> None:
+    """On the page that asks; the completions of its editor name the first ones."""
+    column = {"type": "text", "keys": [f"ward {n}" for n in range(103)], "lower": None}
+    words = _values(column)
+    assert [f"ward {n}" in re.split(", |: ", words) for n in range(103)] == [True] * 100 + [
+        False
+    ] * 3
+    assert words.endswith(", … and 3 more")
+    assert _values({**column, "keys": ["north", "south"]}) == "text: north, south"
+    year = {"type": "integer", "keys": None, "lower": 1980, "upper": 12_000.0}
+    assert _values(year) == "integer from 1980 to 12,000"
 
 
 def test_logs_hold_no_question_no_token_and_no_cookie(ana: Browser, served: Served) -> None:

@@ -289,6 +289,50 @@ def test_a_double_click_pays_once(reader: Reader, served: Served, cid: str) -> N
     assert reader.page.input_value("#sql") == ""
 
 
+def test_two_analysts_ask_at_once(readers: list[Reader], served: Served, cid: str) -> None:
+    """Each sees his own answer, and each is charged once."""
+    names = ("cid", "dot")
+    before = [charges(served, name) for name in names]
+    tokens = (cid, served.token("dot", share=5))
+    for reader, token in zip(readers, tokens, strict=False):
+        reader.sign_in(token).look("tables/wages/ask?new=1")
+        reader.write(kit.BY_YEAR)
+        reader.foresee()
+    for reader in readers[:2]:  # neither waits for the other
+        reader.page.evaluate("document.getElementById('pay').click()")
+    for reader, name in zip(readers, names, strict=False):
+        reader.page.wait_for_url("**/answers/*")
+        assert f"Paid ε = 0.1 by {name}" in reader.note()
+    assert readers[0].page.url != readers[1].page.url
+    assert [charges(served, name) for name in names] == [one + 1 for one in before]
+
+
+def test_the_browser_keeps_nothing_private(
+    browser: Browser, served: Served, cid: str, tmp_path: Path
+) -> None:
+    """Neither its history nor its cache, nor what it would restore, on the disk of the reader."""
+    profile = tmp_path / "profile"
+    with browser.browser_type.launch_persistent_context(
+        profile, executable_path=browsers.CHROMIUM, args=["--no-sandbox"]
+    ) as context:
+        reader = Reader(context, served).sign_in(cid)
+        reader.look("tables/wages/ask?new=1")
+        reader.write("SELECT COUNT(*) AS canary_8801 FROM wages")
+        reader.foresee()
+        reader.pay()
+        assert "canary_8801" in reader.look(reader.page.url.removeprefix(served.url) + "/statement")
+        reader.page.go_back()
+        reader.look("tables")
+        reader.check()
+    stored = {file: file.read_bytes() for file in profile.rglob("*") if file.is_file()}
+    # the history is there, and can be read: addresses of answers, which open nothing by themselves
+    assert [file for file, text in stored.items() if b"/answers/" in text]
+    for secret in ("canary_8801", cid, CANARY):
+        for coding in ("utf-8", "utf-16-le"):
+            coded = secret.encode(coding)
+            assert [file.name for file, text in stored.items() if coded in text] == []
+
+
 def test_an_example_is_one_click(reader: Reader, served: Served, cid: str) -> None:
     reader.sign_in(cid).look("tables/wages/ask?new=1")
     assert reader.page.input_value("#sql") == ""

@@ -62,6 +62,7 @@ def labels(page: str, id_: str) -> list[str]:
     ("path", "fields", "id_", "words"),
     [
         ("/desk/declare", {"name": "a b"}, "name", "digits"),
+        ("/desk/declare", {"name": "a\0b"}, "name", "digits"),
         ("/desk/declare", {"name": "wages"}, "name", "another one"),
         ("/desk/declare", {"unit": ""}, "unit", "choose who"),
         ("/desk/declare", {"unit": "9" * 5000}, "unit", "choose who"),

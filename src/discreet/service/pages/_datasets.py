@@ -38,5 +38,5 @@ async def dataset(visit: Visit, status: int = 200, **more: object) -> Response:
         chart=spending(entries),
         locks=locks["locks"],
         failed=[one["purpose"] for one in locks["failed"]],
-        **more,
+        **{"reason": "", **more},
     )

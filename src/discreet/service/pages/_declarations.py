@@ -216,7 +216,7 @@ def _fields(table: str, columns: Sequence[ColumnFields]) -> list[FormField]:
     own = (
         FormField.of("name", "Name", "table"),
         FormField.of("unit", "Who is protected?", setting("unit")),
-        FormField.of("rows", "Count at most … rows of one", setting("rows")),
+        FormField.of("rows", "Count at most … rows of each", setting("rows")),
         FormField.of("groups", "in at most … groups", setting("groups")),
         FormField.of("epsilon", "Limit of all answers together: ε", setting("ledger", "epsilon")),
         FormField.of("delta", "δ", setting("ledger", "delta")),

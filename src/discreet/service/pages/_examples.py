@@ -57,7 +57,7 @@ def examples(table: Mapping[str, Any]) -> list[Example]:  # Any: JSON
     if table["unit_columns"]:
         units = " and ".join(table["unit_columns"])
         of_units = f"SELECT COUNT_UNITS(*) AS {alias('n')} FROM {name}"  # noqa: S608
-        found += [Example(f"How many different {units}", of_units)]
+        found += [Example(f"How many values of {units} there are", of_units)]
     found += [_by(f"Rows by {one.words}", rows, one, name) for one in groupings]
     found += _frequent(columns, name, alias)
     for number in numbers[:1]:

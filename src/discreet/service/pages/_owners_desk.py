@@ -34,7 +34,7 @@ _OF_UNLOCK = (FormField.of("reason", "Why it is safe to go on"),)
 
 def _fields_of_share(place: int) -> tuple[FormField, ...]:
     """The fields of the form for this table on the page."""
-    labels = {"share": "Analyst", "epsilon": "ε", "delta": "δ"}
+    labels = {"share": "Analyst", "epsilon": "ε of a share", "delta": "δ of a share"}
     return tuple(
         FormField(f"{name}-{place}", label, name, (name,)) for name, label in labels.items()
     )
@@ -72,12 +72,12 @@ async def desk(visit: Visit, status: int = 200, **more: object) -> Response:
         tokens=tokens,
         barriers=state["barriers"],
         budgets=budgets,
-        bars={name: Bar.of(name, one) for name, one in budgets.items()},
+        bars={name: Bar.of("all analysts together", one) for name, one in budgets.items()},
         analysts=sorted(_askers(tokens)),
         strangers=set(shares) - _askers(tokens),
         larger={name: _larger_than_whole(one) for name, one in budgets.items()},
         holders=set(shares),
-        **{"token": None, **more},
+        **{"token": None, "sent": {}, **more},
     )
 
 
@@ -121,7 +121,8 @@ async def issue(visit: Visit) -> Response:
     try:
         made = await visit.get(Desk.issue, form=visit.form)
     except Problem as problem:
-        return await desk(visit, problem.kind.status, refusal=refusal_of(problem, _OF_TOKEN))
+        refusal = refusal_of(problem, _OF_TOKEN)
+        return await desk(visit, problem.kind.status, refusal=refusal, sent=visit.form)
     token = {"text": made["token"], "name": visit.form["name"], "role": visit.form["role"]}
     try:
         return await desk(visit, token=token)
@@ -147,7 +148,9 @@ async def grant(visit: Visit) -> Response:
     except Problem as problem:
         names = [one["name"] for one in (await visit.get(Desk.tables))["tables"]]
         fields = _fields_of_share(1 + names.index(table)) if table in names else ()
-        return await desk(visit, problem.kind.status, refusal=refusal_of(problem, fields))
+        sent = {field.id: visit.form.get(field.name, "") for field in fields}
+        refusal = refusal_of(problem, fields)
+        return await desk(visit, problem.kind.status, refusal=refusal, sent=sent)
     return redirected("/desk#shares")
 
 
@@ -167,7 +170,8 @@ async def unlock(visit: Visit) -> Response:
         await visit.get(Desk.unlock, visit.place("table"), form=seen)
     except Problem as problem:
         refusal = refusal_of(problem, _OF_UNLOCK)
-        return await _datasets.dataset(visit, problem.kind.status, refusal=refusal)
+        reason = visit.form.get("reason", "")
+        return await _datasets.dataset(visit, problem.kind.status, refusal=refusal, reason=reason)
     return redirected(f"/tables/{quote(visit.place('table'), safe='')}")
 
 

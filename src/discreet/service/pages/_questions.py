@@ -297,7 +297,8 @@ def _about(column: Mapping[str, JsonValue]) -> str:
         keys = ", ".join(map(_shown.cell, column["keys"][:4]))
         return f"{column['type']}: {keys}{', …' if len(column['keys']) > 4 else ''}"
     if column["lower"] is not None:
-        return f"{column['type']} from {_short(column['lower'])} to {_short(column['upper'])}"
+        low, high = (_shown.number(column[end]) for end in ("lower", "upper"))
+        return f"{column['type']} from {low} to {high}"
     return str(column["type"])
 
 
@@ -308,10 +309,6 @@ def _values(column: Mapping[str, JsonValue]) -> str:
     keys = ", ".join(map(_shown.cell, column["keys"][:_MOST_KEYS]))
     more = len(column["keys"]) - _MOST_KEYS
     return f"{column['type']}: {keys}" + (f", … and {more:,} more" if more > 0 else "")
-
-
-def _short(number: object) -> str:
-    return f"{number:g}" if isinstance(number, float) else str(number)
 
 
 # answers

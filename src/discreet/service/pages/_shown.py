@@ -18,6 +18,7 @@ _DIGITS = 6
 _DELTA = Fraction(1, 10**6)  # where no epsilon holds without one
 _MOST_PLACES = 40  # on the axis of a chart
 _MOST_CHARTS = 4
+_LEAST_PARTED = 10_000
 _LONGEST_PLACE = 18  # characters
 _KINDS = {
     "open": "the ledger was made",
@@ -45,9 +46,12 @@ def left(number: float) -> str:
 
 
 def number(value: object) -> str:
-    """A number to six digits, in groups of three; another value as it is."""
+    """A number to six digits, from 10,000 on in groups of three; another value as it is. So years
+    read as they are written."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
+    if abs(value) < _LEAST_PARTED:
+        return f"{value:.6g}"
     return f"{value:,.6g}" if abs(value) < 1e6 or value % 1 else f"{value:,.0f}"
 
 

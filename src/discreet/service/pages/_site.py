@@ -17,7 +17,14 @@ from discreet import _look
 from discreet.service._app import Application
 from discreet.service._body import LARGEST, largest_body
 from discreet.service._logs import owners_log
-from discreet.service._problems import FOREIGN, UNAUTHORIZED, UNEXPECTED, Problem, problem_of
+from discreet.service._problems import (
+    FOREIGN,
+    NOT_FOUND,
+    UNAUTHORIZED,
+    UNEXPECTED,
+    Problem,
+    problem_of,
+)
 from discreet.service._routes import RECEIPT
 from discreet.service._safe_headers import is_by_tls
 from discreet.service._sessions import SESSION_SECONDS, BrowserSession, SessionStore
@@ -178,7 +185,11 @@ class Site:
         if problem.kind is UNEXPECTED:
             owners_log.error("a page failed unexpectedly", exc_info=error)
         return self._rendering.page(
-            "problem.html", problem.kind.status, session=session, problem=in_words(problem)
+            "problem.html",
+            problem.kind.status,
+            session=session,
+            problem=in_words(problem),
+            is_missing=problem.kind is NOT_FOUND,
         )
 
     # sessions
