@@ -810,6 +810,26 @@ def test_hooks_are_refused_that_go_before_the_losses_end(register: str) -> None:
 
 
 @pytest.mark.usefixtures("of_either_kind")
+@pytest.mark.parametrize("register", HOOKS | EVERYWHERE)
+def test_hooks_that_only_rare_rows_reach_are_refused(register: str) -> None:
+    """Made-up examples don't show them, so a step must."""
+
+    def losses(m: Layers, x: Tensor) -> Tensor:
+        if len(x[x[:, 0] > 30]) > 0:
+            handle = (HOOKS | EVERYWHERE)[register](m.layer, lambda *_: None)
+            try:
+                return summed(m.layer(x))
+            finally:
+                handle.remove()
+        return summed(m.layer(x))
+
+    model = Layers(losses).double()
+    check(model, model, of(NUMBER, WIDTH))
+    with pytest.raises(Refused, match="a module that the losses use has a hook"):
+        total(losses, victim())
+
+
+@pytest.mark.usefixtures("of_either_kind")
 @pytest.mark.parametrize("register", EVERYWHERE)
 def test_hooks_on_all_modules_are_refused(register: str) -> None:
     model = Layers(lambda m, x: summed(m.layer(x))).double()

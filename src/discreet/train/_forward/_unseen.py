@@ -22,6 +22,7 @@ _GET_DATA, _SET_DATA, _GET_GRADIENT = _DATA.__get__, _DATA.__set__, _GRADIENT.__
 _GET_NODE = _NODE.__get__
 _STORAGES = frozenset({Tensor.untyped_storage, Tensor.storage, Tensor._typed_storage})  # noqa: SLF001  as Tensor.storage calls it
 _SETTERS = frozenset({Tensor.set_, _SET_DATA})
+_HOOKING = ("torch.nn.modules.", "torch.utils.hooks")
 _RESIZES = frozenset({Tensor.resize_, Tensor.resize_as_})
 WATCHED = frozenset(
     {_GET_DATA, _SET_DATA, _GET_GRADIENT, _GET_NODE, Tensor.set_, *_STORAGES, *_RESIZES, *READS}
@@ -121,14 +122,13 @@ class Unseen:
 
 def _refuse_nodes() -> None:
     caller = str(caller_of_call().f_globals.get("__name__"))
-    if caller.startswith("torch.nn.modules."):  # for a hook, which it would hang on the node
+    if caller.startswith(_HOOKING):  # for a hook, which it would hang on the node
         raise Refused(f"a module that the losses use {HOOK}")
-    if not caller.startswith("torch.utils.hooks"):  # `refuse_hooked` finds these
-        raise Refused(
-            "grad_fn of a tensor of data, or of a weight, was read: it holds sums over examples, "
-            "and their places, that no call returned, and may run hooks where gradients are "
-            "clipped; compute by PyTorch's functions"
-        )
+    raise Refused(
+        "grad_fn of a tensor of data, or of a weight, was read: it holds sums over examples, "
+        "and their places, that no call returned, and may run hooks where gradients are "
+        "clipped; compute by PyTorch's functions"
+    )
 
 
 def grown(name: str) -> Refused:
