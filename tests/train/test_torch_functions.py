@@ -4,6 +4,7 @@ With rows of other examples, or with constants that differ by place, the same ca
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -44,6 +45,20 @@ def _ctc(x: Tensor, y: Tensor) -> Tensor:
     return F.ctc_loss(_steps(x), labels, STEPS * one, one, reduction="none")
 
 
+ROOT = torch.eye(WIDTH).double() * 2 + torch.ones(WIDTH, WIDTH).double().tril(-1)
+
+
+def _densities(mean: Tensor, root: Tensor, at: Tensor) -> Tensor:
+    law: Any = torch.distributions.MultivariateNormal(mean, scale_tril=root)  # Any: has no types
+    found: Tensor = law.log_prob(at)
+    return found
+
+
+def _matrices(x: Tensor) -> Tensor:
+    """A matrix for each row, far from singular."""
+    return x[:, None].tanh() + 9 * torch.eye(WIDTH).double()
+
+
 BESIDE: dict[str, Beside] = {
     "soft margins": lambda x, y: F.soft_margin_loss(x, _signs(y), reduction="none"),
     "Poisson": lambda x, y: F.poisson_nll_loss(x, y.exp(), reduction="none"),
@@ -76,6 +91,18 @@ BESIDE: dict[str, Beside] = {
     "cross products": lambda x, y: torch.linalg.cross(x[:, :3], y[:, 1:]),
     "products of vectors": torch.linalg.vecdot,
     "distances": lambda x, y: torch.cdist(x[:, None], y[:, None])[:, 0],
+    "solutions": lambda x, y: torch.linalg.solve(_matrices(x), y[:, :, None]),
+    "solutions of vectors": lambda x, y: torch.linalg.solve(_matrices(x), y),
+    "vectors by matrices beside": lambda x, y: torch.linalg.solve(_matrices(y), x),
+    "solutions from the right": lambda x, y: torch.linalg.solve(
+        _matrices(x), y[:, None], left=False
+    ),
+    "solutions with a word": lambda x, y: torch.linalg.solve_ex(_matrices(x), y[:, :, None])[0],
+    "triangular systems": lambda x, y: torch.linalg.solve_triangular(
+        _matrices(x).tril(), y[:, :, None], upper=False
+    ),
+    "systems with factors": lambda x, y: torch.cholesky_solve(y[:, :, None], _matrices(x).tril()),
+    "several systems": lambda x, y: torch.linalg.solve(_matrices(x)[:, None], y[:, None, :, None]),
     "joined": lambda x, y: torch.hstack([x, y]).tanh(),
     "joined columns": lambda x, y: torch.column_stack([x, y]).tanh(),
     "joined in depth": lambda x, y: torch.dstack([x[:, None], y[:, None]]).tanh(),
@@ -104,6 +131,11 @@ ALONE: dict[str, Callable[[Tensor], Tensor]] = {
     "inverses with a word": lambda x: torch.linalg.inv_ex(
         x[:, None].tanh() + 9 * torch.eye(WIDTH).double()
     )[0],
+    "columns of a system": lambda x: torch.linalg.solve_triangular(ROOT, x.t(), upper=False).t(),
+    "rows of a system": lambda x: torch.linalg.solve(ROOT, x, left=False),
+    "columns of factors": lambda x: torch.cholesky_solve(x.t(), ROOT).t(),
+    "densities": lambda x: _densities(x, _matrices(x).tril(), x.detach() + 1),
+    "densities of one form": lambda x: _densities(x, ROOT, torch.ones(WIDTH).double()),
     "spectra": lambda x: torch.fft.fft2(x[:, None]).abs(),
     "turned": lambda x: x[:, None].rot90(1, (1, 2)) * torch.arange(WIDTH)[:, None],
     "narrowed": lambda x: torch.narrow_copy(x, 1, 1, 2),
@@ -159,6 +191,32 @@ def test_along_examples_they_are_refused(name: str) -> None:
     data = of(WIDTH, WIDTH)
     model = Layers(lambda m, x: summed_up(ALONE[name](m.layer(x).t()))).double()
     with pytest.raises((Refused, RuntimeError)):
+        clipped_sum(model, lambda: model(data), WIDTH, Flat(1.0), batch=data)
+
+
+MIXED_SYSTEMS: dict[str, Callable[[Tensor], Tensor]] = {
+    "a matrix of examples": lambda x: torch.linalg.solve(x.tanh() + 9 * ROOT, ROOT),
+    "a triangle of examples": lambda x: torch.linalg.solve_triangular(
+        x.tril() + 9 * ROOT, ROOT, upper=False
+    ),
+    "a vector of examples": lambda x: torch.linalg.solve(ROOT, x[:, 0])[:, None],
+    "examples that are entries": lambda x: torch.linalg.solve(ROOT, x),
+    "entries from the right": lambda x: torch.linalg.solve(ROOT, x.t(), left=False).t(),
+    "matrices by all right sides": lambda x: torch.linalg.solve(_matrices(x), x.t()),
+    "a factor of examples": lambda x: torch.cholesky_solve(ROOT, x.tril() + 9 * ROOT),
+    "a solution's own place": lambda x: torch.linalg.solve(_matrices(x.flip(0)), x),
+    "a factor by place": lambda x: torch.cholesky_solve(
+        x[:, :, None], ROOT * torch.arange(1.0, 1 + WIDTH).double()[:, None, None]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MIXED_SYSTEMS)
+def test_systems_that_mix_examples_are_refused(name: str) -> None:
+    """With as many examples as features, so that shapes fit."""
+    data = of(WIDTH, WIDTH)
+    model = Layers(lambda m, x: summed_up(MIXED_SYSTEMS[name](m.layer(x)))).double()
+    with pytest.raises(Refused, match="losses"):
         clipped_sum(model, lambda: model(data), WIDTH, Flat(1.0), batch=data)
 
 

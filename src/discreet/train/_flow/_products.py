@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from discreet.train._calls._arguments import tensors_in
@@ -9,6 +10,8 @@ from discreet.train._flow._call import OVER_EXAMPLES, Call, ResultTags, of_all, 
 from discreet.train._flow._places import BY_PLACE, beside_constants, differs
 from discreet.train._tags._by_tensor import Tags
 from discreet.train._tags._tag import ExampleRows, Tag, UntrackedRows, merged
+
+_OF_VECTORS = frozenset({torch.linalg.solve, torch.linalg.solve_ex})  # if the shapes agree
 
 
 @sees_places
@@ -121,6 +124,51 @@ def einsum(call: Call) -> ResultTags:
             if place >= 0 and (takes_diagonal or differs(call.tags, one, place, found.layout)):
                 return UntrackedRows("einsum with a constant that differs by place in the batch")
     return found
+
+
+@sees_places
+def solved(call: Call) -> ResultTags:
+    """Solutions of linear systems, one for each entry of the dimensions before the last two."""
+    given = call.named("A B")
+    separate = -1 if given.get("left", True) else -2
+    return _solution_of(call, given["A"], given["B"], separate)
+
+
+@sees_places
+def solved_by_factor(call: Call) -> ResultTags:
+    """Solutions of systems by their Cholesky factors: the right sides come first."""
+    given = call.named("input input2")
+    return _solution_of(call, _argument(given, "input2 L"), _argument(given, "input B"), -1)
+
+
+def _solution_of(call: Call, left: Tensor, right: Tensor, separate: int) -> ResultTags:
+    """The tags of solutions whose right sides are entries of this dimension, from the end."""
+    # 1. vectors as right sides stand for matrices of one column
+    solution: Tensor = call.result if isinstance(call.result, Tensor) else call.result[0]
+    is_of_vectors = right.dim() == 1 or (
+        call.function in _OF_VECTORS and right.shape == left.shape[:-1]
+    )
+    rank = solution.dim() + is_of_vectors
+    sides = [(left, left.dim()), (right, right.dim() + is_of_vectors)]  # with their ranks
+    # 2. examples lie before the last two dimensions, or are separate right sides
+    found = list[tuple[Tag, int]]()
+    for number, (one, own) in enumerate(sides):
+        tag = call.tags.of(one)
+        if isinstance(tag, ExampleRows):
+            back = tag.dim - own  # from the end
+            is_separate = number == 1 and back == separate and not is_of_vectors
+            if back >= -2 and not is_separate:
+                return OVER_EXAMPLES
+            tag = tag.at(rank + back)
+        found += [] if tag is None else [(tag, rank)]
+    tag = merged(found, rank)
+    # 3. what no data made must be the same for each example
+    if isinstance(tag, ExampleRows) and tag.dim < rank - 2:
+        for one, own in sides:
+            dim = own - rank + tag.dim
+            if dim >= 0 and differs(call.tags, one, dim, tag.layout):
+                return BY_PLACE
+    return tag
 
 
 @sees_places

@@ -63,6 +63,8 @@ from discreet.train._flow._products import (
     distances,
     einsum,
     multiplied,
+    solved,
+    solved_by_factor,
 )
 from discreet.train._flow._row_numbers import masked_places, where
 from discreet.train._flow._shapes import (
@@ -196,6 +198,8 @@ _RULES: tuple[tuple[FlowRule, str], ...] = (
     (added_to_product, "addmm baddbmm addmv"),
     (einsum, "einsum"),
     (distances, "cdist"),
+    (solved, "solve solve_ex solve_triangular"),
+    (solved_by_factor, "cholesky_solve"),
     (attended, "scaled_dot_product_attention"),
     (attention_forward, "multi_head_attention_forward"),
     (recurrent, "lstm gru rnn_tanh rnn_relu"),
