@@ -9,7 +9,7 @@ from torch import Tensor
 from discreet.train._calls._arguments import tensors_in
 from discreet.train._flow._call import Call, ResultTags, sees_places
 from discreet.train._flow._indexing import depends, read_at, refused_index
-from discreet.train._flow._parsed_index import ParsedIndex
+from discreet.train._flow._parsed_index import MASKS, ParsedIndex
 from discreet.train._flow._places import (
     BY_PLACE,
     ROW_NUMBERS,
@@ -140,7 +140,9 @@ def _by_mask(
     """The tag after values were written where a mask or indices of examples point."""
     if any(depends(tags.of(one)) for one in parsed.scalars()):
         return UntrackedRows("an index that depends on examples")
-    found: Tag | None = None
+    found = _at_counted_rows(tags, data, parsed, value)
+    if found is not None:
+        return found
     for one in parsed.tensors.values():
         tag = tags.of(one)
         if isinstance(tag, ExampleRows):
@@ -153,6 +155,35 @@ def _by_mask(
             return UntrackedRows("an index that depends on examples")
         found = tag if depends(tag) else found or tag
     return found
+
+
+def _at_counted_rows(
+    tags: Tags, data: Tensor, parsed: ParsedIndex, value: Any
+) -> Tag | None:  # Any: as given
+    """The tag after values of no example were written into each row, at entries that depend on the
+    row's own example, as by `data[torch.arange(n), labels] = 1`; None for other indices."""
+    several = parsed.tensors.items()
+    depending = [one for _, one in several if depends(tags.of(one))]
+    own = tags.of(depending[0]) if depending else None
+    if not isinstance(own, ExampleRows) or not _are_of(tags, depending, own):
+        return None
+    length = own.layout.length
+    constant = [(first, one) for first, one in several if not depends(tags.of(one))]
+    counting = [
+        first
+        for first, one in constant
+        if one.dim() == 1 and tags.indices.counts(one) == 0 and len(one) == length
+    ]
+    if len(counting) != 1 or data.shape[counting[0]] != length:
+        return None
+    others = [one for first, one in constant if first != counting[0]]
+    rows = ExampleRows(parsed.start, own.layout)
+    is_plain = all(one.dim() == 1 and one.dtype not in MASKS for one in others)
+    if not is_plain or any(differs(tags, one, 0, own.layout) for one in others):
+        return BY_PLACE
+    if beside_constants(tags, rows, tensors_in((value,)), parsed.rank_after) is BY_PLACE:
+        return BY_PLACE
+    return _tag_of_rows(tags, data, rows.at(counting[0]))
 
 
 def _filled(
