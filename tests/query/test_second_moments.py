@@ -110,18 +110,21 @@ def _estimates(
     function: AggregateFunction, x: list[int], y: list[int], noise: _Noise, draws: int
 ) -> Estimates:
     """The estimates of this many releases of the same sums."""
-    grid, needs = SumGrid(0, 0, -REACH, REACH), ESTIMATORS[function].needs
-    law, noisy = [], []
-    for number, kind in enumerate(needs):
-        mechanism = noise.of(kind)
-        drawn = mechanism.law.draws(SeededBits(number), draws)
-        is_square = kind in (SumKind.SQUARES, SumKind.SECOND_SQUARES)
-        law.append(
-            NoisySum(mechanism, None if kind is SumKind.ROWS else grid, is_square * REACH**2 // 2)
-        )
+    noisy = []
+    for number, kind in enumerate(ESTIMATORS[function].needs):
+        drawn = noise.of(kind).law.draws(SeededBits(number), draws)
         exact = SUMS[kind](x, y)
         noisy.append([exact + int(step) for step in drawn])
-    return ESTIMATORS[function].estimate(tuple(law), noisy, LEVEL)
+    return ESTIMATORS[function].estimate(_law(function, noise), noisy, LEVEL)
+
+
+def _law(function: AggregateFunction, noise: _Noise) -> tuple[NoisySum, ...]:
+    grid, law = SumGrid(0, 0, -REACH, REACH), []
+    for kind in ESTIMATORS[function].needs:
+        is_square = kind in (SumKind.SQUARES, SumKind.SECOND_SQUARES)
+        own = None if kind is SumKind.ROWS else grid
+        law.append(NoisySum(noise.of(kind), own, is_square * REACH**2 // 2))
+    return tuple(law)
 
 
 CASES = [*((kind, True) for kind in KINDS), ("alike", False), ("at an end", False)]
@@ -281,6 +284,24 @@ def test_a_forecast_promises_what_any_values_have(epsilon: float) -> None:
             error = row[f"{line.name}_error"]
             assert isinstance(error, float)
             assert error <= 1.05 * line.promised, line
+
+
+@pytest.mark.parametrize("is_laplace", [True, False])
+@pytest.mark.parametrize("function", FUNCTIONS[:3], ids=lambda one: one.value)
+def test_a_forecast_holds_where_noise_decides_whether_rows_are_many(
+    function: AggregateFunction, is_laplace: bool
+) -> None:
+    """Nine in ten releases are no worse than the forecast allows, near the least number of rows
+    that are many: 16 standard deviations of the noisy count, which may be two of them too small."""
+    noise = _Noise(is_laplace, Fraction(10))
+    law = _law(function, noise)
+    for deviations in (16, 16.5, 17.5, 19):
+        rows = math.ceil(deviations * law[-1].mechanism.stddev_of_noise())
+        promised = ESTIMATORS[function].half_width(law, rows, LEVEL).worst
+        assert promised is not None
+        for kind in ("at an end", "opposite"):
+            found = _estimates(function, *_points(kind, rows), noise, 80)
+            assert np.quantile(np.array(found.errors, float), 0.9) <= 1.2 * promised
 
 
 @settings(max_examples=12, phases=[Phase.generate])

@@ -39,6 +39,7 @@ from discreet.query._estimates._second_moments import (
     CentredColumn,
     Moment,
     corners_of,
+    fewest,
     forecast_moment,
     have_many,
     level_of_means,
@@ -98,10 +99,11 @@ class CorrelationEstimator:
             for square, one in ((of_first, first), (of_last, last))
         ]
         centres = [float(range_of(one)) / 4 for one in (first, last)]
+        counted = fewest(count, rows, confidence)
         has_many = (
-            suffices((products, first, last, count), centres, 0.0, rows)
-            and suffices((of_first, first, count), centres[:1], usual[0], rows)
-            and suffices((of_last, last, count), centres[1:], usual[1], rows)
+            suffices((products, first, last, count), centres, 0.0, counted)
+            and suffices((of_first, first, count), centres[:1], usual[0], counted)
+            and suffices((of_last, last, count), centres[1:], usual[1], counted)
         )
         if not all(spread > error for spread, error in zip(usual, wide, strict=True)):
             return HalfWidth(1.0, is_typical=True)

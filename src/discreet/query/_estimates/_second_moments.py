@@ -379,11 +379,17 @@ def forecast_moment(
     laws = [one.mechanism.law for one in (joint, *values, count)]
     (reach,) = weighted_half_widths(laws, weights, _level_of_moments(confidence, 1))
     usual = math.prod(float(TYPICAL * range_of(one)) for one in (values[0], values[-1]))
-    if suffices((joint, *values, count), far, usual, rows):
+    if suffices((joint, *values, count), far, usual, fewest(count, rows, confidence)):
         return float(reach) / rows
     level = level_of_means(confidence, len(values))
     around = [ratio_of(one, count, level).half_width(rows) for one in values]
     return float(reach) / rows + around[0] * around[-1] / (2 if len(values) == 1 else 1)
+
+
+def fewest(count: NoisySum, rows: int, confidence: Fraction) -> int:
+    """The least noisy count of a group of this many rows, at this confidence: it decides whether
+    they are many."""
+    return rows - int(count.mechanism.error(confidence))
 
 
 def typical(size: float, worst: float) -> HalfWidth:
