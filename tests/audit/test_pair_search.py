@@ -58,12 +58,30 @@ def capped(rows: list[Any]) -> tuple[float, float]:
     return total, 1.0
 
 
+def large_groups(rows: list[Any]) -> tuple[float, float]:
+    """Exact from 20 rows on."""
+    return len(rows), 1.0 if len(rows) < 20 else 1e-6
+
+
+def in_words(rows: list[Any]) -> tuple[float, float]:
+    """A word that the count decides is a number of its own."""
+    return len(rows) + (1000 if len(rows) >= 12 else 0), 1.0
+
+
+def overflowing(rows: list[Any]) -> tuple[float, float]:
+    """Sums in 8 bits."""
+    return (sum(map(clipped, rows)) + 128) % 256 - 128, 10.0
+
+
 FAULTS: dict[str, tuple[Total, list[Any]]] = {
     "noise for few rows only": (few_rows_only, [3.0, 4.0]),
     "noise for small totals only": (large_totals, [3.0, 4.0]),
     "equal values counted once": (equal_values_once, [2.0, 5.0]),
     "variance of few rows": (variance, [2.0, 5.0]),
     "a cap that equal rows pass": (capped, [("a", 1.0), ("b", 0.0)]),
+    "no noise for large groups": (large_groups, ["a", "b"]),
+    "a word that depends on the count": (in_words, [3, 4]),
+    "sums that overflow": (overflowing, [3, 100]),
 }
 
 
@@ -84,6 +102,19 @@ def test_the_search_finds_what_pairs_of_the_given_rows_miss(name: str) -> None:
     assert not black_box(noisy(total), neighbours(rows), 1, samples=6000).is_refuted
     found = search_pairs(noisy(total), rows, tries=200, outputs=200, seed=SEED)
     assert black_box(noisy(total), found, 1, samples=6000).is_refuted
+
+
+def test_a_pair_of_one_row_and_none_is_found_where_noise_is_tight_elsewhere() -> None:
+    """Noise that is drawn again until the count is positive: epsilon 1.21 for nobody and one."""
+    random = generator()
+
+    def draw(rows: list[Any], count: int) -> Any:  # Any: an array
+        noise = random.geometric(1 - math.exp(-1), (2, 9 * count))
+        noisy = len(rows) + noise[0] - noise[1]
+        return noisy[noisy >= 0][:count]
+
+    pairs = search_pairs(draw, [30, 40], tries=70, outputs=1000, seed=SEED)
+    assert sorted(map(len, pairs[0])) == [0, 1]
 
 
 def test_pairs_are_neighbours_and_the_search_can_be_repeated() -> None:
