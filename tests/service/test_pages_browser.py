@@ -161,6 +161,7 @@ def test_an_owner_and_two_analysts(readers: list[Reader], served: Served, tmp_pa
         owner.look("desk")
         owner.page.fill("#name", name)
         assert f"A token for {name}" in owner.press("Make a token")
+        assert serious(owner) == []
         tokens[name] = owner.page.inner_text(".token").strip()
         owner.sources.clear()  # the one page that shows a token
         owner.look("desk")
@@ -177,11 +178,13 @@ def test_an_owner_and_two_analysts(readers: list[Reader], served: Served, tmp_pa
     ana.page.wait_for_selector("#place", state="attached")
     marked = "document.getElementById('editor').shadowRoot.querySelector('.cm-wrong').innerText"
     assert ana.page.evaluate(marked) == "kurt("
+    assert serious(ana) == []  # where a refusal stands
     ana.write(kit.BY_YEAR)
     assert "This costs ε = 0.1" in ana.foresee()
     assert ana.page.inner_text("#pay") == "Pay ε = 0.1 and ask"
     answer = ana.pay()
     assert "Paid ε = 0.1 by ana" in answer
+    assert serious(ana) == []
     assert "one person counts for at most 3 rows" in answer
     assert len(ana.page.query_selector_all("figure svg")) == 2
     place = ana.page.url
@@ -229,6 +232,7 @@ def test_an_owner_and_two_analysts(readers: list[Reader], served: Served, tmp_pa
     served.send("POST", "/v1/tables/wages/lock", body)
     assert "This table is locked" in ben.look("tables/wages")
     assert "a run that fails" in owner.look("tables/wages")
+    assert serious(owner) == []
     owner.page.fill("#reason", "the disk was full")
     assert "the owner unlocked the table: the disk was full" in owner.press("Unlock wages")
     # 6. a token is revoked while its page is open, and one signs out
