@@ -25,6 +25,7 @@ from discreet.train import Report, fit, run
 from discreet.train import _progress as shown
 from discreet.train._checks._checking import compare
 from discreet.train._interrupts import uninterrupted
+from discreet.train._plans._noise import AnyNoise, ExactGaussian, FloatGaussian, FloatLaplace
 from tests.bad_values import BadValue
 from tests.mechanisms.kit import FakePayer
 from tests.noise.fit import QuickBits
@@ -338,6 +339,60 @@ def test_states_that_no_file_holds_are_refused_before_they_are_paid(tmp_path: Pa
         )
     assert not payer.events
     assert not [*tmp_path.iterdir()]
+
+
+class Several(nn.Sequential):
+    """Layers whose weights have several dimensions."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        layers = nn.Linear(3, 16), nn.Unflatten(1, (2, 2, 2, 2)), nn.Conv3d(2, 3, 2), nn.Flatten()
+        super().__init__(*layers, nn.Linear(3, 1))
+
+    def in_memory(self, order: Callable[[Tensor], Tensor]) -> "Several":
+        """The same weights, in another order in memory."""
+        for parameter in self.parameters():
+            parameter.data = order(parameter.data)
+        return self
+
+
+def backwards(weight: Tensor) -> Tensor:
+    order = range(weight.dim())[::-1]
+    return weight.permute(*order).contiguous().permute(*order)
+
+
+def channels_last(weight: Tensor) -> Tensor:
+    return weight.to(memory_format=torch.channels_last_3d) if weight.dim() == 5 else weight
+
+
+@pytest.mark.usefixtures("known_bits")
+@pytest.mark.parametrize("order", [backwards, channels_last])
+@pytest.mark.parametrize("noise", [FloatGaussian(), FloatLaplace(), ExactGaussian(20)])
+def test_weights_in_another_order_in_memory_train_alike(
+    tmp_path: Path, order: Callable[[Tensor], Tensor], noise: AnyNoise
+) -> None:
+    """Also those of a run that goes on from its file."""
+    keep = tmp_path / "run.pt"
+
+    def trained(model: Several) -> Several:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, fused=True)
+        made, ledger = short(noise=noise, steps=3, batch=60), book()
+
+        def interrupted(model: nn.Module, part: Any) -> Tensor:
+            if optimizer.state and keep.exists():  # after the first step
+                raise KeyboardInterrupt
+            return losses(model, part)
+
+        with pytest.raises(KeyboardInterrupt):
+            fit(model, optimizer, data(), made, losses=interrupted, payer=ledger, keep=keep)
+        again = torch.load(keep, weights_only=True)
+        keep.unlink()
+        fit(model, optimizer, data(), made, losses=losses, payer=ledger, resume=again)
+        return model
+
+    one, other = trained(Several()), trained(Several().in_memory(order))
+    torch.testing.assert_close(weights(one), weights(other), rtol=1e-4, atol=1e-6)
+    assert not torch.equal(weights(one), weights(Several()))
 
 
 # Ctrl-C

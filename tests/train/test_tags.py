@@ -6,6 +6,7 @@ for which it is not.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -325,6 +326,77 @@ def test_rows_are_credited_to_their_examples(use: Use, number: int) -> None:
     data = of(number, *((4,) if use in ALONE_IN_TIME else ()), WIDTH)
     model = Layers(use).double()
     agrees_with_a_loop(model, data)
+
+
+Rows = Callable[[Layers, Tensor], Tensor]
+
+
+def of_rows(m: Layers, rows: Tensor) -> Tensor:
+    found: Tensor = m.norm(m.layer(rows)) * m.scale
+    return found
+
+
+def looked_up(m: Layers, rows: Tensor) -> Tensor:
+    return F.embedding((rows > 0).sum(-1) % WIDTH, m.layer.weight)
+
+
+def looked_up_but_padding(m: Layers, rows: Tensor) -> Tensor:
+    found: Tensor = m.layer(F.embedding((rows > 0).sum(-1) % WIDTH, m.layer.weight, padding_idx=-2))
+    return found
+
+
+def bags(m: Layers, rows: Tensor) -> Tensor:
+    numbers = (rows > 0).sum(-1) % WIDTH
+    numbers = numbers[:, None] if numbers.dim() == 1 else numbers
+    found = F.embedding_bag(numbers, m.layer.weight, mode="sum")
+    return found.view(len(rows), *(1,) * (rows.dim() - 2), WIDTH).expand(rows.shape)
+
+
+def in_pairs(of: Rows, m: Layers, x: Tensor) -> Tensor:
+    """Chosen and rejected answers in one batch, as preferences are trained."""
+    chosen, rejected = of(m, torch.cat([x[:, :2], x[:, 2:]])).chunk(2)
+    return summed(chosen) - summed(rejected)
+
+
+def merged(of: Rows, m: Layers, x: Tensor) -> Tensor:
+    """Choices or sentences of each example."""
+    return summed(of(m, x.view(-1, 2, WIDTH)).reshape(x.shape))
+
+
+def masked_rows(of: Rows, m: Layers, x: Tensor) -> Tensor:
+    mask = x[:, 0, 0] > 0
+    return summed(put_back(x, mask.nonzero()[:, 0], of(m, x[mask])))
+
+
+def masked_times(of: Rows, m: Layers, x: Tensor) -> Tensor:
+    mask, found = x[:, :, 0] > 0, x.clone()
+    found[mask] = of(m, x[mask])
+    return summed(found)
+
+
+def no_rows(of: Rows, m: Layers, x: Tensor) -> Tensor:
+    mask, found = x[:, :, 0] > 9, x.clone()
+    found[mask] = of(m, x[mask])
+    return summed(found)
+
+
+def by_domain(of: Rows, m: Layers, x: Tensor) -> Tensor:
+    domain, found = x[:, 0].argmax(1), torch.zeros_like(x)
+    for number in range(WIDTH):
+        found[domain == number] = of(m, x[domain == number]) * number
+    return summed(found)
+
+
+@pytest.mark.parametrize("number", [1, 5])
+@pytest.mark.parametrize("of", [of_rows, looked_up, looked_up_but_padding, bags])
+@pytest.mark.parametrize(
+    "arranged", [in_pairs, merged, masked_rows, masked_times, no_rows, by_domain]
+)
+def test_rows_in_other_numbers_than_examples_are_credited_to_these(
+    arranged: Callable[[Rows, Layers, Tensor], Tensor], of: Rows, number: int
+) -> None:
+    data = torch.randn(number, 4, WIDTH, dtype=torch.float64)
+    agrees_with_a_loop(Layers(partial(arranged, of)).double(), data)
 
 
 @pytest.mark.parametrize("number", [1, 4, 7])

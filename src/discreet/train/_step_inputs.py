@@ -33,7 +33,7 @@ from discreet.train._plans._noise import ExactGaussian, Steps
 from discreet.train._plans._plan import Phase
 from discreet.train._plans._report import NotPrivate
 from discreet.train._randomness._secret_draws import RefuseGenerators
-from discreet.train._rules._gradients import squared, wide, wide_type
+from discreet.train._rules._gradients import squared, wide
 from discreet.train._tags._by_tensor import beside
 
 SPARE = 1 - 2.0**-18  # so that rounding to the grid seldom makes a contribution too long again
@@ -119,7 +119,7 @@ class StepInputs:
 
 def float_sums(inputs: StepInputs, clipping: Clipping, size: MicrobatchSize) -> list[Tensor]:
     """The sums of all clipped contributions, in float32 or better."""
-    sums = [torch.zeros_like(p.detach(), dtype=wide_type(p)) for p in trainable(inputs.model)]
+    sums = [_engine.zeros_of(p) for p in trainable(inputs.model)]
     left = inputs.examples.chosen(inputs.places, inputs.bits)
     while left.counts.size:
         rows, others = left.split(size.rows)

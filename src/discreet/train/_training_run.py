@@ -149,7 +149,7 @@ class TrainingRun(Owned):
             self.check_process()
             # 3. divide by the plan's batch, which is public, and step
             for parameter, total in zip(trainable(self._model), noisy, strict=True):
-                parameter.grad = total.div_(phase.size.batch).to(parameter.dtype)
+                parameter.grad = _laid_out(total.div_(phase.size.batch), parameter)
             with uninterrupted():
                 self._optimizer.step()
                 self._done += 1
@@ -299,3 +299,12 @@ class TrainingRun(Owned):
     def __repr__(self) -> str:
         """The receipt and the steps taken, which are public."""
         return f"TrainingRun(receipt {self.receipt.number}, {self._last + 1} steps taken)"
+
+
+def _laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:
+    """The gradient in the parameter's type and strides: fused optimizers take both entry by entry
+    as they lie in memory."""
+    found = gradient.to(parameter.dtype)
+    if found.stride() == parameter.stride():
+        return found
+    return torch.empty_like(parameter).copy_(found)

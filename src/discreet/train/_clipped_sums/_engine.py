@@ -104,7 +104,7 @@ def captured_sum(
     groups = clipping.groups(names)
     number = max(groups, default=0) + 1
     if not examples or not parameters:
-        sums = tuple(torch.zeros_like(p, dtype=wide_type(p)) for p in parameters)
+        sums = tuple(map(zeros_of, parameters))
         return Contribution(sums, torch.zeros(number, count_of_units))
     # 2. forward and backward pass under the capture
     with eager(), packing(capture, model), closed_contexts(), torch.enable_grad():
@@ -134,6 +134,11 @@ def captured_sum(
         rounded = factors.to(least).unbind()
         totals = zip(groups, found, strict=True)
         return Contribution(tuple(of.weighted_sum(rounded[group]) for group, of in totals), squares)
+
+
+def zeros_of(weight: Tensor) -> Tensor:
+    """Contiguous zeros of a weight's shape, in float32 or better."""
+    return torch.zeros(weight.shape, dtype=wide_type(weight), device=weight.device)
 
 
 def one_loss_each(losses: object, examples: int, *, hides_shapes: bool = False) -> Tensor:
@@ -282,7 +287,7 @@ class _Gradient:
     def weighted_sum(self, factors: Tensor) -> Tensor:
         """The sum over examples of gradients times factors."""
         if not self.pieces:
-            return torch.zeros_like(self.weight, dtype=wide_type(self.weight), requires_grad=False)
+            return zeros_of(self.weight)
         return _sum([piece.weighted_sum(factors) for piece in self.pieces])
 
     def masked(self, kept: Tensor) -> "_Gradient":

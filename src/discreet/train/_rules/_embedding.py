@@ -59,11 +59,11 @@ def embedding(capture: Capture, function: Function, args: Args, keywords: Keywor
         return function(*args, **keywords)  # type: ignore[no-any-return]
     capture.refuse_other_rows(places, weight)
     result = capture.call(function, **given | {"sparse": False})
-    saved, padding = capture.saved(places), given.get("padding_idx")
+    saved, padding, number = capture.saved(places), given.get("padding_idx"), capture.rows
 
     def piece(rows: Tensor) -> LookupGradients:
-        rows = wide(rows).reshape(capture.rows, -1, weight.shape[1])
-        flat = saved().reshape(capture.rows, -1)
+        rows = wide(rows).reshape(number, -1, weight.shape[1])
+        flat = saved().reshape(number, -1)
         return LookupGradients(flat, _without(rows, flat, padding, weight), weight.shape[0])
 
     capture.note(result, (weight, piece))
