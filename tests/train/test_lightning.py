@@ -1,7 +1,9 @@
 """The real Lightning trains privately: the plan's steps, and hooks, schedules and checkpoints."""
 
-from collections import deque
+from array import array
+from collections import ChainMap, UserDict, deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +24,7 @@ from torch.utils.data import (
     WeightedRandomSampler,
     default_collate,
 )
+from torchmetrics import MeanMetric
 
 from discreet._unit import Unit
 from discreet.errors import InvalidArgument, Refused
@@ -404,7 +407,22 @@ WRITES: dict[str, Callable[[Any, Tensor], object]] = {
     "pair": lambda trainer, mean: trainer.datamodule.pair[0].update(mean=mean),
     "space": lambda trainer, mean: setattr(trainer.datamodule.space, "mean", mean),
     "rule": lambda trainer, mean: trainer.datamodule.rule.keywords.update(mean=mean),
+    "metric": lambda trainer, mean: trainer.datamodule.metric.update(mean),
+    "net": lambda trainer, mean: trainer.datamodule.net.weight.data.fill_(mean),
+    "table": lambda trainer, mean: trainer.datamodule.table.update(mean=mean),
+    "chain": lambda trainer, mean: trainer.datamodule.chain.update(mean=mean),
+    "raw": lambda trainer, mean: trainer.datamodule.raw.__setitem__(0, 1),
+    "words": lambda trainer, mean: trainer.datamodule.words.append(1),
+    "objects": lambda trainer, mean: trainer.datamodule.objects[0].update(mean=mean),
+    "slots": lambda trainer, mean: setattr(trainer.datamodule.slots, "mean", mean),
 }
+
+
+@dataclass(slots=True)
+class Slots:
+    """A value without a dictionary."""
+
+    mean: Any = None
 
 
 class Seen(pl.LightningDataModule):  # type: ignore[misc]  # without types
@@ -416,6 +434,9 @@ class Seen(pl.LightningDataModule):  # type: ignore[misc]  # without types
         self.queue, self.kinds, self.counts = deque[Tensor](), set[Tensor](), np.zeros(2)
         self.pair: tuple[dict[str, Tensor]] = ({},)
         self.space, self.rule = SimpleNamespace(), partial(list[Tensor])
+        self.metric, self.net, self.slots = MeanMetric(), torch.nn.Linear(1, 1), Slots()
+        self.table, self.chain = UserDict[str, Tensor](), ChainMap[str, Tensor]({})
+        self.raw, self.words, self.objects = bytearray(2), array("l"), np.array([{}], object)
         self.save_hyperparameters()
 
     def train_dataloader(self) -> BadValue:
@@ -445,11 +466,76 @@ def test_a_module_writes_no_attribute_of_the_trainer(tmp_path: Path, name: str) 
         found.fit(Writes(), datamodule=data)
     assert not payer.charges
     assert not any([data.seen, data.queue, data.kinds, data.pair[0], data.rule.keywords])
+    assert not any([data.table, data.chain, *data.raw, data.words, data.objects[0]])
+    assert data.slots.mean is None
+    assert data.metric.update_count == 0
     assert not vars(data.space)
     assert found.fit_loop.epoch_progress.current.ready in (0, 1)
     assert ([*found.callbacks][: len(before[0])], found.fit_loop.max_epochs) == before
     assert not hasattr(found, "mean")
     assert found.should_stop is False
+
+
+LASTING: dict[str, Callable[[Any, int], object]] = {  # what can't be put back
+    "a tensor of another size": lambda module, n: setattr(
+        module.trainer.datamodule.seen["x"], "data", torch.zeros(n)
+    ),
+    "a weight": lambda module, n: module.layers[0].weight.data.fill_(n),
+    "settings": lambda module, n: module.save_hyperparameters({"n": n}),
+}
+RESTORED: dict[str, Callable[[Any, int], object]] = {
+    "a tensor": lambda module, n: module.trainer.datamodule.seen["x"].fill_(n),
+    "an array": lambda module, n: module.trainer.datamodule.counts.fill(n),
+    "bytes": lambda module, n: module.trainer.datamodule.raw.extend([1] * n),
+    "objects": lambda module, n: module.trainer.datamodule.objects.fill(n),
+    "a metric": lambda module, n: module.trainer.datamodule.metric.update(n),
+    "a network": lambda module, n: module.trainer.datamodule.net.weight.data.fill_(n),
+}
+
+
+class SavesLast(pl.Callback):  # type: ignore[misc]  # without types
+    """Saves when a run fails, as Lightning's `OnExceptionCheckpoint` does."""
+
+    def on_exception(self, trainer: Any, *_: Any) -> None:
+        trainer.save_checkpoint(Path(trainer.default_root_dir) / "refused.ckpt")
+
+
+class Saved(Seen):
+    """A data module of which checkpoints hold everything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen["x"] = torch.zeros(2)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"all": repr({**vars(self), "trainer": None, "net": [*self.net.parameters()]})}
+
+
+@pytest.mark.parametrize("name", [*LASTING, *RESTORED])
+def test_no_checkpoint_holds_what_a_refused_step_wrote(tmp_path: Path, name: str) -> None:
+    """A callback saves checkpoints when the refusal comes, which is after the charge."""
+    count = 77
+
+    class Writes(Logistic):
+        def training_step(self, batch: Any, place: int) -> BadValue:
+            if payer.charges:
+                {**LASTING, **RESTORED}[name](self, count)
+            return super().training_step(batch, place)
+
+    payer, module, given = FakePayer(), Writes(), Saved()
+    found = trainer(tmp_path, private(payer), callbacks=[SavesLast()])
+    before = given.state_dict()
+    with pytest.raises(Refused):
+        found.fit(module, datamodule=given)
+    assert payer.charges
+    if name in LASTING:
+        with pytest.raises(Refused, match="nothing is saved"):
+            found.save_checkpoint(tmp_path / "later.ckpt")
+        assert not [*tmp_path.glob("*.ckpt")]
+    else:
+        found.save_checkpoint(tmp_path / "later.ckpt")
+        for path in (tmp_path / "later.ckpt", tmp_path / "refused.ckpt"):
+            assert torch.load(path, weights_only=False)["Saved"] == before
 
 
 def loops_in(owner: Any) -> list[Any]:  # Any: Lightning's, without types

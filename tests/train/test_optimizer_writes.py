@@ -168,7 +168,7 @@ def test_writes_in_a_later_step_are_never_applied(name: str) -> None:
         with pytest.raises(Refused, match="of the optimizer while they saw data"):
             training.step(next(tickets))
         assert all(map(torch.equal, weights, model.parameters()))
-        with pytest.raises(Refused, match="wrote private data into the model or the optimizer"):
+        with pytest.raises(Refused, match="wrote private data into the model, the optimizer"):
             training.checkpoint()
 
 

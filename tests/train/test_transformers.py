@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 from torch import Tensor, nn
 from torch.utils.data import IterableDataset
 from transformers import (
@@ -16,6 +19,7 @@ from transformers import (
     DataCollatorForLanguageModeling,
     DataCollatorWithFlattening,
     EarlyStoppingCallback,
+    PreTrainedTokenizerFast,
     TrainerCallback,
     TrainingArguments,
     default_data_collator,
@@ -527,6 +531,11 @@ WRITES: dict[str, Callable[[Any, Tensor], object]] = {
     "log_history": lambda it, mean: it.state.log_history.append({"mean": mean}),
     "max_steps": lambda it, mean: setattr(it.args, "max_steps", 10**6),
     "mean": lambda it, mean: setattr(it, "mean", mean),
+    "note": lambda it, mean: setattr(it.model.config, "note", mean),
+    "n_inner": lambda it, mean: setattr(it.model.config, "n_inner", 7),
+    "max_length": lambda it, mean: setattr(it.model.generation_config, "max_length", mean),
+    "model_max_length": lambda it, mean: setattr(it.processing_class, "model_max_length", mean),
+    "init_kwargs": lambda it, mean: it.processing_class.init_kwargs.update(mean=mean),
     "_tr_loss": lambda it, mean: setattr(it, "_tr_loss", mean),
     "callbacks": lambda it, mean: it.callback_handler.callbacks.append(mean),
     "stateful_callbacks": lambda it, mean: it.state.stateful_callbacks.update(own={"mean": mean}),
@@ -591,6 +600,48 @@ def test_reading_items_writes_nothing_into_the_trainer(tmp_path: Path, *, by_ite
     assert "own" not in it.state.stateful_callbacks
 
 
+def tokenizer() -> Any:
+    made = Tokenizer(WordLevel({f"w{number}": number for number in range(WORDS)}, unk_token="w0"))
+    made.pre_tokenizer = Whitespace()
+    return PreTrainedTokenizerFast(tokenizer_object=made, pad_token="w1", unk_token="w0")
+
+
+def test_how_a_collator_cuts_texts_stays_out_of_the_files(tmp_path: Path) -> None:
+    """The tokenizer keeps the last length that it was given, and each checkpoint has it."""
+    own = tokenizer()
+
+    def collate(rows: list[Any]) -> Any:
+        own(["w2 w3"] * 2, padding="max_length", truncation=True, max_length=len(str(rows)))
+        return default_data_collator(rows)
+
+    it = trainer(
+        tmp_path, gpt(), processing_class=own, data_collator=collate, save_strategy="steps"
+    )
+    before = own.backend_tokenizer.to_str()
+    it.train()
+    assert own.backend_tokenizer.to_str() == before
+    files = [*tmp_path.rglob("tokenizer.json")]
+    assert files
+    for path in files:
+        assert json.loads(path.read_text()) == json.loads(before)
+
+
+def test_a_model_that_holds_private_data_is_not_saved(tmp_path: Path) -> None:
+    payer = FakePayer()
+
+    def losses(model: Any, inputs: dict[str, Any]) -> Tensor:
+        if payer.charges:
+            model.lm_head.weight.data.fill_(77)
+        return own_losses(model, inputs)
+
+    it = trainer(tmp_path, gpt(), payer=payer, losses=losses)
+    with pytest.raises(Refused, match="holds private data"):
+        it.train()
+    with pytest.raises(Refused, match="nothing is saved"):
+        it.save_model(str(tmp_path / "model"))
+    assert not [*tmp_path.rglob("*.safetensors")]
+
+
 @pytest.mark.parametrize("is_late", [False, True])
 @pytest.mark.parametrize("name", WRITES)
 def test_losses_write_no_attribute_of_the_trainer(
@@ -605,7 +656,7 @@ def test_losses_write_no_attribute_of_the_trainer(
             WRITES[name](it, found.detach().mean())
         return found
 
-    it = trainer(tmp_path, gpt(), payer=payer, losses=losses)
+    it = trainer(tmp_path, gpt(), payer=payer, losses=losses, processing_class=tokenizer())
     with pytest.raises(Refused, match=f"{name!r} was written into the .* in a training step"):
         it.train()
     assert bool(payer.charges) == is_late

@@ -101,6 +101,16 @@ class Hosted(Owned):
     def close(self) -> None:
         self._opened.close()
 
+    def spoil(self) -> None:
+        """Save nothing from now on: private data that can't be taken out are in the Trainer."""
+        if self.run is not None:
+            self.run.spoil()
+
+    def refuse_spoiled(self) -> None:
+        """Refuse to save what holds private data."""
+        if self.run is not None:
+            self.run.refuse_spoiled()
+
     @property
     def not_private(self) -> NotPrivate | None:
         """Figures of the last step's batch. NOT PRIVATE."""

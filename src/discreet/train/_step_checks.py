@@ -37,20 +37,21 @@ class StepChecks:
         self._size, self._like = size, like
         self._buffers = Buffers(model)
         self.is_optimizer_written = False  # by losses
+        self.is_spoiled_outside = False  # in a Trainer
         self._check: ModelCheck | None = None  # of the step in progress
         self._has_read = False  # items
 
     @property
     def is_spoiled(self) -> bool:
-        """Whether private data that can't be taken out are in the model or the optimizer."""
-        return self._buffers.is_spoiled or self.is_optimizer_written
+        """Whether private data that can't be taken out are in model, optimizer or Trainer."""
+        return self._buffers.is_spoiled or self.is_optimizer_written or self.is_spoiled_outside
 
     def refuse_spoiled(self) -> None:
-        """Raise `Refused` if the model or the optimizer holds private data."""
+        """Raise `Refused` if the model, the optimizer or a Trainer holds private data."""
         if self.is_spoiled:
             raise Refused(
-                "an earlier step wrote private data into the model or the optimizer: load both "
-                "anew, from a checkpoint of before"
+                "an earlier step wrote private data into the model, the optimizer or the Trainer, "
+                "and nothing is saved: make them anew, from a checkpoint of before"
             )
 
     @contextmanager

@@ -175,8 +175,16 @@ class TrainingRun(Owned):
 
     @property
     def is_spoiled(self) -> bool:
-        """Whether private data that can't be taken out are in the model or the optimizer."""
+        """Whether private data that can't be taken out are in model, optimizer or Trainer."""
         return self._step_checks.is_spoiled
+
+    def spoil(self) -> None:
+        """Save nothing from now on: private data that can't be taken out are in a Trainer."""
+        self._step_checks.is_spoiled_outside = True
+
+    def refuse_spoiled(self) -> None:
+        """Raise `Refused` if private data are in the model, the optimizer or a Trainer."""
+        self._step_checks.refuse_spoiled()
 
     def report(self) -> Report:
         """The public statement about the run so far."""
@@ -190,13 +198,15 @@ class TrainingRun(Owned):
         The ledger knows how many steps were taken. Raises `Refused` in a forked child: its file
         could replace the one of the process that goes on.
         """
-        self.check_process()
-        self._step_checks.refuse_spoiled()
         return {**self.public_checkpoint(), **states(self._model, self._optimizer)}
 
     def public_checkpoint(self) -> dict[str, Any]:
-        """A checkpoint without the states, for libraries that save these themselves: all public."""
+        """A checkpoint without the states, for libraries that save these themselves: all public.
+
+        Raises `Refused` as `checkpoint` does.
+        """
         self.check_process()
+        self.refuse_spoiled()
         return public_fields(self.plan, self.receipt, self._counts)
 
     def close(self) -> None:

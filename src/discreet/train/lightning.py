@@ -166,8 +166,12 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
         return losses
 
     def _unwritten(self) -> AbstractContextManager[None]:
+        module = self.lightning_module
         return refuse_trainer_writes(
-            _places(self, self.lightning_module.trainer), "a training step"
+            _places(self, module.trainer),
+            "a training step",
+            spoil=self.hosted.spoil,
+            known={*map(id, module.modules())},
         )
 
     def batch_to_device(self, batch: Any, *args: Any, **keywords: Any) -> Any:

@@ -6,7 +6,7 @@ counts their tokens. `PrivateTrainer` replaces that loop by a paid run and leave
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
@@ -38,6 +38,7 @@ from discreet.train._step_ticket import StepTicket
 SAVED = "discreet.json"  # the file in each checkpoint's folder
 
 _PADS = {"labels": IGNORED, "attention_mask": 0, "token_type_ids": 0, "position_ids": 0}
+_PROBLEMS = ("regression", "single_label_classification", "multi_label_classification")
 _NOT_PRIVATE = {"loss", "train_loss", "grad_norm"}  # Trainer's names, which are never logged
 
 
@@ -206,7 +207,7 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
             return self.losses(model, self._prepare_inputs(microbatch))
 
     def _unwritten(self) -> AbstractContextManager[None]:
-        return refuse_trainer_writes(_places(self), "a training step")
+        return _unwritten(self)
 
     def _call(self, event: str) -> None:
         tell = getattr(self.callback_handler, event)
@@ -239,6 +240,11 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         metrics = {name: figure for name, figure in found.metrics.items() if name != "train_loss"}
         return TrainOutput(found.global_step, float("nan"), metrics)
 
+    def _save(self, *args: Any, **keywords: Any) -> None:
+        """Save the model, unless it holds private data."""
+        self.hosted.refuse_spoiled()
+        super()._save(*args, **keywords)
+
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         """Save the plan and the receipt beside them; no key and no noise."""
         super()._save_optimizer_and_scheduler(output_dir)
@@ -261,16 +267,73 @@ class _EpochLength:
 
 
 def _places(trainer: PrivateTrainer) -> Iterator[WatchedPlace]:
-    """Attributes of Trainer's arguments, state, control, schedulers and callbacks, its log, and its
-    own attributes."""
+    """Attributes of Trainer's arguments, state, control, schedulers and callbacks, of the settings
+    of its model and tokenizer, its log, and its own attributes."""
     it: Any = trainer  # Any: Trainer ships without types
     schedulers = (it.lr_scheduler, getattr(it.lr_scheduler, "scheduler", None))
     callbacks = it.callback_handler.callbacks
     for logged in it.state.log_history:
         yield "Trainer's log", logged
-    for owner in (it.args, it.state, it.control, it.callback_handler, *schedulers, *callbacks, it):
+    saved = (*_configs(it.model), it.processing_class)  # with each checkpoint
+    trainers = (it.args, it.state, it.control, it.callback_handler, *schedulers, *callbacks, it)
+    for owner in (*trainers, *saved):
         if hasattr(owner, "__dict__"):
             yield f"the {type(owner).__name__} of Transformers", vars(owner)
+
+
+@contextmanager
+def _unwritten(trainer: PrivateTrainer) -> Iterator[None]:
+    """Refuse what the block writes into a Trainer and what it saves. Libraries' own calls may set
+    how a tokenizer pads, what it warned of, and a kind of problem; these are put back."""
+    it: Any = trainer  # Any: as below
+    known = {*map(id, it.model.modules())}
+    configs = [one for one in _configs(it.model) if getattr(one, "problem_type", 0) is None]
+    tokenizer = it.processing_class
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    before = backend and (backend.truncation, backend.padding)
+    warned = getattr(tokenizer, "deprecation_warnings", {})
+    told = dict(warned)
+    with refuse_trainer_writes(
+        _places(trainer), "a training step", spoil=trainer.hosted.spoil, known=known
+    ):
+        try:
+            yield
+        finally:
+            for config in configs:
+                if config.problem_type in _PROBLEMS:  # a forward pass sets it by the labels' type
+                    config.problem_type = None
+            if before:
+                _set_back(backend, *before)
+            warned.clear()
+            warned.update(told)
+
+
+def _set_back(backend: Any, truncation: Any, padding: Any) -> None:  # Any: without types
+    """Give the tokenizer back how it cut and padded texts."""
+    if backend.truncation != truncation:
+        if truncation is None:
+            backend.no_truncation()
+        else:
+            backend.enable_truncation(**truncation)
+    if backend.padding != padding:
+        if padding is None:
+            backend.no_padding()
+        else:
+            backend.enable_padding(**padding)
+
+
+def _configs(model: nn.Module) -> list[Any]:  # Any: as above
+    """The settings of all parts of a model that are saved beside its weights, each once."""
+    found: dict[int, Any] = {}
+    modules = [vars(module) for module in model.modules()]
+    waiting = [own.get(name) for own in modules for name in ("config", "generation_config")]
+    waiting += [one for own in modules for one in dict(own.get("peft_config") or {}).values()]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in found and callable(getattr(one, "to_dict", None)):
+            found[id(one)] = one
+            waiting += vars(one).values()
+    return [*found.values()]
 
 
 def _saved(folder: Path) -> Saved:

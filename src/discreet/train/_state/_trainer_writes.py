@@ -4,37 +4,50 @@ A metric or an attribute made of private rows decides when the Trainer stops, wh
 saves, and what its callbacks and loggers show.
 """
 
-from collections import deque
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import copy as copies
+from array import array
+from collections import ChainMap, UserDict, UserList, deque
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, is_dataclass
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import _disable_current_modes
 
 from discreet.errors import Refused
+from discreet.train._state._attributes import delete_own, set_own, slots_of
 from discreet.train._state._checksums import Checksum, checksums
 
 _ABSENT = object()
 _SIMPLE = bool | int | float | str | None
 _DEPTH = 6  # containers and dataclasses within one another
 _MOST = 256  # parts of one of them, such as of a list of examples
+_LARGEST_KEPT = 2**26  # bytes of a tensor that can be put back
+_STATE = ("_parameters", "_buffers", "_modules")  # what files have of a module
+_ARRAYS = (np.ndarray, array, bytearray)
 
 
 WatchedPlace = tuple[str, dict[str, Any]]  # a name, and attributes or metrics of any kind
 
 
 @contextmanager
-def refuse_trainer_writes(places: Iterable[WatchedPlace], within: str) -> Iterator[None]:
-    """Refuse what the block writes into these dictionaries of a Trainer, and put it back."""
+def refuse_trainer_writes(
+    places: Iterable[WatchedPlace],
+    within: str,
+    *,
+    spoil: Callable[[], None] = lambda: None,
+    known: Container[int] = (),
+) -> Iterator[None]:
+    """Refuse what the block writes into these dictionaries of a Trainer, and put it back; call
+    ``spoil`` if something can't be put back. Objects with ``known`` identities are watched
+    elsewhere."""
     with torch._C.DisableTorchFunction():  # noqa: SLF001  has no public name
-        before = [(name, values, _copied(values)) for name, values in places]
+        before = [(name, values, _copied(values, known)) for name, values in places]
     try:
         yield
     finally:
@@ -49,6 +62,8 @@ def refuse_trainer_writes(places: Iterable[WatchedPlace], within: str) -> Iterat
                 if differ:
                     found.append(f"{differ[0]!r} was written into {place}")
                     _put_back(values, copy)
+                    if not all(_is_same(values[name], copy[name], restored=True) for name in copy):
+                        spoil()
         if found:
             raise Refused(f"{found[0]} in {within} and would publish private data; leave it out")
 
@@ -63,44 +78,59 @@ class _PartsCopy:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _TensorCopy:
-    """A tensor, and its version and bits when this was made."""
+    """A tensor, and its version, bits and entries when this was made; no entries of a large one."""
 
     own: Tensor
     version: int
     checksum: Checksum
+    entries: Tensor | None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _ArrayCopy:
-    """An array of NumPy's, and its content when this was made."""
+    """An array of NumPy's or Python's, or bytes, and its content when this was made."""
 
-    own: npt.NDArray[Any]  # Any: of any type
-    content: object
-
-
-def _content(array: npt.NDArray[Any]) -> object:  # Any: as above
-    """The shape, type and bytes of an array; its objects are compared by identity."""
-    return array.shape, array.dtype.str, array.tobytes()
+    own: Any  # Any: one of these, of any type of entries
+    content: tuple[object, ...]
+    entries: Any  # Any: as above
 
 
-def _copied(values: dict[str, Any]) -> dict[str, Any]:  # Any: as above
+def _content(one: Any) -> tuple[object, ...]:  # Any: as above
+    """The shape, type and bytes of an array."""
+    if isinstance(one, np.ndarray):
+        return one.shape, one.dtype.str, one.tobytes()
+    return len(one), bytes(one)
+
+
+def _copied(values: dict[str, Any], known: Container[int] = ()) -> dict[str, Any]:  # Any: as above
     seen = dict[int, int]()
-    return {name: _copy(value, _DEPTH, seen) for name, value in values.items()}
+    return {name: _copy(value, _DEPTH, seen, known) for name, value in values.items()}
 
 
-def _copy(value: Any, depth: int, seen: dict[int, int]) -> Any:  # Any: as above
+def _copy(
+    value: Any,  # Any: as above
+    depth: int,
+    seen: dict[int, int],
+    known: Container[int],
+) -> Any:
     """A copy to compare with. The parts of a very large container are compared without their own
     parts. Containers that were ``seen`` at this depth or more are copied there already."""
+    if id(value) in known:
+        return value
     if isinstance(value, Tensor):
-        return _TensorCopy(value, value._version, *checksums([value.clone()]))  # noqa: SLF001  has no public name
-    if isinstance(value, np.ndarray):
-        return _ArrayCopy(value, _content(value))
+        entries = value.detach().clone()
+        is_small = value.layout is torch.strided and value.nbytes <= _LARGEST_KEPT
+        version, (checksum,) = value._version, checksums([entries])  # noqa: SLF001  has no public name
+        return _TensorCopy(value, version, checksum, entries if is_small else None)
+    if isinstance(value, _ARRAYS) and not (isinstance(value, np.ndarray) and value.dtype.hasobject):
+        return _ArrayCopy(value, _content(value), copies.copy(value))
     parts = _parts(value) if depth > seen.get(id(value), 0) else None
     if parts is None:
         return value
     seen[id(value)] = depth
     inner = depth - 1 if len(parts) <= _MOST else 0
-    return _PartsCopy(value, {name: _copy(part, inner, seen) for name, part in parts.items()})
+    inner_copies = {name: _copy(part, inner, seen, known) for name, part in parts.items()}
+    return _PartsCopy(value, inner_copies)
 
 
 def _parts(value: Any) -> dict[Any, Any] | None:  # Any: as above
@@ -110,22 +140,31 @@ def _parts(value: Any) -> dict[Any, Any] | None:  # Any: as above
         return value
     if isinstance(value, set):
         return {id(each): each for each in value}
+    if isinstance(value, np.ndarray):  # of objects
+        return dict(enumerate(value.ravel().tolist()))
+    if isinstance(value, nn.Module):
+        is_metric = any(kind.__module__.startswith("torchmetrics") for kind in type(value).__mro__)
+        own = vars(value)
+        return own if is_metric else {name: own[name] for name in _STATE}
     if isinstance(value, partial):  # as schedules of Transformers are
         return {"args": value.args, "keywords": value.keywords}
     is_plain = is_dataclass(value) and not isinstance(value, type)
-    is_plain |= isinstance(value, SimpleNamespace)
-    return vars(value) if is_plain and hasattr(value, "__dict__") else None
+    if is_plain or isinstance(value, SimpleNamespace | UserDict | UserList | ChainMap):
+        return vars(value) if hasattr(value, "__dict__") else slots_of(value)
+    return None
 
 
-def _is_same(now: Any, copy: Any) -> bool:  # Any: as above
-    """Whether nothing was written; reading Trainer's metrics makes new tensors of equal numbers."""
+def _is_same(now: Any, copy: Any, *, restored: bool = False) -> bool:  # Any: as above
+    """Whether nothing was written, or it was ``restored``; reading Trainer's metrics makes new
+    tensors of equal numbers."""
     match copy:
         case _PartsCopy(own, parts):
             here = (_parts(now) if now is own else None) or {}
             is_whole = now is own and here.keys() == parts.keys()
-            return is_whole and all(_is_same(here[name], parts[name]) for name in parts)
+            both = ((here[name], parts[name]) for name in parts) if is_whole else ()
+            return is_whole and all(_is_same(*each, restored=restored) for each in both)
         case _TensorCopy(own, version, checksum):
-            if now is own and own._version != version:  # noqa: SLF001  as above
+            if now is own and own._version != version and not restored:  # noqa: SLF001  as above
                 return False
             is_like = isinstance(now, Tensor) and now.shape == own.shape and now.dtype == own.dtype
             return is_like and checksums([now.clone()]) == [checksum]
@@ -135,23 +174,56 @@ def _is_same(now: Any, copy: Any) -> bool:  # Any: as above
     return now is copy or (is_simple and repr(now) == repr(copy))
 
 
-def _put_back(values: dict[str, Any], copies: dict[str, Any]) -> None:  # Any: as above
-    originals = {name: _original(copy) for name, copy in copies.items()}
+def _put_back(values: dict[str, Any], before: dict[str, Any]) -> None:  # Any: as above
+    originals = {name: _original(copy) for name, copy in before.items()}
     values.clear()
     values.update(originals)
 
 
 def _original(copy: Any) -> Any:  # Any: as above
-    """The value that was copied, with its parts of then."""
-    if isinstance(copy, _PartsCopy):
-        parts = [*map(_original, copy.parts.values())]
-        if isinstance(copy.own, list):
-            copy.own[:] = parts
-        elif isinstance(copy.own, deque | set):
-            copy.own.clear()
-            (copy.own.extend if isinstance(copy.own, deque) else copy.own.update)(parts)
-        elif not isinstance(copy.own, tuple | partial):  # which can't change themselves
-            held = copy.own if isinstance(copy.own, dict) else vars(copy.own)
-            _put_back(held, copy.parts)
-        return copy.own
-    return copy.own if isinstance(copy, _TensorCopy | _ArrayCopy) else copy
+    """The value that was copied, with its parts and entries of then, as far as it takes them."""
+    match copy:
+        case _PartsCopy(own, parts):
+            _fill(own, {name: _original(part) for name, part in parts.items()})
+            return own
+        case _TensorCopy(own, _, _, Tensor() as entries):
+            with (
+                suppress(RuntimeError),
+                torch.no_grad(),
+            ):  # of another shape now, or of shared entries
+                own.copy_(entries)
+            return own
+        case _ArrayCopy(own, _, entries):
+            with suppress(ValueError, BufferError):  # as above
+                own[... if isinstance(own, np.ndarray) else slice(None)] = entries
+            return own
+        case _TensorCopy(own):
+            return own
+    return copy
+
+
+def _fill(own: Any, parts: dict[Any, Any]) -> None:  # Any: as above
+    """Give a container or an object its parts."""
+    match own:
+        case list():
+            own[:] = parts.values()
+        case deque():
+            own.clear()
+            own.extend(parts.values())
+        case set():
+            own.clear()
+            own.update(parts.values())
+        case dict():
+            own.clear()
+            own.update(parts)
+        case np.ndarray():
+            for place, part in parts.items():
+                own.flat[place] = part
+        case tuple() | partial():
+            pass  # these can't change themselves
+        case _:
+            for name in (_parts(own) or {}).keys() - parts.keys():
+                delete_own(own, name)
+            with suppress(AttributeError):  # of a frozen object
+                for name, part in parts.items():
+                    set_own(own, name, part)
