@@ -5,6 +5,7 @@ Such code would read a value of one example, and decide a factor of all others' 
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import nullcontext
 from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple
 
@@ -15,9 +16,12 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 from torch.autograd.graph import Node
 from torch.library import Library, custom_op
+from torch.profiler import profile, record_function
 
 from discreet.errors import Refused
-from discreet.train import check
+from discreet.train import Flat, check, clipped_sum, one_by_one
+from discreet.train._calls._objects import refuse_objects
+from tests.train.kit import same
 from tests.train.layers import WIDTH, Layers, Use, of, summed
 
 DATA: list[Tensor] = []  # all examples
@@ -209,3 +213,28 @@ PLAIN: dict[str, Callable[[], Any]] = {  # Any: as above
 def test_ordinary_arguments_train(name: str) -> None:
     model = Layers(times(PLAIN[name])).double()
     check(model, model, of(5, WIDTH))
+
+
+@pytest.mark.parametrize("is_profiled", [False, True])
+def test_names_for_profiles_are_no_objects_of_the_user(is_profiled: bool) -> None:
+    """`record_function` hands an object of PyTorch's own to PyTorch."""
+
+    def named(m: Layers, x: Tensor) -> Tensor:
+        with record_function("a layer"):
+            return summed(m.layer(x))
+
+    model, data = Layers(named).double(), of(5, WIDTH)
+    with profile() if is_profiled else nullcontext():
+        found = clipped_sum(model, lambda: model(data), 5, Flat(0.3), batch=data)
+    wanted = one_by_one(model, lambda one: model(data[one : one + 1]), 5, Flat(0.3))
+    same(found, wanted)
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_other_objects_of_scripts_are_refused() -> None:
+    packed = torch.ops.quantized.linear_prepack(
+        torch.quantize_per_tensor(torch.ones(1, 1), 1.0, 0, torch.qint8), None
+    )
+    assert type(packed) is torch.ScriptObject
+    with pytest.raises(Refused, match="class ScriptObject"):
+        refuse_objects(torch.ops.quantized.linear_unpack, (packed,), {})

@@ -44,6 +44,7 @@ __torch_function__ __weakref__
 """
 _READ_METHODS = frozenset(_READS.split())
 _MADE_BY_PYTHON = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+_PROFILED = "__torch__.torch.classes.profiler._RecordFunction"  # of `torch.profiler`
 _OPERATORS = (OpOverload, OpOverloadPacket)
 # of PyTorch, and of libraries whose operators are not written in Python
 _NAMESPACES = frozenset({"aten", "prim", "prims", "profiler", "quantized", "torchvision"})
@@ -74,6 +75,8 @@ def _own_object(value: Any) -> Any:  # Any: an argument
     inner: Iterable[Any]  # Any: as above
     if isinstance(value, slice):
         inner = (value.start, value.stop, value.step)
+    elif kind is torch.ScriptObject:
+        return None if value._type().qualified_name() == _PROFILED else value  # noqa: SLF001  has no public name
     elif _is_called(value) or _has_objects(value) or not _is_plain(kind):
         return value
     elif isinstance(value, list | tuple):
