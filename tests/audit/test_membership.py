@@ -5,9 +5,12 @@ import math
 import os
 import subprocess
 import sys
+from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -239,6 +242,23 @@ def noisy_training(noise: float, *, how: str) -> Any:  # Any: a callable of each
 
         train = __call__
 
+    class Settings:
+        share = noise
+
+    holders = {
+        "a namespace": Namespace(share=noise),
+        "a simple namespace": SimpleNamespace(shares=[noise]),
+        "a dataclass": Setting(noise),
+        "a class": Settings,
+        "a list in a mapping": {"shares": [noise]},
+    }
+    if how in holders:
+        holder = holders[how]
+
+        def by_setting(coins: Coins) -> Any:
+            return lies(coins, share_of(holder))
+
+        return by_setting
     made: dict[str, Any] = {
         "a default": lies,
         "a closure": lambda coins: lies(coins, noise),
@@ -248,6 +268,17 @@ def noisy_training(noise: float, *, how: str) -> Any:  # Any: a callable of each
         "a method": Trainer().train,
     }
     return made[how]
+
+
+@dataclass
+class Setting:
+    share: float
+
+
+def share_of(holder: Any) -> float:  # Any: holds it in one way or another
+    shares = holder["shares"] if isinstance(holder, dict) else getattr(holder, "shares", None)
+    share: float = shares[0] if shares else holder.share
+    return share
 
 
 def score_lies(coins: Coins, *, share: float) -> Any:
@@ -263,6 +294,11 @@ def score_lies(coins: Coins, *, share: float) -> Any:
         "an argument",
         "an object",
         "a method",
+        "a namespace",
+        "a simple namespace",
+        "a dataclass",
+        "a class",
+        "a list in a mapping",
     ],
 )
 def test_runs_of_another_function_are_refused(tmp_path: Path, how: str) -> None:

@@ -2,11 +2,13 @@
 
 import hashlib
 import inspect
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from types import CellType, CodeType
+from types import CellType, CodeType, SimpleNamespace
 from typing import Any
 
 _PLAIN = bool | int | float | complex | str | bytes | None
@@ -15,7 +17,8 @@ _PLAIN = bool | int | float | complex | str | bytes | None
 def code_digest(*functions: Callable[..., object]) -> str:
     """A digest of the code of functions, of the files that define them, and of the plain values
     that they read: numbers and texts among their defaults, their closures, the globals that they
-    name, and the attributes of their objects. Other modules and arrays are not part of it."""
+    name, and the attributes of their objects, also in tuples, sets, mappings, classes and objects
+    that hold settings. Other modules, arrays and the environment are not part of it."""
     digest = hashlib.sha256()
     for function in functions:
         for part in _parts(function, set()):
@@ -72,20 +75,45 @@ def _of_code(code: CodeType) -> Iterator[str]:
 
 
 def _plain(
-    values: Mapping[str, object], seen: set[object], within: str | None = None
+    values: Mapping[Any, object],  # Any: names, or places
+    seen: set[object],
+    within: str | None = None,
+    *,
+    is_inner: bool = False,
 ) -> Iterator[str]:
-    """The plain values among these, with their names, also those in tuples and mappings, and the
-    functions that are defined within a file."""
+    """The plain values among these, with their names, also those in containers and objects, and the
+    functions that are defined within a file. A list that stands alone is left out, because programs
+    count and collect in it."""
     for name, value in sorted(values.items(), key=lambda item: str(item[0])):
         if isinstance(value, CellType):
             with suppress(ValueError):  # an empty cell
                 yield from _plain({name: value.cell_contents}, seen, within)
-        elif isinstance(value, tuple):
-            yield from _plain({f"{name} {at}": one for at, one in enumerate(value)}, seen, within)
-        elif isinstance(value, dict) and id(value) not in seen:
-            seen.add(id(value))
-            yield from _plain({f"{name} {at}": one for at, one in value.items()}, seen, within)
         elif isinstance(value, _PLAIN):
             yield f"{name} = {value!r}"
-        elif inspect.isfunction(value) and value.__code__.co_filename == within:
-            yield from _of_function(value, seen)
+        elif inspect.isfunction(value):
+            if value.__code__.co_filename == within:
+                yield from _of_function(value, seen)
+        elif isinstance(value, list) and not is_inner:
+            continue
+        elif (parts := _parts_of(value)) is not None and id(value) not in seen:
+            seen.add(id(value))
+            named = {f"{name} {at}": one for at, one in parts.items()}
+            yield from _plain(named, seen, within, is_inner=True)
+
+
+def _parts_of(value: object) -> Mapping[Any, object] | None:  # Any: names, or places
+    """The values in a container, a class, or an object that holds settings."""
+    match value:
+        case dict():
+            return value
+        case list() | tuple():
+            return dict(enumerate(value))
+        case set() | frozenset():
+            return dict(enumerate(sorted(map(repr, value))))
+        case type():
+            return {name: one for name, one in vars(value).items() if not name.startswith("__")}
+        case Namespace() | SimpleNamespace():
+            return vars(value)
+    if is_dataclass(value):
+        return {one.name: getattr(value, one.name, None) for one in fields(value)}
+    return None

@@ -52,8 +52,9 @@ def _black_box(result: BlackBoxResult) -> AuditReport:
         claimed=(_html.plain(str(result.claim)),),
         tried=(
             (
-                f"The mechanism ran {result.samples} times on two datasets that differ in one "
-                f"person (pair {result.pair}: {result.datasets})."
+                f"The mechanism ran {result.samples} times, in all. The outputs that count are of "
+                "two datasets that differ in one person "
+                f"(pair {result.pair}: {result.datasets})."
             ),
             (
                 "A part of the outputs served to choose how to guess the dataset (guesses chosen: "
