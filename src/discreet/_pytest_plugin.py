@@ -39,7 +39,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def replay() -> "Callable[..., None]":
+def replay() -> "Callable[..., tuple[str, ...]]":
     """`discreet.audit.replay_pipeline`."""
     from discreet.audit import replay_pipeline
 

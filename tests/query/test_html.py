@@ -92,7 +92,9 @@ def _others() -> dict[str, Any]:
     return {
         "ExactPrivacy": audit.exact([(odd, other)]),
         "MisuseResult": audit.MisuseResult((audit.MisuseAttempt(ODD, None, is_refused=True),)),
-        "PipelineResult": audit.PipelineResult(3, 1.0, (audit.PairDifference(0, ODD, ODD),)),
+        "PipelineResult": audit.PipelineResult(
+            3, 1.0, (audit.PairDifference(0, ODD, ODD, is_certain=True),)
+        ),
         "Reconstruction": audit.Reconstruction(4, 3, 2, 1, None),
         "TrainingPlan": train.plan(records=1000, multiplier=2, delta=1e-6, steps=10, batch=100),
         "Estimate": coins.estimate(np.array([0, 1, 1])),
