@@ -246,3 +246,15 @@ def test_truncated_normal_numbers_are_refused_by_name(make: Callable[[Tensor], T
 
 def test_levels_are_on_both_sides_of_usual_thresholds() -> None:
     assert min(LEVELS) == LOW < 0.001 < 0.999 < HIGH == max(LEVELS)
+
+
+def test_two_noisy_views_are_refused_for_their_reason() -> None:
+    """They are equal where draws are held, so that each gradient is a rounding error."""
+
+    def views(m: Layers, x: Tensor) -> Tensor:
+        first, second = (m.layer(x + 0.1 * torch.randn_like(x)) for _ in range(2))
+        return -nn.functional.cosine_similarity(first, second)
+
+    model = Layers(views)
+    with pytest.raises(Refused, match="two noisy views of an example are equal here"):
+        check(model, model, of(5, WIDTH).float())

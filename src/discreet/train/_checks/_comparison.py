@@ -137,7 +137,8 @@ class ModelComparison:
                 f"{name}: gradients of single examples differ from those that each example has "
                 "alone; use it in the model's forward by PyTorch's own functions, with examples in "
                 "the first dimension, and without reentrant checkpoints; no loss may depend on the "
-                "number of examples"
+                "number of examples, and gradients must be more than rounding errors: two noisy "
+                "views of an example are equal here, since random numbers are held"
             )
         squares = wanted.squared_norms.sum(0)
         return bool((squares.isfinite() & (squares > 0)).any())
