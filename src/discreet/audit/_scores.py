@@ -213,7 +213,7 @@ def _likelihood(name: str, column: Feature, one: Outputs, other: Outputs) -> Out
     found = [cells.cell(np.sort(each)) for each in (first, second)]  # a search in order is quicker
     counts = [np.bincount(each, minlength=len(cells)) for each in found]
     ratio = np.log((counts[0] + 0.5) / (counts[1] + 0.5))
-    return _by_cell(f"log likelihood ratio of {name}", column, cells, ratio)
+    return _by_cell(f"the evidence in {name} (a log likelihood ratio)", column, cells, ratio)
 
 
 def _by_cell(name: str, column: Feature, cells: _LineCells, ratio: NumberArray) -> OutputScore:
@@ -249,6 +249,6 @@ def _by_size(name: str, column: Feature, one: Outputs, other: Outputs) -> Output
 def _total(ratios: list[OutputScore]) -> OutputScore:
     """The likelihood ratio of independent numbers."""
     return OutputScore(
-        "sum of log likelihood ratios",
+        "the evidence in all numbers (a sum of log likelihood ratios)",
         lambda outputs: np.sum([ratio.of(outputs) for ratio in ratios], axis=0),
     )
