@@ -90,6 +90,35 @@ def test_schedulers_step_with_the_optimizer() -> None:
     assert scheduler.last_epoch == 6
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_losses_write_nothing_into_a_scheduler(tmp_path: Path, *, is_late: bool) -> None:
+    """The run's file would have it, and the learning rate would follow it."""
+    model, payer, path = linear(), FakePayer(), tmp_path / "kept"
+    optimizer = sgd(model)
+    scheduler = StepLR(optimizer, 2, 0.5)
+
+    def writing(model: nn.Module, part: Any) -> Tensor:
+        if payer.charges or not is_late:
+            scheduler.gamma = 77
+        return losses(model, part)
+
+    with pytest.raises(Refused, match="'gamma' was written into the StepLR"):
+        fit(
+            model,
+            optimizer,
+            data(),
+            short(),
+            losses=writing,
+            payer=payer,
+            schedulers=[scheduler],
+            keep=path,
+        )
+    assert scheduler.gamma == 0.5
+    assert bool(payer.charges) == is_late
+    if is_late:
+        assert torch.load(path, weights_only=False)["schedulers"][0]["gamma"] == 0.5
+
+
 def plateau(optimizer: torch.optim.Optimizer) -> LRScheduler:
     return ReduceLROnPlateau(optimizer)
 

@@ -81,6 +81,7 @@ def fit(  # noqa: PLR0913  # the arguments of `run`, and those of a loop around 
         losses=partial(losses, model),
         like=like,
         at_once=at_once,
+        schedulers=schedulers,
     )
     # 3. the loop
     with ExitStack() as stack:

@@ -3,8 +3,9 @@
 This is the streaming form of the one door for training. A resumed run is charged nothing.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import nn
@@ -23,6 +24,7 @@ from discreet.train._plans._plan import TrainingPlan
 from discreet.train._preflight import Like, preflight
 from discreet.train._refusals import check_number
 from discreet.train._resume import Checkpoint, resumed
+from discreet.train._state._trainer_writes import refuse_trainer_writes, schedulers_of_fit
 from discreet.train._step_inputs import Examples
 from discreet.train._training_run import TrainingRun
 
@@ -84,12 +86,14 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
     resume: Checkpoint | None = None,
     like: "Like | None" = None,
     at_once: int | None = None,
+    schedulers: Sequence[Any] = (),  # Any: PyTorch's, or others with step()
 ) -> Iterator[TrainingRun]:
-    """`run`, through a given door."""
+    """`run`, through a given door. Nothing is written into the ``schedulers``."""
     # 1. public facts
-    size, public = preflight(
-        model, optimizer, train_set, plan, losses=losses, like=like, at_once=at_once
-    )
+    with refuse_trainer_writes(schedulers_of_fit(schedulers), "the losses"):
+        size, public = preflight(
+            model, optimizer, train_set, plan, losses=losses, like=like, at_once=at_once
+        )
     check_number(train_set, plan)
     # 2. the charge, or the receipt of an earlier one
     counter = door.payer if isinstance(door.payer, CountsSteps) else Uncounted()
@@ -112,6 +116,7 @@ def run_through(  # noqa: PLR0913, PLR0917  # as `run`, and the door
         counts=() if resume is None else _adaptive.read(resume["norms"]),
         size=size,
         like=public,
+        schedulers=schedulers,
     )
     try:
         yield training

@@ -32,6 +32,7 @@ from discreet.train._randomness._secret_draws import secret_draws
 from discreet.train._refusals import check_optimizer
 from discreet.train._resume import public_fields, states
 from discreet.train._state._optimizer_writes import OptimizerWrites
+from discreet.train._state._trainer_writes import refuse_trainer_writes, schedulers_of_fit
 from discreet.train._step_checks import StepChecks
 from discreet.train._step_inputs import (
     Examples,
@@ -74,6 +75,7 @@ class TrainingRun(Owned):
         counts: Sequence[NoisyShare] = (),
         size: MicrobatchSize,
         like: Public | None = None,
+        schedulers: Sequence[Any] = (),  # Any: PyTorch's, or others with step()
     ) -> None:
         """Go on after the steps that ``counter`` has, with the noisy ``counts`` that some gave."""
         self.receipt, self.plan = receipt, plan
@@ -84,6 +86,7 @@ class TrainingRun(Owned):
         self._size = size
         self._step_checks = StepChecks(model, examples, plan, size, like)
         self._optimizer_writes = OptimizerWrites(optimizer)
+        self._schedulers = schedulers
         self._block: deque[int] = deque()  # steps that are reserved and not yet taken
         self._round: deque[IndexArray] = deque()  # batches that share their draws
         self._open: StepTicket | None = None
@@ -138,6 +141,9 @@ class TrainingRun(Owned):
         try:
             with (
                 self._optimizer_unwritten(),
+                refuse_trainer_writes(
+                    schedulers_of_fit(self._schedulers), "the losses", spoil=self.spoil
+                ),
                 secret_draws(inputs.bits) as draws,
                 self._step_checks.step(phase, self._losses),
             ):

@@ -68,6 +68,13 @@ def refuse_trainer_writes(
             raise Refused(f"{found[0]} in {within} and would publish private data; leave it out")
 
 
+def schedulers_of_fit(schedulers: Iterable[Any]) -> Iterator[WatchedPlace]:  # Any: of any class
+    """The attributes of schedulers, which set the learning rate and stand in the run's file."""
+    for each in schedulers:
+        if hasattr(each, "__dict__"):
+            yield f"the {type(each).__name__}", vars(each)
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _PartsCopy:
     """A container, or an object with attributes only, and its parts when this was made."""
