@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from lightning.pytorch import callbacks
 from lightning.pytorch.loops.loop import _Loop
+from lightning.pytorch.utilities import rank_zero_only
 from torch import Tensor, nn
 from torch.utils.data import (
     DataLoader,
@@ -671,6 +672,32 @@ def test_hooks_that_use_a_batch_are_refused_before_the_charge(
             with pytest.raises(InvalidArgument, match=f"Own.{name} uses the batch"):
                 found.fit(module, loader())
             assert not payer.events
+
+
+def passed_on(self: Any, *rest: Any) -> None:
+    self.seen = rest[-2]
+
+
+@pytest.mark.parametrize("name", ["on_train_batch_start", "on_train_batch_end"])
+@pytest.mark.parametrize("way", ["wrapped", "of the instance", "a lambda", "all arguments"])
+def test_hooks_that_use_a_batch_are_found_in_every_form(
+    tmp_path: Path, name: str, way: str
+) -> None:
+    uses = callback_end if name == "on_train_batch_end" else callback_start
+    bound = (lambda t, m, o, b, i: b[0]) if uses is callback_end else (lambda t, m, b, i: b[0])
+    own: Any = pl.Callback()
+    if way == "wrapped":
+        own = type("Own", (pl.Callback,), {name: rank_zero_only(uses)})()
+    elif way == "of the instance":
+        setattr(own, name, bound)
+    elif way == "a lambda":
+        own = pl.callbacks.LambdaCallback(**{name: bound})
+    else:
+        own = type("Own", (pl.Callback,), {name: passed_on})()
+    payer = FakePayer()
+    with pytest.raises(InvalidArgument, match=f"{name} uses the batch"):
+        trainer(tmp_path, private(payer), callbacks=[own]).fit(Logistic(), loader())
+    assert not payer.events
 
 
 def test_a_backward_that_no_run_calls_is_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ loader says what the examples are and how they are collated; the plan draws them
 """
 
 import dis
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from types import CodeType
@@ -313,10 +314,11 @@ def _check(strategy: PrivateStrategy, trainer: Trainer) -> None:
 def _check_batch_hooks(owner: LightningModule | Callback) -> None:
     """Refuse hooks that use a batch: they get the step's number in its place."""
     for name in ("on_train_batch_start", "on_train_batch_end"):
-        code: CodeType | None = getattr(getattr(owner, name), "__code__", None)
-        if code is None or _is_of_lightning(getattr(owner, name)):
+        hook = inspect.unwrap(getattr(owner, name))
+        code: CodeType | None = getattr(hook, "__code__", None)
+        if code is None or _is_of_lightning(hook):
             continue
-        batch = _batch_of(name, owner, code)
+        batch = _batch_of(name, owner, code, has_self=name not in vars(owner))
         steps = (step for step in dis.get_instructions(code) if step.opname.startswith("LOAD_"))
         is_used = any(batch in (step.argval, *_both(step.argval)) for step in steps)
         if batch is not None and is_used and name not in code.co_names:  # as of super
@@ -336,11 +338,14 @@ def _is_of_lightning(hook: Any) -> bool:  # Any: a method
     return str(hook.__module__).partition(".")[0] == "lightning"
 
 
-def _batch_of(name: str, owner: object, code: CodeType) -> str | None:
-    """The name that such a hook gives to the batch."""
-    place = 1 + 2 * isinstance(owner, Callback) + (name == "on_train_batch_end")
+def _batch_of(name: str, owner: object, code: CodeType, *, has_self: bool) -> str | None:
+    """The name that such a hook gives to the batch, or to all its other arguments."""
+    place = has_self + 2 * isinstance(owner, Callback) + (name == "on_train_batch_end")
     names = code.co_varnames[: code.co_argcount]
-    return names[place] if len(names) > place else None
+    if len(names) > place:
+        return names[place]
+    after = code.co_argcount + code.co_kwonlyargcount
+    return code.co_varnames[after] if code.co_flags & inspect.CO_VARARGS else None
 
 
 def _check_monitored(trainer: Trainer, configs: list[Any]) -> None:  # Any: Lightning's
