@@ -8,16 +8,20 @@ import random
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from types import MethodType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor, nn
 from torch.autograd.function import BackwardCFunction
 from torch.autograd.graph import get_gradient_edge
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
+from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
+from torch.utils.dlpack import from_dlpack, to_dlpack  # type: ignore[attr-defined]  # it has both
 
 from discreet.errors import Refused
 from discreet.train import Flat, check, clipped_sum
@@ -925,6 +929,56 @@ def test_modes_that_change_results_after_they_are_followed_are_refused() -> None
         check(model, model, of(NUMBER, WIDTH))
 
 
+class OfADevice(DeviceContext):
+    """A mode of a device, which PyTorch puts below all other modes, and which changes results."""
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:  # Any: as above
+        return Changes().__torch_function__(func, types, args, kwargs)
+
+
+def of_its_own(device: str) -> Any:  # Any: as above
+    mode: Any = DeviceContext(device)
+    mode.__torch_function__ = MethodType(OfADevice.__torch_function__, mode)
+    return mode
+
+
+@pytest.mark.parametrize("make", [OfADevice, of_its_own])
+def test_modes_that_pytorch_puts_below_all_others_are_refused(make: Callable[[str], Any]) -> None:
+    def losses(m: Layers, x: Tensor) -> Tensor:
+        if len(x[x[:, 0] > 30]) > 0:  # made-up examples don't show it
+            with make("cpu"):
+                return summed(m.layer(x))
+        with torch.device("cpu"):
+            return summed(m.layer(x))
+
+    model = Layers(losses).double()
+    check(model, model, of(NUMBER, WIDTH))
+    for device in (contextlib.nullcontext(), torch.device("cpu")):
+        with device, pytest.raises(Refused, match="is a TorchFunctionMode around the training"):
+            total(losses, victim())
+
+
+@pytest.mark.parametrize("make", [Changes, Seen])
+@pytest.mark.parametrize("fails", [False, True])
+def test_modes_that_losses_leave_open_are_refused_and_closed(
+    make: Callable[[], Any], *, fails: bool
+) -> None:
+    def losses(m: Layers, x: Tensor) -> Tensor:
+        found = summed(m.layer(x))
+        make().__enter__()
+        if fails:
+            raise ValueError("in the end")
+        return found
+
+    model = Layers(losses).double()
+    with pytest.raises(Refused, match="in the end" if fails else "did not leave"):
+        check(model, model, of(NUMBER, WIDTH))
+    assert not _get_current_function_mode_stack()  # type: ignore[no-untyped-call]  # as above
+    assert not _get_current_dispatch_mode_stack()
+
+
 def exchanged(x: Tensor, by: Callable[[Tensor, Tensor], object]) -> Tensor:
     """Rows that became those of other examples."""
     rows = x * 1
@@ -953,6 +1007,8 @@ UNSEEN: dict[str, Callable[[Tensor], Tensor]] = {
     "a private set": lambda x: exchanged(x, torch._functionalize_unsafe_set),
     "view_func": lambda x: TENSOR._view_func(x[0], x.flip(0).contiguous()).expand(len(x), -1),
     "to_dlpack": through_a_capsule,
+    "from_dlpack": lambda x: from_dlpack(to_dlpack(x.detach())).flip(0),
+    "an array": lambda x: torch.from_numpy(np.from_dlpack(x.detach()).copy()).flip(0),
 }
 
 

@@ -4,5 +4,5 @@ Start with `_arguments`, by name however they were given, `_lost_arguments` and 
 `_values` and `_assertions` tell which values Python would read; `_objects` refuses objects with
 methods of their own. `_graph` searches PyTorch's graph, and `_contexts` closes it to users'
 functions. `_composed` has functions made of others. `_initializers`, `_eager` and `_precision` set
-modes.
+modes; `_modes` closes those that users leave open.
 """

@@ -33,6 +33,8 @@ _UNSEEN: tuple[tuple[Any, str], ...] = (  # Any: a class or a module
     (torch, "_functionalize_unsafe_set"),
     (torch._C, "_swap_tensor_impl"),  # noqa: SLF001  as torch.utils.swap_tensors calls it
     *((owner, "to_dlpack") for owner in (torch, torch.utils.dlpack)),
+    (torch._C, "_from_dlpack"),  # noqa: SLF001  as from_dlpack calls it
+    (Tensor, "__dlpack__"),  # as other libraries call it
 )
 _LOCK = threading.Lock()
 

@@ -19,6 +19,7 @@ from discreet.errors import InvalidArgument, Refused
 from discreet.train._calls._contexts import ENGINE, closed_contexts
 from discreet.train._calls._eager import eager
 from discreet.train._calls._graph import by_custom_functions, refuse_reentrant
+from discreet.train._calls._modes import unchanged_modes
 from discreet.train._calls._precision import unmixed, whole
 from discreet.train._clipped_sums._clipping import ROUND_OFF, Clipping
 from discreet.train._clipped_sums._unit_of_example import UnitOfExample, regrouped, unit_gradients
@@ -108,7 +109,7 @@ def captured_sum(
         return Contribution(sums, torch.zeros(number, count_of_units))
     # 2. forward and backward pass under the capture
     with eager(), packing(capture, model), closed_contexts(), torch.enable_grad():
-        with capture:
+        with capture, unchanged_modes():
             made = losses()
         capture.refuse_hidden()
         refuse_data(model, capture.tags)
@@ -174,7 +175,7 @@ def _gradients(
     ones = torch.ones_like(losses)
     capture.watch_backward(losses)
     before = {name: _gradient_now(parameter) for name, parameter in trainable.items()}
-    with capture, unmixed(losses.device):
+    with capture, unmixed(losses.device), unchanged_modes():
         gradients = backward(losses, ones, targets)
     for name, unseen in zip(trainable, gradients[len(capture.uses) :], strict=True):
         if unseen is not None or _gradient_now(trainable[name]) != before[name]:

@@ -36,6 +36,7 @@ from discreet.train._forward._shared import Shared
 from discreet.train._forward._tagging import Tagging
 from discreet.train._forward._unfollowed import (
     caught,
+    lowest_mode,
     refuse_backward_hooks,
     refuse_modes_around,
     refuse_numbers,
@@ -148,7 +149,7 @@ class Capture(TorchFunctionMode):
         self._tagging = Tagging(self.tags, self._shared, self._unseen)
         self._refuse_complex([*self.weights.values()])
         refuse_backward_hooks(model)
-        refuse_modes_around()
+        self._refuse_modes()
 
     def __torch_function__(
         self,
@@ -157,6 +158,8 @@ class Capture(TorchFunctionMode):
         args: Args = (),
         kwargs: Keywords | None = None,
     ) -> Any:
+        if lowest_mode() is not self._lowest:
+            self._refuse_modes()
         func, args, keywords = as_method(func, args, with_lost(func, kwargs or {}))
         self.calling = func, args
         if (composed := COMPOSED.get(func)) is not None:
@@ -212,6 +215,11 @@ class Capture(TorchFunctionMode):
         # 3. changes in place concern all tensors of the same memory
         self._tagging.after(before, func, tensors, result)
         return result
+
+    def _refuse_modes(self) -> None:
+        """Refuse modes of the user's that get calls after this one."""
+        refuse_modes_around()
+        self._lowest = lowest_mode()
 
     def refuse_hidden(self) -> None:
         """Refuse losses that caught an error, which values of data may have caused, or that hid a

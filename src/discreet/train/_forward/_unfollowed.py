@@ -14,7 +14,8 @@ import torch
 import torch.utils.checkpoint
 from torch import Tensor, nn
 from torch.nn.modules import module as modules
-from torch.overrides import _get_current_function_mode_stack
+from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 
 from discreet.errors import Refused
@@ -158,16 +159,25 @@ def _refuse_hooks_on_saved(hooks: tuple[Any, Any]) -> None:
             )
 
 
+def lowest_mode() -> TorchFunctionMode | None:
+    """The mode below all others, where PyTorch puts modes of devices, also within the losses."""
+    is_there = torch._C._len_torch_function_stack()  # noqa: SLF001  has no public name
+    return torch._C._get_function_stack_at(0) if is_there else None  # noqa: SLF001  as above
+
+
 def refuse_modes_around() -> None:
     """Refuse modes of the user's around a run: they would change results after these are followed.
 
-    Those within the losses change them before.
+    Other modes within the losses change them before.
     """
     for mode in _get_current_function_mode_stack():  # type: ignore[no-untyped-call]  # PyTorch has no types
-        if library_of(type(mode)) not in _LIBRARIES:  # of calls
+        is_own = "__torch_function__" in vars(mode) or library_of(type(mode)) not in _LIBRARIES
+        if is_own:  # of calls
+            is_below = isinstance(mode, DeviceContext)  # wherever it is entered
+            mend = "give each tensor its device" if is_below else "enter it within the losses"
             raise Refused(
                 f"{type(mode).__name__} is a TorchFunctionMode around the training, which may "
-                "change values where calls can't be followed; enter it within the losses"
+                f"change values where calls can't be followed; {mend}"
             )
 
 

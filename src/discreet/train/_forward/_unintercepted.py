@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from discreet.errors import Refused
 from discreet.train._batches._collated import Microbatch
 from discreet.train._calls._arguments import Args, Keywords, tensors_in
+from discreet.train._calls._modes import unchanged_modes
 from discreet.train._calls._values import READS
 from discreet.train._forward._capture import Capture
 from discreet.train._forward._unfollowed import refuse_hooked
@@ -32,7 +33,7 @@ def refuse_unintercepted(losses: Callable[[Microbatch], Tensor]) -> Callable[[Mi
             return losses(microbatch)
         around = partial(_Dispatched, capture)
         capture.ask_dispatcher(around)
-        with around():
+        with around(), unchanged_modes():
             found = losses(microbatch)
         refuse_hooked(found)
         return found

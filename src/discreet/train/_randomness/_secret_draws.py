@@ -22,6 +22,7 @@ from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from discreet.errors import Refused
 from discreet.noise import Bits
 from discreet.train._calls._lost_arguments import with_lost
+from discreet.train._calls._modes import unchanged_modes
 
 T = TypeVar("T")
 
@@ -126,7 +127,8 @@ def refuse_known_draws(losses: Callable[[Any], T]) -> Callable[[Any], T]:  # Any
 
     def watched(microbatch: Any) -> T:  # Any: as above
         with _Watch() as watch:
-            found = losses(microbatch)
+            with unchanged_modes():
+                found = losses(microbatch)
             watch.check()
         watch.check_numpy()
         return found
