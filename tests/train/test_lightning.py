@@ -346,6 +346,41 @@ def test_logs_of_private_data_are_refused(tmp_path: Path) -> None:
     assert "log" not in vars(model)
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_step_writes_nothing_by_a_logger(tmp_path: Path, *, is_late: bool) -> None:
+    """Some loggers write files at once."""
+    payer = FakePayer()
+
+    class Writes(Logistic):
+        def training_step(self, batch: Any, place: int) -> BadValue:
+            if payer.charges or not is_late:
+                self.logger.log_hyperparams({"count": 777})
+                self.logger.save()
+            return super().training_step(batch, place)
+
+    logger = pl.loggers.CSVLogger(tmp_path)
+    found = trainer(tmp_path, private(payer), logger=logger, log_every_n_steps=1)
+    with pytest.raises(Refused, match=r"self\.logger\.log_hyperparams\(\) in training_step"):
+        found.fit(Writes(), loader())
+    logger.save()
+    assert bool(payer.charges) == is_late
+    assert not any("777" in path.read_text() for path in tmp_path.rglob("*.*") if path.is_file())
+
+
+def test_noised_gradients_may_be_logged(tmp_path: Path) -> None:
+    """Lightning's own documentation logs their norm in this hook."""
+
+    class Norms(Logistic):
+        def on_before_optimizer_step(self, _: Any) -> None:
+            norms = [one.grad.norm() for one in self.parameters() if one.grad is not None]
+            self.log("norm", torch.stack(norms).norm())
+
+    logger = pl.loggers.CSVLogger(tmp_path)
+    found = trainer(tmp_path, private(), logger=logger, log_every_n_steps=1)
+    found.fit(Norms(), loader())
+    assert float(found.logged_metrics["norm"]) > 0
+
+
 class Measures(Logistic):
     """Writes what callbacks such as EarlyStopping read."""
 
@@ -387,7 +422,7 @@ WRITES: dict[str, Callable[[Any, Tensor], object]] = {
     "noted": lambda trainer, mean: trainer.callbacks[0].noted.data.copy_(mean),
     "a callback's": lambda trainer, mean: setattr(trainer.callbacks[0], "a callback's", mean),
     "metrics": lambda trainer, mean: trainer.logger.experiment.metrics.append({"mean": mean}),
-    "hparams": lambda trainer, mean: trainer.logger.log_hyperparams({"mean": mean}),
+    "hparams": lambda trainer, mean: trainer.logger.experiment.hparams.update(mean=mean),
     "of the data": lambda trainer, mean: setattr(trainer.datamodule, "of the data", mean),
     "seen": lambda trainer, mean: trainer.datamodule.seen.update(mean=mean),
     "_hparams": lambda trainer, mean: trainer.datamodule.hparams.update(mean=mean),

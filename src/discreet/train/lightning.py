@@ -7,9 +7,10 @@ loader says what the examples are and how they are collated; the plan draws them
 import dis
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from types import CodeType
 from typing import Any, ClassVar
+from unittest.mock import patch
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
@@ -117,17 +118,16 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
                 if not config.reduce_on_plateau:
                     steps = _steps_of(config, self.plan)
                     try_schedulers(self.optimizers[0], [config.scheduler], steps)
-        with _unlogged(self.lightning_module):
-            self.hosted.open(
-                self.lightning_module,
-                self.optimizers[0],
-                self._source,
-                losses=self._losses,
-                like=self.like,
-                at_once=self._at_once,
-                saved=self._saved,
-                before=self._before_step,
-            )
+        self.hosted.open(
+            self.lightning_module,
+            self.optimizers[0],
+            self._source,
+            losses=self._losses,
+            like=self.like,
+            at_once=self._at_once,
+            saved=self._saved,
+            before=self._before_step,
+        )
 
     # One step
 
@@ -148,8 +148,7 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
         assert self.hosted.run is not None
         assert self.ticket is not None
         result = closure()
-        with _unlogged(self.lightning_module):
-            self.hosted.run.step(self.ticket)
+        self.hosted.run.step(self.ticket)
         return result
 
     def _before_step(self) -> None:
@@ -160,7 +159,7 @@ class PrivateStrategy(Owned, SingleDeviceStrategy):  # type: ignore[misc]  # it 
 
     def _losses(self, microbatch: Microbatch) -> Tensor:
         """The losses that the module's own training step returns."""
-        with self._unwritten():
+        with _unlogged(self.lightning_module), self._unwritten():
             batch = self.batch_to_device(self.precision_plugin.convert_input(microbatch))
             found = super().training_step(batch, self._place)
         losses: Tensor = found["loss"] if isinstance(found, Mapping) else found
@@ -267,19 +266,24 @@ def _with_inner(loop: _Loop) -> Iterator[_Loop]:
 
 @contextmanager
 def _unlogged(module: LightningModule) -> Iterator[None]:
-    """Refuse `self.log`, which would publish figures of private data."""
+    """Refuse `self.log`, and loggers, which would publish figures of private data."""
 
-    def log(name: str, *_: Any, **__: Any) -> None:
-        raise Refused(
-            f"self.log({name!r}) in training_step would publish private data; leave it out: "
-            "PrivateStrategy.not_private has the loss, for whoever may see the data"
-        )
+    def refusing(call: str) -> Callable[..., None]:
+        def refuse(name: object = "", *_: Any, **__: Any) -> None:
+            shown = repr(name) if isinstance(name, str) else ""
+            raise Refused(
+                f"{call}({shown}) in training_step would publish private data; leave it out: "
+                "PrivateStrategy.not_private has the loss, for whoever may see the data"
+            )
 
-    module.log = log
-    try:
+        return refuse
+
+    loggers = [(one, name) for one in module.trainer.loggers for name in _LOGGED]
+    with ExitStack() as stack:
+        for owner, name in ((module, "log"), *loggers):
+            call = f"{'self' if owner is module else 'self.logger'}.{name}"
+            stack.enter_context(patch.object(owner, name, refusing(call)))
         yield
-    finally:
-        del module.log
 
 
 def _check(strategy: PrivateStrategy, trainer: Trainer) -> None:
@@ -384,6 +388,7 @@ def _check_loader(loader: Any) -> None:  # Any: whatever Trainer was given
         )
 
 
+_LOGGED = ("log_metrics", "log_hyperparams", "log_graph", "save")  # of loggers
 _REFUSED = {  # callbacks that change settings during the run, or that read batches
     GradientAccumulationScheduler: "would change accumulate_grad_batches; leave it out",
     ThroughputMonitor: "would read private batches; leave it out",
