@@ -211,6 +211,20 @@ def test_losses_of_one_s_own(tmp_path: Path, drawn: list[list[int]]) -> None:
     close(moved(model, before), moved(other, before))
 
 
+@pytest.mark.parametrize("problem", ["multi_label_classification", "regression"])
+def test_several_labels_of_an_example_are_no_sequence(
+    tmp_path: Path, drawn: list[list[int]], problem: str
+) -> None:
+    """They are all there, whatever is compared about padding."""
+    model, other = (bert(OF_SEQUENCES, num_labels=3, problem_type=problem) for _ in range(2))
+    before = weights(model)
+    source = Texts()
+    texts = [{**source[n], "labels": [1.0, 0.0, float(n % 2)]} for n in range(len(source))]
+    trainer(tmp_path, model, train_dataset=texts, like=texts[:4]).train()
+    by_hand(other, texts, drawn, plan(), rate=1.0, alone=model_s_own)
+    close(moved(model, before), moved(other, before))
+
+
 def test_a_run_is_paid_first_and_reported(tmp_path: Path) -> None:
     payer, made = FakePayer(), plan(multiplier=2)
     found = trainer(tmp_path, gpt(), payer=payer, plan=made, name="third try", by="ana")

@@ -27,7 +27,7 @@ from discreet.train._batches._data import Data, Invented, of_zeros
 from discreet.train._batches._units import Units, rows_of
 from discreet.train._hosted import Hosted, Only, Saved, check_obeyed, check_public, collated
 from discreet.train._invented import field_names, invented_items
-from discreet.train._own_losses import IGNORED, check_known, own_losses
+from discreet.train._own_losses import IGNORED, check_known, kind_of_labels, own_losses
 from discreet.train._plans._plan import TrainingPlan
 from discreet.train._plans._report import Report
 from discreet.train._refusals import check_loss_function
@@ -159,6 +159,8 @@ class PrivateTrainer(Owned, Trainer):  # type: ignore[misc]  # Trainer ships wit
         collate = self._get_collator_with_removed_columns(self.data_collator, "training")
         token = getattr(self.processing_class, "pad_token_id", None)
         pads = {**_PADS, "input_ids": token or 0}
+        if kind_of_labels(self.model) == "example":  # several numbers are no sequence
+            del pads["labels"]
         return collated(self.train_dataset, collate, pads, self._unwritten)
 
     def _run_epoch(self, model: nn.Module, epoch: int, steps_in_epoch: int, **state: Any) -> None:
