@@ -143,6 +143,16 @@ def test_a_mechanism_may_change_its_rows_and_raise() -> None:
     assert search_pairs(draw, [3.0, 1.0], tries=60, outputs=40)
 
 
+def test_a_size_from_which_each_call_raises_is_found() -> None:
+    def draw(rows: list[float]) -> float:
+        if len(rows) > 20:
+            raise ValueError("too many rows")
+        return 1.0
+
+    one, other = search_pairs(draw, [3.0, 1.0], tries=70, outputs=40)[0]
+    assert sorted([len(one), len(other)]) == [20, 21]
+
+
 def test_pairs_on_which_a_function_of_a_number_raises_are_left_out() -> None:
     random = generator()
 

@@ -198,23 +198,25 @@ def _by_size(mechanism: object, rows: RowList, outputs: int) -> list[DatasetPair
         measures = [
             (log_odds((one[0], other[0]), (one[1], other[1])), len(kind) + place)
             for place, (one, other) in enumerate(pairwise(drawn))
-            if one and other
+            if one and other and not (one[2] and other[2])
         ]
         for _, size in sorted(measures, reverse=True)[:_CHOSEN_SIZES]:
             found.append((largest[: size + 1], largest[:size]))
     return found
 
 
-def _halves(mechanism: object, dataset: RowList, outputs: int) -> tuple[Outputs, Outputs] | None:
-    """Two times half of this number of outputs; ``None`` if the mechanism fails each time."""
+def _halves(
+    mechanism: object, dataset: RowList, outputs: int
+) -> tuple[Outputs, Outputs, bool] | None:
+    """Two times half of this number of outputs, and whether each call raised; ``None``
+    if it may not raise."""
     draw = draw_of(mechanism)
     try:
         drawn = [draw.of([*dataset], outputs // 2) for _ in range(2)]
     except InvalidArgument:
         return None
-    if all(is_failure(one) for each in drawn for one in each):
-        return None
-    return Outputs.of(drawn[0]), Outputs.of(drawn[1])
+    has_failed = all(is_failure(one) for each in drawn for one in each)
+    return Outputs.of(drawn[0]), Outputs.of(drawn[1]), has_failed
 
 
 # Changes
