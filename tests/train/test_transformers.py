@@ -377,6 +377,11 @@ def test_metrics_that_no_evaluation_computes_are_refused_before_the_charge(tmp_p
     with pytest.raises(InvalidArgument, match="metric_for_best_model = 'accuracy'"):
         trainer(tmp_path, gpt(), payer=payer, metric_for_best_model="accuracy", **facts).train()
     assert not payer.events
+    for missing in ({}, {"eval_strategy": "no", "metric_for_best_model": "loss"}):
+        changed = {**facts, **missing, "callbacks": [EarlyStoppingCallback()]}
+        with pytest.raises(InvalidArgument, match="EarlyStoppingCallback waits for a metric"):
+            trainer(tmp_path, gpt(), payer=payer, **changed)
+    assert not payer.events
     own = {"compute_metrics": lambda _: {"accuracy": 1.0}, "eval_steps": 2}
     trainer(tmp_path, gpt(), metric_for_best_model="accuracy", **facts, **own).train()
 

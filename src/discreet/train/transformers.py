@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.utils.data import IterableDataset
-from transformers import DataCollatorWithFlattening, Trainer
+from transformers import DataCollatorWithFlattening, EarlyStoppingCallback, Trainer
 from transformers.optimization import GreedyLR
 from transformers.trainer_utils import IntervalStrategy, TrainOutput
 
@@ -402,6 +402,13 @@ def _check_best_metric(trainer: PrivateTrainer) -> None:
     """Refuse to choose a model by a metric that no evaluation computes."""
     name, data = trainer.args.metric_for_best_model, trainer.eval_dataset
     if name is None or trainer.args.eval_strategy == IntervalStrategy.NO:
+        if any(
+            isinstance(each, EarlyStoppingCallback) for each in trainer.callback_handler.callbacks
+        ):
+            raise InvalidArgument(
+                "EarlyStoppingCallback waits for a metric that no evaluation computes; give "
+                "metric_for_best_model, eval_strategy, and public data to evaluate"
+            )
         return
     sets = [f"{each}_" for each in data] if isinstance(data, dict) else [""]
     known = {f"{each}{metric}" for each in sets for metric in _METRICS}
