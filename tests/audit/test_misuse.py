@@ -2,7 +2,9 @@
 
 import os
 import random
+import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -183,6 +185,91 @@ class Deadlocked(Paying):
         super().pay()
 
 
+class NotCopied:
+    """It refuses to be copied, and has noise of its own."""
+
+    def __init__(self) -> None:
+        self.left = 1
+
+    def __reduce__(self) -> Any:
+        raise TypeError("not copied")
+
+    def drawn(self) -> float:
+        return random.SystemRandom().gauss(0, 1)
+
+
+class LookingFirst(NotCopied):
+    """Two threads find the last answer at once."""
+
+    def answer(self) -> float:
+        if self.left < 1:
+            raise ValueError("spent")
+        found = self.drawn()
+        time.sleep(0.001)
+        self.left -= 1
+        return found
+
+
+class OfEachThread(NotCopied):
+    """Each thread has a budget of its own."""
+
+    def __init__(self) -> None:
+        self.threads = threading.local()
+
+    def answer(self) -> float:
+        left = getattr(self.threads, "left", 2)
+        if left < 1:
+            raise ValueError("spent")
+        self.threads.left = left - 1
+        return self.drawn()
+
+
+class MostlyCopied:
+    """Nine answers of ten are those of a generator that is copied."""
+
+    def __init__(self) -> None:
+        self.own = random.Random(random.SystemRandom().random())
+
+    def answer(self) -> float:
+        source = random.SystemRandom() if random.SystemRandom().random() < 0.1 else self.own
+        return source.gauss(0, 1)
+
+
+class Exiting(NotCopied):
+    """It refuses by ending the program."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.process = os.getpid()
+
+    def answer(self) -> float:
+        if self.left < 1 or os.getpid() != self.process:
+            sys.exit("spent")
+        self.left -= 1
+        return self.drawn()
+
+
+class Permitted(NotCopied):
+    """A third answer waits for ever."""
+
+    def __init__(self) -> None:
+        self.permits = threading.Semaphore(2)
+
+    def answer(self) -> float:
+        self.permits.acquire()
+        return self.drawn()
+
+
+class Hesitating:
+    """Noise decides whether it answers."""
+
+    def answer(self) -> float:
+        found = 5 + random.SystemRandom().gauss(0, 1)
+        if found < 4.5:
+            raise ValueError("too few")
+        return found
+
+
 def booked(one: Any) -> int:
     return len(one.book)
 
@@ -198,12 +285,17 @@ FAULTS: dict[str, tuple[Callable[[], Any], Callable[[Any], int] | None, set[str]
     "a store before the charge": (StoringUnpaid, booked, {"an interrupt"}),
     "three answers": (lambda: Limited(3), None, {*COPIES, "a fork"}),
     "ten answers": (lambda: Limited(10), lambda one: 10 - one.left, {*COPIES, "a fork"}),
+    "a look before the charge": (LookingFirst, None, {"threads"}),
+    "a budget for each thread": (OfEachThread, None, {"threads"}),
+    "permits that a child copies": (Permitted, None, {"a fork"}),
+    "most answers repeat": (MostlyCopied, None, {"copy.deepcopy", "pickle", "a fork"}),
     "a known seed": (KnownSeed, None, {"a second object", "a seed"}),
 }
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_each_fault_is_found(name: str) -> None:
+def test_each_fault_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.audit._misuse._PATIENCE", 0.5)
     make, charges, mistakes = FAULTS[name]
     found = misuse(make, lambda one: one.answer(), charges=charges)
     assert mistakes <= {one.mistake for one in found.faults}, found
@@ -239,6 +331,8 @@ RIGHT: dict[str, tuple[Callable[[], Any], Callable[[Any], int] | None]] = {
     "a stored answer of copies": (StoringBeside, booked),
     "a lock that an interrupt keeps": (Acquiring, booked),
     "a lock in other threads": (Deadlocked, None),
+    "an end of the program": (Exiting, None),
+    "noise that decides": (Hesitating, None),
 }
 
 

@@ -112,7 +112,7 @@ def users_code() -> Iterator[None]:
             yield
     except (DiscreetError, typer.BadParameter):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise typer.BadParameter(located(error)) from error
     finally:
         with suppress(ValueError):  # the user's code may change the path
