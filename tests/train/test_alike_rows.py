@@ -1,10 +1,11 @@
 """Facts about constants hold: rows that count as equal, by how they were made, are equal.
 
 Constants whose rows are equal may be combined with rows of examples. All chains of two functions
-are made of constants of several forms, and each fact is compared with the values.
+are made of constants of several forms, and each fact is compared with the values. So may blocks of
+rows that repeat for each example, such as a table of positions for each head.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ import torch
 from torch import Tensor
 
 from discreet.errors import Refused
-from discreet.train import Flat, clipped_sum
+from discreet.train import Flat, clipped_sum, one_by_one
 from discreet.train._forward._capture import Capture
 from discreet.train._rules import RULES
+from discreet.train._tags._layouts import ExampleOrder, RowLayout
+from tests.train.kit import same
 from tests.train.layers import WIDTH, Layers, of, summed
 
 N = 6
@@ -88,9 +91,22 @@ def made(step: Make, given: Tensor) -> list[Tensor]:
         return []
 
 
+def layouts(length: int) -> Iterator[RowLayout]:
+    """All layouts with this number of rows, of 2 examples or more."""
+    for size in (n for n in range(2, length + 1) if length % n == 0):
+        for inner in (n for n in range(1, length // size + 1) if length // size % n == 0):
+            yield RowLayout(ExampleOrder(size), length // size // inner, inner)
+
+
+def are_alike(values: Tensor, dim: int, layout: RowLayout) -> bool:
+    """Whether each example has the same rows."""
+    rows = values.movedim(dim, 0).reshape(layout.outer, layout.order.size, layout.inner, -1)
+    return bool((rows == rows[:, :1]).all())
+
+
 @pytest.mark.parametrize("name", BASES)
 def test_rows_that_count_as_equal_are_equal(name: str) -> None:
-    model, facts = torch.nn.Linear(1, 1), 0
+    model, facts, blocks = torch.nn.Linear(1, 1), 0, 0
     for first in STEPS.values():
         capture = Capture(model, dict(model.named_parameters()), N, RULES, batch=torch.zeros(N, 1))
         with capture:
@@ -103,7 +119,13 @@ def test_rows_that_count_as_equal_are_equal(name: str) -> None:
                 if one.shape[dim] > 1 and capture.tags.indices.has_alike_rows(one, dim):
                     facts += 1
                     assert bool((one == one.narrow(dim, 0, 1)).all()), (name, dim, one)
+                known = capture.tags.indices.alike_blocks(one, dim)
+                for layout in layouts(one.shape[dim]) if known else ():
+                    if capture.tags.indices.has_alike_blocks(one, dim, layout):
+                        blocks += layout.inner > 1
+                        assert are_alike(one, dim, layout), (name, dim, layout, one)
     assert facts > 10 or name == "columns"
+    assert blocks > 10
 
 
 PLACES: dict[str, Callable[[int], Tensor]] = {  # whether an example's place is odd
@@ -125,3 +147,97 @@ def test_places_in_the_batch_are_refused(name: str) -> None:
     data = of(N, WIDTH)
     with pytest.raises(Refused, match="differs by place"):
         clipped_sum(model, lambda: model(data), N, Flat(1.0), batch=data)
+
+
+HEADS = 2
+Table = Callable[[Layers, int], Tensor]  # for a number of examples: (example * head, WIDTH)
+Within = Callable[[Layers, Tensor, Table], Tensor]
+
+
+def over_heads(m: Layers, x: Tensor, table: Table) -> Tensor:
+    """Rows of each example for several heads, times a table that the layers make."""
+    heads = m.layer(x).view(-1, HEADS, WIDTH // HEADS).repeat(1, 1, HEADS).view(-1, WIDTH)
+    return summed((heads * table(m, len(x))).view(len(x), HEADS * WIDTH))
+
+
+def over_some(m: Layers, x: Tensor, table: Table) -> Tensor:
+    """The same for rows that a mask picks."""
+    found, some = x.sum(1), x[:, 0] > 0
+    found[some] = over_heads(m, x[some], table)
+    return found
+
+
+def positions(m: Layers) -> Tensor:
+    """One row of weights for each head."""
+    return m.table[0, :HEADS]
+
+
+def changed(table: Tensor, change: Callable[[Tensor], object]) -> Tensor:
+    change(table)
+    return table
+
+
+FOR_HEADS: dict[str, Table] = {
+    "repeated": lambda m, n: positions(m).repeat(n, 1),
+    "tiled": lambda m, n: positions(m).tile((n, 1)),
+    "repeated and merged": lambda m, n: positions(m)[None].repeat(n, 1, 1).view(-1, WIDTH),
+    "expanded and merged": lambda m, n: positions(m).expand(n, -1, -1).reshape(-1, WIDTH),
+    "turned": lambda m, n: positions(m).repeat(n, 1).T.contiguous().mT,
+    "a sum": lambda m, n: positions(m).repeat(n, 1) + positions(m).sin().repeat(n, 1) + m.scale,
+    "a constant": lambda m, n: torch.arange(HEADS * WIDTH).view(HEADS, -1).repeat(n, 1),
+}
+BY_PLACE: dict[str, Table] = {
+    "each row repeated": lambda m, n: positions(m).repeat_interleave(n, 0),
+    "another period": lambda m, n: m.table[0, :3].repeat(n, 1)[: n * HEADS],
+    "two examples' rows": lambda m, n: m.table[0].repeat(n // 2 + 1, 1)[: n * HEADS],
+    "heads first": lambda m, n: positions(m)[:, None].repeat(1, n, 1).view(-1, WIDTH),
+    "mixed": lambda m, n: positions(m).repeat(n, 1).view(HEADS, n, -1).mT.reshape(-1, WIDTH),
+    "turned and cut": lambda m, n: positions(m).repeat(n, 1).T.reshape(-1, WIDTH),
+    "times places": lambda m, n: positions(m).repeat(n, 1) * torch.arange(n * HEADS)[:, None],
+    "times places in place": lambda m, n: changed(
+        positions(m).repeat(n, 1), lambda t: t.mul_(torch.arange(n * HEADS)[:, None])
+    ),
+    "a row written": lambda m, n: changed(
+        positions(m).repeat(n, 1), lambda t: t.view(n, HEADS, -1)[0].mul_(3)
+    ),
+    "a row of its data written": lambda m, n: changed(
+        positions(m).repeat(n, 1), lambda t: t.data[-1].mul_(3)
+    ),
+    "a constant written": lambda m, n: changed(
+        torch.ones(HEADS, 1).repeat(n, 1), lambda t: t[-1].mul_(3)
+    ),
+    "joined": lambda m, n: torch.cat([positions(m), positions(m).repeat(n, 1) * 2])[: n * HEADS],
+    "a running sum": lambda m, n: positions(m).repeat(n, 1).cumsum(0),
+    "draws for two examples": lambda m, n: torch.rand(2 * HEADS, 1).repeat(n // 2 + 1, 1)[
+        : n * HEADS
+    ],
+}
+
+
+@pytest.mark.parametrize("within", [over_heads, over_some])
+@pytest.mark.parametrize("name", FOR_HEADS)
+def test_tables_for_each_head_train(name: str, within: Within) -> None:
+    """As positions in DeBERTa and WavLM: the table of all heads is repeated for each example."""
+    model, data = Layers(lambda m, x: within(m, x, FOR_HEADS[name])).double(), of(N, WIDTH)
+    found = clipped_sum(model, lambda: model(data), N, Flat(1.0), batch=data)
+    same(found, one_by_one(model, lambda k: model(data[k : k + 1]), N, Flat(1.0)))
+
+
+@pytest.mark.parametrize("within", [over_heads, over_some])
+@pytest.mark.parametrize("name", BY_PLACE)
+def test_tables_that_differ_by_place_are_refused(name: str, within: Within) -> None:
+    model, data = Layers(lambda m, x: within(m, x, BY_PLACE[name])).double(), of(N, WIDTH)
+    with pytest.raises(Refused, match="differs by place"):
+        clipped_sum(model, lambda: model(data), N, Flat(1.0), batch=data)
+
+
+def test_draws_of_heads_are_not_those_of_examples_too() -> None:
+    """If there are as many heads as examples, their draws may be of either, not of both."""
+
+    def use(m: Layers, x: Tensor) -> Tensor:
+        draws = torch.rand(HEADS, 1, dtype=torch.float64)
+        return over_heads(m, x, lambda _, n: draws.repeat(n, 1)) + (draws * x).sum(1)
+
+    model, data = Layers(use).double(), of(HEADS, WIDTH)
+    with pytest.raises(Refused, match=r"differs by place|random numbers"):
+        clipped_sum(model, lambda: model(data), HEADS, Flat(1.0), batch=data)

@@ -102,11 +102,15 @@ def _note_alike_rows(call: Call) -> None:
     several = tensors_in((call.args, call.keywords))
     if rule is None or not several or draws(call.function, call.args, call.keywords):
         return
+    if rule in (refit, permuted):
+        _note_blocks_after(call, rule, call.first)
     if isinstance(result, Tensor) and (rule is repeated or rule in _BROADCASTS):
         several = several if rule is elementwise else several[:1]
         every = range(result.dim())
         found = {dim for dim in every if all(_is_alike(call, one, dim) for one in several)}
         tags.indices.note_alike_rows(result, found)
+        for dim in {*every} - found:
+            _note_alike_blocks(call, rule, several, dim)
         if rule is elementwise and result.requires_grad and not any(map(tags.draws.has, several)):
             for dim in {*every} - found:
                 _note_constants(call, several, dim)
@@ -128,6 +132,45 @@ def _repeats(call: Call, several: list[Tensor]) -> set[int]:
     if first.dim() != result.dim():
         return set()
     return {dim for dim, size in enumerate(first.shape) if size == 1}
+
+
+def _note_alike_blocks(call: Call, rule: FlowRule, several: list[Tensor], dim: int) -> None:
+    """Note blocks of equal rows, which a call repeats, or which all its arguments have."""
+    indices, result = call.tags.indices, call.result
+    back = dim - result.dim()
+    if rule is repeated:
+        size = several[0].shape[back]
+        whole = ExampleOrder(result.shape[dim] // size if size else 0)
+        candidates = [RowLayout(whole, inner=size)]
+    else:
+        candidates = [
+            layout
+            for one in several
+            if one.dim() + back >= 0 and one.shape[back] == result.shape[dim]
+            for layout in indices.alike_blocks(one, one.dim() + back)
+        ]
+    for layout in candidates:
+        if rule is repeated or all(_has_blocks(call, one, dim, layout) for one in several):
+            indices.note_alike_blocks(result, dim, layout)
+
+
+def _note_blocks_after(call: Call, rule: FlowRule, first: Tensor) -> None:
+    """Note blocks of equal rows after a change of shape: where rows of examples would be."""
+    for dim in (dim for dim, length in enumerate(first.shape) if length > 1):
+        for layout in call.tags.indices.alike_blocks(first, dim):
+            with call.tags.supposing({first: ExampleRows(dim, layout)}):
+                try:
+                    found = rule(call)
+                except UNREADABLE:
+                    return
+            if isinstance(found, ExampleRows):
+                call.tags.indices.note_alike_blocks(call.result, found.dim, found.layout)
+
+
+def _has_blocks(call: Call, one: Tensor, dim: int, layout: RowLayout) -> bool:
+    """Whether a tensor has these blocks along the dimension ``dim`` of the result."""
+    own = dim - call.result.dim() + one.dim()
+    return _is_alike(call, one, dim) or call.tags.indices.has_alike_blocks(one, own, layout)
 
 
 def _note_constants(call: Call, several: list[Tensor], dim: int) -> None:

@@ -52,8 +52,8 @@ def differs(tags: Tags, one: Tensor, dim: int, layout: RowLayout) -> bool:
     if tags.draws.has(one):
         if tags.draws.credit(one, ExampleRows(dim, layout)):
             return False
-        return not tags.indices.has_alike_rows(one, dim)  # the same numbers for all
-    if tags.indices.has_alike_rows(one, dim):
+        return not tags.indices.has_alike_blocks(one, dim, layout)  # the same numbers for all
+    if tags.indices.has_alike_blocks(one, dim, layout):
         return False
     if places is None or one.shape[dim] != layout.length:
         return True

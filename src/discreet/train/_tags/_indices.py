@@ -119,6 +119,8 @@ class IndexFacts:
         self._before: dict[int, Tensor] = {}  # values of constants that it may change
         self._alike = _Facts[None]()  # tensors that are the same for each example
         self._alike_rows = _Facts[set[int]]()  # dimensions along which all rows are equal
+        # a dimension, a length, a step: in each block of this length, rows at this step are equal
+        self._alike_blocks = _Facts[set[tuple[int, int, int]]]()
         # of what derives from weights: by dimension, the constants in which alone rows differ
         self._constants_in = _Facts[dict[int, list[tuple[Tensor, int]]]]()
         self._counts = _Facts[int]()  # the dimension along which a tensor counts 0, 1, 2, ...
@@ -141,6 +143,7 @@ class IndexFacts:
             self._places,
             self._alike,
             self._alike_rows,
+            self._alike_blocks,
             self._constants_in,
             self._counts,
             self._permutations,
@@ -295,6 +298,35 @@ class IndexFacts:
         """Whether all rows along a dimension are equal, by how they were made."""
         is_noted = self._alike.has(tensor) or dim in (self._alike_rows.of(tensor) or ())
         return is_noted or tensor.stride(dim) == 0
+
+    def note_alike_blocks(self, tensor: Tensor, dim: int, layout: RowLayout) -> None:
+        """Record that rows of a tensor are equal if this layout gives them to examples as the same
+        one of their rows."""
+        if layout.inner == 1 and layout.outer == 1:
+            self.note_alike_rows(tensor, {dim})
+        elif layout.length:
+            block = dim, layout.order.size * layout.inner, layout.inner
+            self._alike_blocks.set(tensor, {block} | (self._alike_blocks.of(tensor) or set()))
+
+    def alike_blocks(self, tensor: Tensor, dim: int) -> list[RowLayout]:
+        """The layouts of these rows along a dimension, each with an order of its own."""
+        length = tensor.shape[dim]
+        found = [RowLayout(ExampleOrder(length))] if self.has_alike_rows(tensor, dim) else []
+        for own, block, step in sorted(self._alike_blocks.of(tensor) or ()):
+            if own == dim:
+                order = ExampleOrder(block // step)
+                found.append(RowLayout(order, length // block, step))
+        return found
+
+    def has_alike_blocks(self, tensor: Tensor, dim: int, layout: RowLayout) -> bool:
+        """Whether rows along a dimension are the same for each example, by how they were made."""
+        if self.has_alike_rows(tensor, dim):
+            return True
+        rows = layout.order.size * layout.inner  # of all examples, in one round
+        return tensor.shape[dim] == layout.length and any(
+            own == dim and layout.inner % step == 0 and rows and block % rows == 0
+            for own, block, step in self._alike_blocks.of(tensor) or ()
+        )
 
     def note_constants_in(
         self, tensor: Tensor, dim: int, several: list[tuple[Tensor, int]]
