@@ -499,10 +499,10 @@ def test_the_owner_declares_by_the_pages(served: Served) -> None:
 
 
 def test_an_empty_service_leads_to_its_first_table(tmp_path: Path) -> None:
-    """Its owner knows no bounds: they are left open, found in the rows for a price, and
+    """Its owner knows no bounds: they are left open, found in the rows for a price or typed, and
     declared."""
-    rows = "".join(f"{n % 40 / 4},{n % 9}\n" for n in range(3000))
-    (tmp_path / "stays.csv").write_text(f"cost,days\n{rows}", encoding="utf-8")
+    rows = "".join(f"{n % 40 / 4},{n % 9},{n % 3}\n" for n in range(3000))
+    (tmp_path / "stays.csv").write_text(f"cost,days,floor\n{rows}", encoding="utf-8")
     file = tmp_path / "discreet.toml"
     with kit.serving(file, "--workers", "1") as (port, token, process):
         served = Served(port, token, tmp_path, process)
@@ -516,19 +516,36 @@ def test_an_empty_service_leads_to_its_first_table(tmp_path: Path) -> None:
         # 2. numbers without bounds are left for the next step
         looked = owner.send("/desk/declare", "/desk/declare/look", source="stays.csv")
         fields = {"column-0": "cost", "type-0": "number", "use-0": "yes", "source": "stays.csv"}
-        fields |= {"column-1": "days", "type-1": "number", "unit": "row", "name": "stays"}
+        fields |= {"column-2": "floor", "type-2": "number", "unit": "row", "name": "stays"}
+        fields |= {"column-1": "days", "type-1": "integer", "use-1": "yes"}
         made = owner.post("/desk/declare", {**fields, "epsilon": "9", "key": looked.hidden("key")})
-        assert (made.status, made.to) == (303, "/tables/stays/columns?find=0"), made.words
+        assert (made.status, made.to) == (303, "/tables/stays/columns?find=0.1"), made.words
         shown = owner.get(made.to)
         assert re.findall(r'name="number-\d+" value="(\w+)"( checked)?', shown.text) == [
             ("cost", " checked"),
-            ("days", ""),
+            ("days", " checked"),
+            ("floor", ""),
         ]
-        assert read(file)["stays"].declaration.columns == {}
+        (days,) = read(file)["stays"].declaration.columns.values()
+        assert days.lower is None
         asked = {"sql": "SELECT COUNT(*) AS n FROM stays", "epsilon": 1, "request": "n"}
         (row,) = served.send("POST", "/v1/tables/stays/ask", asked).json["rows"]
         assert abs(row["n"] - 3000) < 100
-        # 3. they are found for a price, and declared
+        # 3. or typed: each that lacks bounds has fields, those that were left open first
+        named = re.findall(r'name="(column-\d)" value="(\w+)"', shown.text)
+        assert [name for _, name in named] == ["cost", "days", "floor"]
+        typed = {"key": shown.hidden("key"), **dict(named), "use-1": "yes", "type-1": "integer"}
+        typed |= {"lower-1": "0", "upper-1": "8"}
+        assert owner.post("/tables/stays/columns", typed).to == "/tables/stays"
+        assert read(file)["stays"].declaration.columns["days"].upper == 8
+        # 4. they are found for a price, and declared
+        shown = owner.get("/tables/stays/columns")
+        assert [
+            name for _, name in re.findall(r'name="(column-\d)" value="(\w+)"', shown.text)
+        ] == [
+            "cost",
+            "floor",
+        ]
         fields = {"epsilon": "5", "number-0": "cost"}
         priced = owner.pay(shown, "/tables/stays/suggest", **fields)
         found = owner.get(owner.pay(priced, "/tables/stays/suggest", **fields).to)

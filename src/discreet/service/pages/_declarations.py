@@ -275,10 +275,8 @@ async def columns(
         drafts[draft.of] = draft
     if not sent:
         looked = _named((await visit.get(Desk.look, form={"table": table}))["columns"])
-        new = {one["name"] for one in looked} - declared.keys()
-        shown = suggested.keys() or new
-        sent = [ColumnFields.proposed(one, suggested) for one in looked if one["name"] in shown]
         found = open_columns(looked, declared, drafts[COLUMNS], query.get("find", ""))
+        sent = _fields_to_complete(looked, declared, suggested, found)
     return visit.page(
         "columns.html",
         status,
@@ -297,6 +295,25 @@ async def columns(
         enough={of: one.enough(Change(declared_table["change"])) for of, one in drafts.items()},
         refusal=refusal,
     )
+
+
+def _fields_to_complete(
+    looked: Sequence[Mapping[str, Any]],
+    declared: Mapping[str, Mapping[str, Any]],
+    suggested: Mapping[str, Any],
+    found: Sequence[OpenColumn],
+) -> list[ColumnFields]:
+    """The fields of the columns for which something was suggested; or of all that lack facts, those
+    that the step before left open first."""
+    bare = {one.name for one in found} | {one["name"] for one in looked} - declared.keys()
+    shown = suggested.keys() or bare
+    fields = []
+    for one in looked:
+        if (name := one["name"]) in shown:
+            known = {"type": declared[name]["type"]} if name in declared else {}
+            fields.append(ColumnFields.proposed({**one, **known}, suggested))
+    wanted = {one.name for one in found if one.is_chosen}
+    return sorted(fields, key=lambda one: one.name not in wanted)
 
 
 async def add_columns(visit: Visit) -> Response:
