@@ -5,6 +5,8 @@ import csv
 import io
 import json
 import re
+import sys
+import unicodedata
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from html import unescape
@@ -18,6 +20,7 @@ from discreet._unit import Unit
 from discreet.accounting import Pure
 from discreet.errors import DiscreetError, LedgerError
 from discreet.ledger import Kind, Ledger
+from discreet.plots import Axis, Chart
 from discreet.service import _desk, _problems
 from discreet.service._pace import RateLimit
 from discreet.service._problems import KINDS, Problem, ProblemKind, problem_of
@@ -25,9 +28,9 @@ from discreet.service._routes import LONGEST_RECEIPT
 from discreet.service._sessions import SessionStore
 from discreet.service._tokens import Role
 from discreet.service.pages._questions import Draft, _values, csv_text
-from discreet.service.pages._shown import Bar, refused_place
+from discreet.service.pages._shown import Bar, chart_json, in_order, refused_place
 from discreet.service.pages._site import PAGES, KeptForm, _target
-from discreet.service.pages._visit import in_words
+from discreet.service.pages._visit import Rendering, in_words, templates
 from tests.service import kit
 from tests.service.kit import Served
 from tests.service.pages_kit import AT, Browser, alone, signed_in
@@ -524,6 +527,18 @@ def test_a_refusal_stands_at_its_place_and_costs_nothing(ana: Browser, served: S
     assert charges(served) == before
 
 
+def test_words_stand_in_their_order_on_each_page() -> None:
+    """Whatever a question, a key or a name holds; what a form sends back stays as it is."""
+    wrong = "\u202ef \u2066m\u061c"
+    shown = Rendering(templates()).page("problem.html", problem=wrong, is_missing=False)
+    assert r"\u202ef \u2066m\u061c</p>" in bytes(shown.body).decode()
+    field = "<textarea>\u202e<b>\u202e</textarea>"
+    kept = f"<p title='\u202e'>{field}"
+    assert in_order(f"{kept}a\u202eb") == f"{kept}a\\u202eb"
+    chart = Chart("t", "", Axis("x", categories=("\u202ekey",)), Axis("n", 0, 1), ())
+    assert json.loads(chart_json(chart))["x"]["categories"] == [r"\u202ekey"]
+
+
 def test_a_refused_place_is_found_in_the_text() -> None:
     sql = "SELECT a,\n b"
     place = refused_place(sql, "`b` (line 2, column 2): no")
@@ -843,11 +858,21 @@ def test_no_name_or_text_becomes_markup(served: Served, owner: Browser, ana: Bro
     ] == []
 
 
+_ALL = [chr(n) for n in range(sys.maxunicode + 1)]
+_BEGINNINGS = "".join(one for one in _ALL if unicodedata.normalize("NFKC", one) in {*"=+-@"})
+_UNSEEN = "".join(
+    one for one in _ALL if unicodedata.category(one) in {"Cc", "Cf", "Zl", "Zp", "Zs"}
+)
+
+
 @pytest.mark.parametrize(
     "text",
     [
         *("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", " =1", "\ufeff=1", '"=1'),
         *("a;=2+2", 'a;"=2', "a; +2;@b", "a\t=1", "a\n=1", "a|-x", 'a;=HYPERLINK("x"&A1);', "a,=x"),
+        ";".join(f"{begins}1" for begins in _BEGINNINGS),
+        *(f"{begins}1" for begins in _BEGINNINGS),
+        ";".join(f"{blank}=1" for blank in _UNSEEN),
     ],
 )
 def test_no_text_in_csv_begins_a_formula(text: str) -> None:
@@ -857,7 +882,8 @@ def test_no_text_in_csv_begins_a_formula(text: str) -> None:
     for split in ",;\t|":
         for cell in chain.from_iterable(csv.reader(io.StringIO(lines), delimiter=split)):
             is_number = re.fullmatch(r"\s*-[\d.]+(,.*)?", cell, re.DOTALL)
-            assert is_number or not re.match(r'[\s\ufeff"]*[=+@-]', cell), (split, cell)
+            seen = cell.lstrip(f'{_UNSEEN}"')[:1]
+            assert is_number or seen not in {*_BEGINNINGS}, (split, cell)
     assert csv_text(["a"], [{"a": "b=1, -2"}]) == '"a"\r\n"b=1, -2"\r\n'
 
 

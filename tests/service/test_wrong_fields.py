@@ -136,3 +136,31 @@ def test_a_refused_form_marks_its_field_by_the_label_of_the_page(
         if name in ("lower-2", "upper-2", "name") and name not in fields:
             assert f'name="{name}"' in page.text
             assert f'value="{text}"' in page.text
+
+
+@pytest.mark.parametrize("path", ["/tables/wages/ask", "/tables/wages/forecast"])
+@pytest.mark.parametrize(
+    ("fields", "id_", "words"),
+    [
+        ({"by": "accuracy"}, "within", "above 0, such as 50"),
+        ({"noise": "gaussian", "epsilon": "1"}, "delta", "such as 1e-6"),
+        ({"noise": "gaussian", "epsilon": "1", "delta": "0"}, "delta", "such as 1e-6"),
+    ],
+)
+def test_a_question_without_a_field_that_it_needs_marks_this_field(
+    desk_and_client: tuple[_desk.Desk, TestClient],
+    key: dict[str, str],
+    path: str,
+    fields: dict[str, str],
+    id_: str,
+    words: str,
+) -> None:
+    _, client = desk_and_client
+    page = client.post(path, data={"sql": "a", **fields, **key}, headers=AT, follow_redirects=False)
+    assert page.status_code == (400 if path.endswith("/ask") else 200)  # a forecast may be none
+    marked = re.findall(r'id="([\w-]+)"[^>]* aria-invalid="true"', page.text)
+    (said,) = re.findall(r'id="refusal">\s*<p>(.*?)</p>', page.text)
+    assert marked == [id_]
+    assert said.startswith(f'<a href="#{id_}">')
+    assert words in said
+    assert not _FOR_PROGRAMS.search(said.partition("</a>")[2])

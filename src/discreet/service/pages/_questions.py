@@ -7,6 +7,7 @@ import io
 import json
 import re
 import secrets
+import unicodedata
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +24,7 @@ from discreet.query._answers._answer_rows import parted, text_rows
 from discreet.query._expressions._aggregates import SPELLINGS
 from discreet.query._expressions._expression_text import quoted
 from discreet.query._functions._functions import CALLS
+from discreet.service._body import number_in
 from discreet.service._desk import Desk
 from discreet.service._problems import FORBIDDEN, NOT_FOUND, Problem
 from discreet.service._tokens import Role
@@ -37,12 +39,19 @@ from discreet.service.pages._visit import (
     file,
     redirected,
 )
-from discreet.service.pages._wrong_fields import FormField, FormRefusal, refusal_of
+from discreet.service.pages._wrong_fields import (
+    ALLOWED,
+    FieldProblem,
+    FormField,
+    FormRefusal,
+    refusal_of,
+)
 
 _CONFIDENCES = ("0.95", "0.9", "0.99")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")  # begin formulas in spreadsheets
-# where a spreadsheet that splits texts at ; or tabs would begin a formula inside one
-_INNER_FORMULA = re.compile(r"(?<=[;|\t\r\n])(?=[\s\ufeff\"]*[=+@-])")
+_FORMULA = {"=", "+", "-", "@"}  # begin formulas in spreadsheets
+_CONTROLS = ("\t", "\r", "\n")
+_INNER = re.compile(r"(?<=[;|\t\r\n])")  # some spreadsheets split texts here
+_UNSEEN = ("C", "Z")  # categories of controls, marks without a width, and blanks
 _PAID_BEFORE = (
     "this form's question was paid before, and no answer to it is stored; sent again from this "
     "page, it is a new question and is paid anew"
@@ -89,7 +98,11 @@ class Draft:
         )
 
     def members(self) -> dict[str, str]:
-        """The members of a request for a forecast."""
+        """The members of a request for a forecast; raises `Problem` where one is missing."""
+        if self.by == "accuracy" and not self.within.strip():
+            raise FieldProblem("within", ALLOWED["within"])
+        if self.noise == "gaussian" and not number_in(self.delta.strip() or "0"):
+            raise FieldProblem("delta", "give a number above 0 and below 1, such as 1e-6")
         unused = {"price": ("within", "group_size"), "accuracy": ("epsilon",)}[self.by]
         given = {name: getattr(self, name) for name in ("sql", *_PRICE) if name not in unused}
         return {name: text for name, text in given.items() if text}
@@ -464,5 +477,12 @@ def csv_text(columns: Sequence[str], rows: Sequence[Mapping[str, object]]) -> st
 def _harmless(value: object) -> object:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return value
-    text = "" if value is None else _INNER_FORMULA.sub("'", _shown.cell(value))
-    return f"'{text}" if text.lstrip(' \ufeff"').startswith(_FORMULA) else text
+    text = "" if value is None else _shown.cell(value)
+    marked = "".join(f"'{part}" if _is_formula(part) else part for part in _INNER.split(text))
+    return f"'{marked}" if text.lstrip(' \ufeff"').startswith(_CONTROLS) else marked
+
+
+def _is_formula(text: str) -> bool:
+    """Whether the first character that is seen begins a formula, also in a wide or small form."""
+    seen = (one for one in text if one != '"' and unicodedata.category(one)[0] not in _UNSEEN)
+    return unicodedata.normalize("NFKC", next(seen, "")) in _FORMULA

@@ -33,6 +33,12 @@ _KINDS = {
 }
 _AT = re.compile(r"\(line (\d+), column (\d+)\)")
 _QUOTED = re.compile(r"`([^`]*)`")
+_TURNS = r"[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]"  # turn the direction of a text
+_TURN = re.compile(_TURNS)
+# a tag, or what a reader sends back as it is; or such a character in the words of a page
+_PART = re.compile(
+    rf"<(textarea|script)\b.*?</\1>|<[^>]*>|(?P<turn>{_TURNS})", re.DOTALL | re.IGNORECASE
+)
 
 
 def spent(number: float) -> str:
@@ -239,7 +245,20 @@ def _chart(
 
 def chart_json(chart: Chart) -> str:
     """The chart for the script that draws it."""
-    return json.dumps(asdict(chart), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(asdict(chart), ensure_ascii=False, allow_nan=False)
+    return _TURN.sub(lambda found: f"\\{_visible(found[0])}", text)
+
+
+def in_order(html: str) -> str:
+    r"""The page with the characters that turn the direction of a text made visible, as \u202e. So
+    its words are read in the order in which they stand. Fields keep their texts."""
+    if not _TURN.search(html):
+        return html
+    return _PART.sub(lambda found: _visible(found["turn"]) if found["turn"] else found[0], html)
+
+
+def _visible(turn: str) -> str:
+    return f"\\u{ord(turn):04x}"
 
 
 def cell(value: object) -> str:

@@ -121,7 +121,7 @@ class Rendering:
             may_ask=session is not None and session.caller.role is not Role.VIEWER,
             **{"refusal": None, "done": "", **values},
         )
-        return Response(html, status, HEADERS, media_type="text/html")
+        return Response(_shown.in_order(html), status, HEADERS, media_type="text/html")
 
 
 @dataclass(frozen=True, slots=True)
