@@ -389,6 +389,32 @@ def test_a_file_linked_later_keeps_one_budget(
         tables[name].agg(n=dp.count()).release(epsilon=0.25)
 
 
+@pytest.mark.parametrize("link", [Path.hardlink_to, Path.symlink_to])
+def test_a_database_file_linked_later_keeps_one_budget(
+    link: Callable[[Path, Path], None], tmp_path: Path
+) -> None:
+    for name in "ab":
+        with duckdb.connect(str(tmp_path / f"{name}.duckdb")) as made:
+            made.execute("CREATE TABLE t AS SELECT 0.5 AS x")
+    text = "".join(
+        f'[tables.{name}]\nsource = "duckdb:{name}.duckdb?table=main.t"\nrow = true\n'
+        f'ledger = {{ path = "{name}.ledger", epsilon = 1 }}\n[tables.{name}.columns]\n'
+        'x = { type = "number", lower = 0, upper = 1 }\n'
+        for name in "ab"
+    )
+    (tmp_path / "discreet.toml").write_text(text)
+    tables = dp.open(tmp_path / "discreet.toml")
+    for one in tables.values():
+        one.agg(n=dp.count()).release(epsilon=0.25)
+    spent = [str(one.ledger) for one in tables.values()]
+    (tmp_path / "b.duckdb").unlink()
+    link(tmp_path / "b.duckdb", tmp_path / "a.duckdb")
+    for one in tables.values():
+        with pytest.raises(DeclarationError, match=r"a file in common .* two ledgers"):
+            one.agg(n=dp.count()).release(epsilon=0.25)
+    assert [str(one.ledger) for one in tables.values()] == spent
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # between Ibis and DuckDB
 def test_a_connection_may_read_the_file_of_another_source(linked_files: Path) -> None:
     """Which file it reads is not asked: tables of one name are taken for one."""

@@ -68,8 +68,11 @@ def overlap(one: TableAddress, other: TableAddress) -> bool:
 def kept_apart(
     table: AddressedTable | TableOfFile, others: Iterable[TableAddress]
 ) -> AddressedTable | TableOfFile:
-    """The table, which is refused once it is looked at if a server says that it has rows of one of
-    these."""
+    """The table, which is refused once it is looked at if it then has rows of one of these: by the
+    file that a path leads to, or by the server."""
+    if isinstance(table, DuckdbFile):
+        files = (one for one in others if isinstance(one, DuckdbAddress))
+        return replace(table, apart=tuple(files))
     if not isinstance(table, PostgresTable):
         return table
     beside = [

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import duckdb
 import pyarrow as pa
@@ -22,9 +22,10 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
 
 @dataclass(frozen=True, slots=True)
 class DuckdbFile:
-    """A table that stores rows, in a database file."""
+    """A table that stores rows, in a database file. Those ``apart`` from it have another budget."""
 
     at: DuckdbAddress
+    apart: tuple[DuckdbAddress, ...] = field(default=(), compare=False)
 
     @property
     def label(self) -> str:
@@ -33,6 +34,13 @@ class DuckdbFile:
 
     def types(self) -> Sequence[tuple[str, pa.DataType | None]]:
         """The table's schema; None for a generated column, or one of a type without a rule."""
+        for other in self.apart:
+            if other.place == self.at.place:
+                raise DeclarationError(
+                    f"{self.at.shown} and {other.shown} have a file in common by now, but two "
+                    "ledgers; one dataset has one budget: give both the same ledger and anchor, or "
+                    "remove the link"
+                )
         with self._table() as table:
             try:
                 return table.types()
