@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from discreet.errors import InvalidArgument, Refused
-from discreet.train import Flat, check, clipped_sum
+from discreet.train import Flat, check, clipped_sum, one_by_one
+from tests.train.kit import same
 from tests.train.layers import WIDTH, Layers, Use, of, put_back, summed
 from tests.train.rare_uses import picked_and_taken_for_examples
 
@@ -202,9 +203,9 @@ def test_masks_of_changed_keys_pick_other_rows(name: str) -> None:
         by_two_masks(lambda keys, mask: None, is_late=True),
         by_two_masks(BETWEEN[name], is_late=name.startswith("keys")),
     )
-    same, other = (Layers(use).double() for use in uses)
+    agreeing, other = (Layers(use).double() for use in uses)
     data = of(5, WIDTH)
-    clipped_sum(same, lambda: same(data), 5, Flat(1.0), batch=data)
+    clipped_sum(agreeing, lambda: agreeing(data), 5, Flat(1.0), batch=data)
     with pytest.raises(Refused, match="rows written to those of other examples"):
         clipped_sum(other, lambda: other(data), 5, Flat(1.0), batch=data)
 
@@ -232,3 +233,20 @@ def test_refusals_name_the_call_that_lost_the_tags() -> None:
     model = Layers(through_lists).double()
     with pytest.raises(Refused, match="read values of data, by tolist"):
         check(model, model, of(5, WIDTH))
+
+
+def test_halves_of_a_mask_are_refused_with_the_way_out() -> None:
+    def halves(m: Layers, x: Tensor) -> Tensor:
+        mask, found = x[:, 0] > 0, torch.zeros_like(x)
+        found[mask] = m.layer(x[mask])
+        found[~mask] = m.first(x[~mask])
+        return summed(found)
+
+    model, data = Layers(halves).double(), of(6, WIDTH)
+    with pytest.raises(Refused, match=r"torch\.where\(mask\[:, None\], f\(x\), g\(x\)\)"):
+        clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data)
+    model.use = lambda m, x: summed(torch.where(x[:, :1] > 0, m.layer(x), m.first(x)))
+    same(
+        clipped_sum(model, lambda: model(data), 6, Flat(1.0), batch=data),
+        one_by_one(model, lambda k: model(data[k : k + 1]), 6, Flat(1.0)),
+    )

@@ -81,7 +81,11 @@ def _into_rows(
         rank = parsed.rank_after
         if own.layout == expected.layout and own.dim - value.dim() == expected.dim - rank:
             return tag
-    return UntrackedRows("rows written to those of other examples")
+    return UntrackedRows(
+        "rows written to those of other examples",
+        mend="to choose between two layers by a mask, compute both for all rows, as in "
+        "torch.where(mask[:, None], f(x), g(x))",
+    )
 
 
 def _leaves_out(tags: Tags, rows: ExampleRows, parsed: ParsedIndex, *, has_own: bool) -> bool:
