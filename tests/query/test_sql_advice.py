@@ -61,7 +61,8 @@ SELECT PERCENTILE(wage, 90) FROM wages  | write QUANTILE(x, 0.9)
 SELECT FIRST(wage) FROM wages  | one row's value is private
 SELECT STRING_AGG(sex) FROM wages  | no answer lists rows
 SELECT AVERAGE(wage) FROM wages  | write AVG
-SELECT MEDAIN(wage) FROM wages  | did you mean MEDIAN?
+SELECT MEDAIN(wage) FROM wages  | did you mean MEDIAN, MEAN or MIN?
+SELECT DATE_FIFF('day', day, day) FROM wages  | did you mean DATE_DIFF
 SELECT MAX(day) FROM wages  | MAX(day - DATE '2020-01-01')
 SELECT MIN(sex) FROM wages  | only COUNT and MODE take
 SELECT COUNTIF(age > 30) FROM wages  | write COUNT(CASE WHEN x > 1 THEN 1 END)
@@ -96,6 +97,16 @@ def test_advice_says_what_to_write(text: str, advice: str) -> None:
         plan_sql(text, WAGES)
     assert advice in str(refusal.value)
     assert len(str(refusal.value)) < 1_000
+
+
+@pytest.mark.parametrize("name", ["KURT", "MEDAIN", "DATE_FIFF", "STDEVV", "Z" * 60])
+def test_an_unknown_function_is_refused_in_two_lines(name: str) -> None:
+    """It names the nearest few, and not each function that there is."""
+    with pytest.raises(
+        QueryRefused, match="“What else can be asked” in the documentation"
+    ) as refusal:
+        plan_sql(f"SELECT {name}(wage) FROM wages", WAGES)
+    assert len(str(refusal.value)) - len(name) < 200
 
 
 def test_the_advised_texts_are_read() -> None:

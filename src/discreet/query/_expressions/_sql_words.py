@@ -4,8 +4,7 @@ Every other word is a name, whatever it means elsewhere. A name that is one of t
 in double quotes.
 """
 
-from discreet.query._expressions._aggregates import LISTED
-from discreet.query._functions._functions import CASTS, FUNCTIONS_LISTED
+from discreet.query._functions._functions import CASTS
 
 FORM = (
     "a query reads: SELECT keys, aggregates FROM table [WHERE conditions] [GROUP BY keys] "
@@ -54,8 +53,8 @@ NO_SUBQUERY = (
 )
 USE_IS_NULL = "nothing equals NULL, not even NULL; write IS NULL or IS NOT NULL"
 NO_FUNCTION = (
-    f"there is no such function; there are {LISTED}, of values the functions {FUNCTIONS_LISTED}, "
-    "EXTRACT(YEAR FROM day), CAST, CASE, and + - * / % || of values"
+    "there is no such function; “What else can be asked” in the documentation lists all, such as "
+    "COUNT, SUM, AVG, MEDIAN and ROUND"
 )
 JOINED = "tables are joined by JOIN or LEFT JOIN, with USING (columns) or ON a.x = b.x AND ..."
 _ROWS = "write LIMIT 10, or LIMIT 10 OFFSET 20"

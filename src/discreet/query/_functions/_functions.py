@@ -26,6 +26,3 @@ def _spellings(form: Form) -> dict[str, ScalarFunction]:
 # each name that SQL has for a function, and for the type of a cast
 CALLS = _spellings(Form.CALL) | {"MOD": ScalarFunction.MOD}
 CASTS = _spellings(Form.CAST)
-FUNCTIONS_LISTED = ", ".join(
-    sorted(rule.function.value for rule in FUNCTIONS.values() if rule.form is Form.CALL)
-)

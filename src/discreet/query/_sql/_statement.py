@@ -76,7 +76,7 @@ def read_question(text: str, declaration: Declaration, catalog: Catalog) -> tupl
     SELECT AVG(wage) AS avg_wage, COUNT(*) AS count FROM wages WHERE year <> 1980
     >>> read_question("select kurt(wage) from wages", wages, catalog)
     Traceback (most recent call last):
-    discreet.errors.QueryRefused: `kurt(` (line 1, column 8): there is no such function; ther...
+    discreet.errors.QueryRefused: `kurt(` (line 1, column 8): there is no such function; “Wha...
     """
     try:
         query, relation, facts = _query(text, declaration, catalog)

@@ -237,9 +237,12 @@ def _classify(text: str, token: Token, after: Token | None) -> None:
 
 
 def _no_function(word: str) -> str:
-    close = difflib.get_close_matches(word[:_LONGEST_WORD], _FUNCTIONS, n=1)
-    what, _, there_are = NO_FUNCTION.partition("; ")
-    return f"{what}; did you mean {close[0]}? {there_are}" if close else NO_FUNCTION
+    close = difflib.get_close_matches(word[:_LONGEST_WORD], sorted(_FUNCTIONS))
+    if not close:
+        return NO_FUNCTION
+    why, _, where_all_are = NO_FUNCTION.partition(", such as")[0].partition("; ")
+    nearest = " or ".join(filter(None, [", ".join(close[:-1]), close[-1]]))
+    return f"{why}; did you mean {nearest}? {where_all_are}"
 
 
 def check_places(text: str, found: Sequence[Token]) -> None:
