@@ -12,7 +12,7 @@ import pytest
 import discreet as dp
 from discreet.errors import UselessAnswerWarning
 from discreet.query import AggregateFunction, Noise, Question, QuestionPrice, plan_workload
-from discreet.query._answers._forecast import Forecast
+from discreet.query._answers._forecast import Forecast, ForecastLine
 from discreet.query._answers._ranges import answer_range
 from discreet.query._expressions._aggregates import ESTIMATORS
 from discreet.query._questions._usefulness import needed_price
@@ -219,3 +219,21 @@ def test_the_epsilon_that_is_named_for_a_statistic_is_enough_and_less_is_not(nam
     needed = Fraction(named[1])
     assert asked.forecast(epsilon=needed, group_size=300).warnings == ()
     assert asked.forecast(epsilon=needed * Fraction(98, 100), group_size=300).warnings
+
+
+@pytest.mark.parametrize(
+    ("half_width", "text"),
+    [
+        (0.00123, "± 0.00123"),
+        (9876.4, "± 9,876"),
+        (11_980.4, "± 11,980"),
+        (9999.99, "± 10,000"),
+        (123_456_789, "± 123,500,000"),
+        (1.5e12, "± 1.5e+12"),
+    ],
+)
+def test_widths_are_read_without_exponents(half_width: float, text: str) -> None:
+    assert ForecastLine("n", None, half_width, None).width == text
+    assert ForecastLine("n", None, half_width, None, worst=half_width).width == (
+        f"{text} (at most {text})"
+    )

@@ -77,8 +77,8 @@ class ForecastLine:
             return f"± {100 * self.half_width:.3g} % of the rows"
         if self.is_in_rows:
             return f"at most {self.half_width:,.0f} rows fewer than the most frequent key"
-        most = "" if self.worst is None else f" (at most ± {self.worst:,.4g})"
-        return f"± {self.half_width:,.4g}{most}"
+        most = "" if self.worst is None else f" (at most ± {_figure(self.worst)})"
+        return f"± {_figure(self.half_width)}{most}"
 
     @property
     def promised(self) -> float:
@@ -251,6 +251,12 @@ def law(priced: PricedPlan, sources: tuple[str, ...], groups: int = 1) -> PartNo
         one = priced.plan.sum_named(source)
         made.append(NoisySum(summed(mechanism, groups), one.grid, one.shift))
     return tuple(made)
+
+
+def _figure(number: float) -> str:
+    """Four digits, in groups of three, without an exponent below a billion."""
+    rounded = float(f"{number:.4g}")
+    return f"{rounded:,.0f}" if 1e4 <= rounded < 1e9 else f"{rounded:,.4g}"
 
 
 def _line(line: ForecastLine) -> str:
