@@ -220,7 +220,6 @@ def test_json_and_the_report_say_the_same(run: Run, place: str) -> None:
         (("misuse", "{}:Counter", "{}:Counter.gone"), "has no Counter.gone"),
         (("misuse", "{}:Counter", "{}:mean"), "TypeError: "),
         (("misuse", "{}:Counter", "{}:stops"), "SystemExit: 0"),
-        (("replay", "{}:stops", "{}:pairs"), "SystemExit: 0"),
         (("replay", "{}:count", "{}:pairs", "--sensitivity", "-1"), "above 0"),
         (("search", "{}:count", "{}:count", "--epsilon", "1"), "rows: give a list"),
         (("search", "{}:count", "{}:rows"), "--epsilon or --claim"),

@@ -15,7 +15,8 @@ Nothing here is for production: bits are not secret, and no ledger is charged. `
 of random words that can be seeded, scripted, recorded and replayed, or that make all noise zero.
 `_replay` runs an action on a table and on a neighbouring table with the same words, and compares
 everything that may not differ; `replay_pipeline` and `replay_pairs` do so with any function of a
-table, whatever it draws from (`_pipeline`, with `_output_facts`, `_watch`, `_word_streams`). A
+table, whatever it draws from (`_pipeline`, with `_output_parts`, `_output_facts`, `_watch`,
+`_word_streams`). A
 `Door` with these bits is insecure, and each release that comes through it says so.
 """
 

@@ -23,7 +23,7 @@ MOST_NUMBERS = 64  # of one output
 _LONGEST = 50
 _DIGITS = 15  # that floats hold
 _DEEPEST = 50
-_NUMBER = re.compile(r"(?:(?<!\w)[-+])?\d+(?:\.\d+)?(?:[eE][-+]?\d{1,6})?")
+NUMBER = re.compile(r"(?:(?<!\w)[-+])?\d+(?:\.\d+)?(?:[eE][-+]?\d{1,6})?")
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  # for times without a zone
 _FIRST_DAY = date(1970, 1, 1)
 _MICROSECONDS = 10**6
@@ -148,8 +148,8 @@ def _leaf(value: Any) -> _Fragment | None:  # Any: any output
 
 def _text_fragment(name: str, text: str) -> _Fragment:
     """A text, and the decimal numbers in it."""
-    found = tuple(_rounded(Decimal(one.group())) for one in _NUMBER.finditer(text))
-    return _Fragment(f"{name} {text}", f"{name} {_NUMBER.sub('#', text)}", found[:MOST_NUMBERS])
+    found = tuple(_rounded(Decimal(one.group())) for one in NUMBER.finditer(text))
+    return _Fragment(f"{name} {text}", f"{name} {NUMBER.sub('#', text)}", found[:MOST_NUMBERS])
 
 
 def _items(value: Any) -> list[Any]:  # Any: any output

@@ -7,36 +7,44 @@ at again with other random numbers, because noise may decide a form or a path, t
 it never varies on either table.
 """
 
+import copy
 import dataclasses
 import json
 import math
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import count
 from typing import TypeVar
+
+import numpy as np
 
 from discreet import _checks, _html
 from discreet._exact import Number
 from discreet.audit._bits import RecordingBits, SeededBits
 from discreet.audit._black_box import Progress
 from discreet.audit._neighbours import checked_pairs, pair_in_words
-from discreet.audit._output_facts import OutputFacts
+from discreet.audit._output_facts import OutputFacts, values_of
 from discreet.audit._replay import Difference, Run
-from discreet.audit._watch import watch_run
+from discreet.audit._watch import error_text, watch_run
 from discreet.errors import InvalidArgument
 from discreet.mechanisms import Door
 
 T = TypeVar("T")
 
 SEEDS = 100  # with which a difference is looked at again
+MOST_SEEDS = 4 * SEEDS  # if the fact varies on a table, and may yet be certain
 _FEWEST = 8  # seeds that leave a difference to noise
-_MOST_TEXTS = 8  # of a fact on one table; noise decides one that has more
+_MOST_TEXTS = 8  # of a fact on one table that are looked for; noise alone makes more
 _LEAST_SHARE = 0.6
 _ROUNDING = 1e-9
 _LONGEST = 300
 _VALUES = "bounded", "computed", "released"  # events whose facts are objects or private values
 _ENDING, _ORDER = "the ending", "the order of events"
+_DRAWS = "the draws", "the words"
+ONLY_TIME = "Nothing else differs for certain: the running time alone may show how many were drawn."
+_DATA = tuple, list, dict, set, bytearray, np.ndarray
 
 NamedPlace = tuple[str, int]  # its name, and its place among the facts of this name
 FactTable = dict[NamedPlace, str]
@@ -101,11 +109,19 @@ def _line(found: PairDifference) -> str:
 
 @dataclasses.dataclass
 class _WatchedRun:
-    """Facts of one run: of its path and the form of its output, and the values of the output."""
+    """Facts of one run: of its path and the form of its output, and the values in both."""
 
     facts: FactTable
     values: FactTable
     numbers: list[float]
+
+    @property
+    def has_drawn(self) -> bool:
+        """Whether any random source gave words."""
+        return any(
+            name.startswith(_DRAWS) and text.split()[0] != "0"
+            for (name, _), text in self.facts.items()
+        )
 
 
 def replay_pipeline(
@@ -120,25 +136,26 @@ def replay_pipeline(
 
     ``pipeline`` is a function of a table. It may draw noise from `random`, NumPy, PyTorch, the
     operating system, or mechanisms of this library, whose ledger is not charged here. Both tables
-    are run with the same random numbers. Compared are the number of random numbers drawn, seeds,
-    charges, files and connections opened, lines of the log, printed text, warnings, errors, changes
+    are run with the same random numbers; each run gets a copy of a table of Python, NumPy or
+    pandas. Compared are the number of random numbers drawn, seeds, charges, files and connections
+    opened, the content of files written, lines of the log, printed text, warnings, errors, changes
     of the environment, the values of the output, and its form: types, lengths, keys and their
-    order, elements of sets, columns, indexes, and which numbers are NaN or infinite. With
-    ``sensitivity``, the first 64 numbers of the output may move by this much, in sum: right for
-    noise that is added.
+    order, elements of sets, columns, indexes, and which numbers are NaN or infinite. Each number in
+    a text is a value. Values beyond the first 100 000 are compared as one. With ``sensitivity``,
+    the first 64 numbers of the output may move by this much, in sum: right for noise that is added.
 
     A difference is looked at again with 100 other seeds for each table. It is raised if it is
     certain: one table shows a fact nearly always that the other one never shows. With a right
-    mechanism of pure epsilon 1 the probability of this is below 1e-9, of 2 below 1e-3, and of 4
-    below 0.6. Of the other differences, values are left to noise, and those in form or path are
-    returned in words: noise has a part in them, and an audit of the outputs by `black_box` tells
-    whether it is enough.
+    mechanism of pure epsilon 2 the probability of this is below 1e-9, and of 4 below 0.05. Of the
+    other differences, values are left to noise, and those in form or path are returned in words:
+    noise has a part in them, and an audit of the outputs by `black_box` tells whether it is enough.
 
-    Not compared: running time, memory, and what other threads or processes do. Raises
-    `InvalidArgument` if two runs on the same table differ in their draws or numbers: then the
-    function has state, or noise from a source that can't be set, such as a generator made before
-    the call. Other facts that differ between two runs on the same table, such as the names of
-    temporary files, are left out. Outputs of unknown types are refused.
+    Not compared: running time, memory, what is sent over a connection or into a database, and what
+    other threads or processes do. Raises `InvalidArgument` if two runs on the same table differ in
+    their draws or numbers, or if answers are stored: then the function has state, or noise from a
+    source that can't be set, such as a generator made before the call. Other facts that differ
+    between two runs on the same table, such as the names of temporary files, are left out. Outputs
+    of unknown types are refused.
 
     >>> import random
     >>> def noisy_count(people):
@@ -153,14 +170,24 @@ def replay_pipeline(
     """
     moved = None if sensitivity is None else float(_checks.not_negative(sensitivity=sensitivity))
     first, again = (_outcome(pipeline, table, seed) for _ in range(2))
+    has_drawn = first.has_drawn
     if _without_repeat(first, again):  # the first run may load modules, open files and warn
         first, again = again, _outcome(pipeline, table, seed)
     if differing := _without_repeat(first, again):
         raise InvalidArgument(
-            "two runs on the same table differ: the pipeline has state, or noise that can't be "
-            f"set, or it shows the time; make its generators inside, leave times out. {differing}"
+            "two runs on the same table differ: the pipeline has state, or it shows the time, or "
+            "some of its noise can't be set: that of other threads and processes, of generators "
+            "made before the call, and of classes and functions imported by name, such as Random "
+            "or urandom. Draw in the function, from random, numpy.random, secrets or "
+            f"random.SystemRandom(); leave times out. {differing}"
         )
     other = _outcome(pipeline, neighbour, seed)
+    may_store = (has_drawn or other.has_drawn) and not again.has_drawn
+    if may_store and not _outcome(pipeline, neighbour, seed).has_drawn:
+        raise InvalidArgument(
+            "the pipeline drew random numbers in its first run on a table, and none later: "
+            "its answers are stored. Empty the store in the function, or audit by black_box"
+        )
     certain, undecided = _certain_and_undecided(pipeline, (table, neighbour), (again, other), seed)
     if certain:
         raise Difference(certain)
@@ -215,24 +242,39 @@ def replay_pairs(
 
 def _outcome(pipeline: Callable[[T], object], table: T, seed: int) -> _WatchedRun:
     run, bits = Run(), RecordingBits(SeededBits(seed))
-    error, described = None, OutputFacts()
+    error, described, given = None, OutputFacts(), _copy_of(table)
     with (
         warnings.catch_warnings(record=True) as warned,
-        watch_run(seed, Door(run, bits, run)) as seen,
+        watch_run(seed, partial(Door, run, bits, run)) as seen,
     ):
         warnings.simplefilter("always")
         try:
-            output = pipeline(table)
-        except Exception as raised:  # noqa: BLE001  # part of what the analyst sees
-            error = f"{type(raised).__name__}: {raised}"
+            output = pipeline(given)
+        except (Exception, SystemExit) as raised:  # noqa: BLE001  # part of what the analyst sees
+            error = error_text(raised)
         else:
             described = OutputFacts.of(output)  # here, because an iterator may draw
     path = [("a warning", f"{one.category.__name__}: {one.message}") for one in warned]
+    path += [("the place of a warning", f"{one.filename}:{one.lineno}") for one in warned]
     path += [event for name, fact in run.events for event in _of_event(name, fact)]
     path += [("the words drawn by mechanisms", str(len(bits.seen))), *seen.facts]
     order = (_ORDER, ", ".join(name for name, _ in path))
     facts = [(_ENDING, error or "an answer"), *described.form, *path, order]
-    return _WatchedRun(_by_place(facts), _by_place(described.values), described.numbers)
+    # noise may be in some numbers of a text only
+    shown = [(name, text) for name, text in path if not name.startswith(_DRAWS)]
+    texts: list[tuple[str, str | bytes]] = [(_ENDING, error or ""), *shown, *seen.written()]
+    values = [value for name, text in texts for value in values_of(name, text)]
+    return _WatchedRun(_by_place(facts), _by_place(described.values + values), described.numbers)
+
+
+def _copy_of(table: T) -> T:
+    """A copy of plain data: a pipeline may empty its table."""
+    if not (isinstance(table, _DATA) or hasattr(table, "to_numpy")):
+        return table
+    try:
+        return copy.deepcopy(table)
+    except Exception:  # noqa: BLE001  # of an object inside that can't be copied
+        return table
 
 
 def _of_event(name: str, fact: object) -> list[tuple[str, str]]:
@@ -256,7 +298,7 @@ def _without_repeat(first: _WatchedRun, again: _WatchedRun) -> str:
     """The ending, draws or numbers that differ between two runs on one table, in words. They show
     that the replay does not set all noise."""
     for fact in _differing(first.facts, again.facts):
-        if fact[0] == _ENDING or fact[0].startswith(("the draws", "the words")):
+        if fact[0] == _ENDING or fact[0].startswith(_DRAWS):
             return _in_words(fact, first, again)
     return "The outputs differ." if _has_moved(first, again, 0.0) else ""
 
@@ -290,26 +332,32 @@ def _certain_and_undecided(
     """The first certain difference of the two runs in words, or nothing, and those in which noise
     has a part. Other seeds decide which a difference is."""
     one, other = runs
-    facts = {fact: _Sides.of(fact, runs) for fact in _differing(one.facts, other.facts)}
-    shown = [fact for fact in _differing(one.values, other.values) if fact in one.values]
-    values = [fact for fact in shown if fact in other.values]
+    facts, values = _Sides.of(one.facts, other.facts), _Sides.of(one.values, other.values)
     varied: list[NamedPlace] = []
     seeds = count(seed + 1)  # none twice, so that the runs are independent
-    for _ in range(SEEDS):
-        for place, (table, run) in enumerate(zip(tables, runs, strict=True)):
-            if facts or values:
-                found = _outcome(pipeline, table, next(seeds))
-                for fact, sides in facts.items():
-                    sides.texts[place].append(found.facts.get(fact))
-                values = [fact for fact in values if found.values.get(fact) == run.values[fact]]
+    for turn in range(MOST_SEEDS):
+        left = (*facts.values(), *values.values())
+        if not left or (turn == SEEDS and all(one.is_constant for one in left)):
+            break
+        for place, table in enumerate(tables):
+            found = _outcome(pipeline, table, next(seeds))
+            for known, sides_of in ((found.facts, facts), (found.values, values)):
+                for fact, sides in sides_of.items():
+                    sides.texts[place].append(known.get(fact))
         varied += [fact for fact, sides in facts.items() if not sides.is_open]
         facts = {fact: sides for fact, sides in facts.items() if sides.is_open}
+        values = {fact: sides for fact, sides in values.items() if sides.is_open}
     varied += [fact for fact, sides in facts.items() if not sides.is_certain]
-    if certain := [fact for fact, sides in facts.items() if sides.is_certain]:
-        return _in_words(certain[0], one, other), ()
-    if values:
-        texts = [run.values[values[0]][:_LONGEST] for run in runs]
-        return f"{values[0][0]} is without noise, and differs:\n  {texts[0]}\n  {texts[1]}", ()
+    certain = [fact for fact, sides in facts.items() if sides.is_certain]
+    without_noise = [fact for fact, sides in values.items() if sides.is_certain]
+    shown = [fact for fact in certain if not fact[0].startswith((*_DRAWS, _ORDER))]
+    if shown:
+        return _in_words(shown[0], one, other), ()
+    if without_noise:
+        fact = without_noise[0]
+        return _value_in_words(fact, values[fact]), ()
+    if certain:
+        return f"{_in_words(certain[0], one, other)}\n{ONLY_TIME}", ()
     if varied:  # a fact that varies with the same noise has nothing to do with the row
         third, last = (_outcome(pipeline, table, seed) for table in tables)
         unstable = {*_differing(one.facts, third.facts), *_differing(other.facts, last.facts)}
@@ -328,9 +376,16 @@ class _Sides:
     texts: tuple[list[str | None], list[str | None]]
 
     @staticmethod
-    def of(fact: NamedPlace, runs: tuple[_WatchedRun, _WatchedRun]) -> "_Sides":
-        one, other = runs
-        return _Sides(([one.facts.get(fact)], [other.facts.get(fact)]))
+    def of(one: FactTable, other: FactTable) -> "dict[NamedPlace, _Sides]":
+        """Of each fact that differs in two runs."""
+        return {
+            fact: _Sides(([one.get(fact)], [other.get(fact)])) for fact in _differing(one, other)
+        }
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the fact never varied on either table."""
+        return all(len(set(texts)) == 1 for texts in self.texts)
 
     @property
     def is_open(self) -> bool:
@@ -347,9 +402,10 @@ class _Sides:
         first, and never on the other table."""
         shares = [0.0]
         for one, other in (self.texts, self.texts[::-1]):
-            own = set(one[:chosen]).difference(other)
-            if len(own) <= _MOST_TEXTS:
-                shares.append(sum(text in own for text in one[start:]) / len(one[start:]))
+            known = set(other)
+            counts = Counter(text for text in one[:chosen] if text not in known)
+            own = {text for text, _ in counts.most_common(_MOST_TEXTS)}
+            shares.append(sum(text in own for text in one[start:]) / len(one[start:]))
         return max(shares)
 
 
@@ -362,3 +418,11 @@ def _in_words(fact: NamedPlace, one: _WatchedRun, other: _WatchedRun) -> str:
     if len(known) == 1:
         return f"one run has another event: {fact[0]}, {known[0]}"
     return f"{fact[0]} differs:\n  {known[0]}\n  {known[1]}"
+
+
+def _value_in_words(fact: NamedPlace, sides: _Sides) -> str:
+    """A value that differs, though not by noise."""
+    texts = [Counter(texts).most_common(1)[0][0] for texts in sides.texts]
+    shown = [("(none)" if text is None else text)[:_LONGEST] for text in texts]
+    how = "is without noise, and" if sides.is_constant else "is mostly without noise, and"
+    return f"{fact[0]} {how} differs:\n  {shown[0]}\n  {shown[1]}"

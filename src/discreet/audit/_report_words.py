@@ -10,7 +10,7 @@ from discreet.accounting import PrivacyLoss
 from discreet.audit._exact_privacy import ExactPrivacy
 from discreet.audit._membership import MembershipResult
 from discreet.audit._misuse import MisuseResult
-from discreet.audit._pipeline import SEEDS, PairDifference, PipelineResult
+from discreet.audit._pipeline import MOST_SEEDS, SEEDS, PairDifference, PipelineResult
 from discreet.audit._reconstruction import Reconstruction
 from discreet.audit._report import AuditReport, FigureTable, Sentences
 from discreet.audit._result import BlackBoxResult
@@ -175,7 +175,7 @@ def _pipeline(result: PipelineResult) -> AuditReport:
             ),
             (
                 f"A difference is certain if it stayed with {SEEDS} other draws of the noise for "
-                "each table."
+                f"each table, or with most of {MOST_SEEDS} draws."
             ),
         ),
         found=(
@@ -187,6 +187,8 @@ def _pipeline(result: PipelineResult) -> AuditReport:
         not_tried=(
             "Tables that were not given: a row with another value may show a difference.",
             "Running time, memory, other threads and processes, and what other programs write.",
+            "What is sent over a connection or into a database.",
+            "Values beyond the first 100 000 of an output, one by one; they are compared as one.",
             (
                 "Whether the noise in numbers and texts is large enough: an audit of the outputs "
                 "measures that."

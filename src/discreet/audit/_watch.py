@@ -14,10 +14,13 @@ import pickle
 import random
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
+from random import Random
 from typing import Any
 from unittest import mock
 
@@ -33,9 +36,13 @@ from discreet.audit._word_streams import (
 from discreet.mechanisms import Door
 
 _EVENTS = {
-    *("open", "os.remove", "os.rename", "os.putenv", "os.unsetenv"),
-    *("socket.connect", "sqlite3.connect", "subprocess.Popen"),
+    *("open", "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink"),
+    *("os.truncate", "os.chdir", "os.chmod", "os.putenv", "os.unsetenv", "os.system"),
+    *("os.exec", "os.posix_spawn", "subprocess.Popen", "sqlite3.connect"),
+    *("socket.bind", "socket.connect", "socket.sendto", "socket.getaddrinfo"),
 }
+_OF_SOCKETS = "socket.bind", "socket.connect", "socket.sendto"  # the first argument is a socket
+_MOST_BYTES = 10**6  # of a file that was written
 _PYTHON, _NUMPY, _TORCH = "the module random", "NumPy's global generator", "PyTorch"
 _CODE = (".py", ".pyc", ".so", ".pth")
 
@@ -50,10 +57,28 @@ class RunWatch:
     generators: list[Any] = field(default_factory=list)  # Any: NumPy's
     streams: dict[str, WordStream] = field(default_factory=dict)  # whose draws can be counted
     bytes_drawn: int = 0
+    own: list[Random] = field(default_factory=list)
+    files: dict[str, int] = field(default_factory=dict)  # written ones, and their sizes before
 
     def note(self, name: str, fact: object) -> None:
         """Record a fact by its text."""
         self.facts.append((name, str(fact)))
+
+    def opens(self, path: object, flags: object) -> None:
+        """Remember a file that is opened to be written."""
+        is_written = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR)
+        if is_written and isinstance(path, str | os.PathLike):
+            known = Path(path)
+            is_longer = flags & os.O_APPEND and known.is_file()  # type: ignore[operator]
+            self.files.setdefault(os.fspath(path), known.stat().st_size if is_longer else 0)
+
+    def written(self) -> Iterator[tuple[str, bytes]]:
+        """The bytes that the run added to each file that is left, in order of opening."""
+        for place, (path, start) in enumerate(self.files.items()):
+            if Path(path).is_file():
+                with suppress(OSError), Path(path).open("rb") as file:
+                    file.seek(start)
+                    yield f"the content of the written file {place}", file.read(_MOST_BYTES)
 
     def is_here(self) -> bool:
         """Whether the run's own thread asks."""
@@ -80,6 +105,17 @@ class RunWatch:
         self.streams[_generator(seed[1])] = generator_stream(twister, seed)
         return np.random.Generator(twister)
 
+    def seed_of(self, one: Random, given: Any) -> Any:  # Any: a seed of any kind
+        """The seed of an object of `random.Random`; without one, it is the same in each run."""
+        name = _own(len(self.own))
+        self.own.append(one)
+        if given is None:
+            given = f"{self.seed} {name}"
+            self.streams[name] = python_stream(given, one.getstate)
+        else:
+            self.note("a seed of an object of random.Random", repr(given))
+        return given
+
     def seeded(self, source: str, seed: object) -> None:
         """Record that the pipeline sets a seed itself, so that its draws can't be counted."""
         self.note(f"a seed of {source}", repr(seed))
@@ -103,14 +139,18 @@ class _AuditHook:
         watch = cls.watch
         if watch is None or event not in _EVENTS or not watch.is_here():
             return
-        place = str(arguments[0])
-        if event != "open" or not place.endswith(_CODE):
-            watch.note(event, arguments[:2])
+        if event == "open" and str(arguments[0]).endswith(_CODE):
+            return
+        if event == "open":
+            watch.opens(arguments[0], arguments[2])
+        if event == "os.rename" and (size := watch.files.pop(str(arguments[0]), None)) is not None:
+            watch.files[str(arguments[1])] = size
+        watch.note(event, arguments[1:2] if event in _OF_SOCKETS else arguments[:2])
 
 
 @contextmanager
-def watch_run(seed: int, door: Door) -> Iterator[RunWatch]:
-    """RunWatch a run in this thread, whose releases go through the door."""
+def watch_run(seed: int, door: Callable[[], Door]) -> Iterator[RunWatch]:
+    """Watch a run in this thread, whose releases go through the door."""
     watch = RunWatch(seed)
     printed = io.StringIO()
     _AuditHook.install()
@@ -137,7 +177,9 @@ def _logged(watch: RunWatch) -> Iterator[None]:
 
     def note_and_handle(self: logging.Logger, record: logging.LogRecord) -> None:
         if watch.is_here():
-            watch.note("a line of the log", (record.levelname, record.getMessage()))
+            error = record.exc_info[1] if record.exc_info else None
+            shown = record.name, record.levelname, record.getMessage()
+            watch.note("a line of the log", shown if error is None else (*shown, error_text(error)))
         handle(self, record)
 
     with mock.patch.object(logging.Logger, "callHandlers", note_and_handle):
@@ -161,6 +203,7 @@ def _seeded(watch: RunWatch) -> Iterator[None]:
     with ExitStack() as stack:
         for owner, name, here in _replaced(watch, torch):
             stack.enter_context(_here(watch, owner, name, here))
+        stack.enter_context(mock.patch.object(random, "Random", _random_class(watch)))
         try:
             yield
         finally:
@@ -168,6 +211,20 @@ def _seeded(watch: RunWatch) -> Iterator[None]:
             np.random.set_state(numpy_before)
             if torch:
                 torch.set_rng_state(torch_before)
+
+
+def _random_class(watch: RunWatch) -> type[Random]:
+    """`random.Random`, whose objects without a seed get one that is the same in each run."""
+
+    class OwnRandom(Random):
+        def __init__(self, x: Any = None) -> None:  # Any: a seed of any kind
+            if watch.is_here():
+                x = watch.seed_of(self, x)
+            super().__init__(x)
+
+    OwnRandom.__module__, OwnRandom.__qualname__ = Random.__module__, Random.__qualname__
+    OwnRandom.__name__ = Random.__name__
+    return OwnRandom
 
 
 def _replaced(
@@ -205,12 +262,12 @@ def _here(watch: RunWatch, owner: Any, name: str, here: Callable[..., Any]) -> A
 
 
 @contextmanager
-def _through(door: Door, watch: RunWatch) -> Iterator[None]:
+def _through(door: Callable[[], Door], watch: RunWatch) -> Iterator[None]:
     """Releases of this library go through the door, which charges no ledger."""
     secure = Door.secure
 
     def open_door(payer: Any) -> Door:  # Any: a ledger, which is not charged
-        return door if watch.is_here() else secure(payer)
+        return door() if watch.is_here() else secure(payer)
 
     with mock.patch.object(Door, "secure", staticmethod(open_door)):
         yield
@@ -223,6 +280,8 @@ def _states(watch: RunWatch) -> Iterator[tuple[str, str]]:
         _PYTHON: random.getstate,
         _NUMPY: partial(np.random.get_state, legacy=False),
     }
+    for place, other in enumerate(watch.own):
+        states[_own(place)] = other.getstate
     for place, one in enumerate(watch.generators):
         states[_generator(place)] = partial(getattr, one.bit_generator, "state")
     torch: Any = sys.modules.get("torch")  # Any: only where the user imported it
@@ -238,5 +297,26 @@ def _generator(place: int) -> str:
     return f"NumPy's generator {place}"
 
 
+def _own(place: int) -> str:
+    return f"random.Random {place}"
+
+
 def _digest(state: object) -> str:
     return hashlib.sha256(pickle.dumps(state)).hexdigest()[:16]
+
+
+def error_text(error: BaseException) -> str:
+    """An error as its traceback shows it, without lines of code: its notes, its cause and its
+    members, too."""
+    shown = traceback.TracebackException.from_exception(error, limit=0, lookup_lines=False)
+    return "".join(_error_lines(shown)).strip()
+
+
+def _error_lines(shown: traceback.TracebackException) -> Iterator[str]:
+    yield from shown.format_exception_only()
+    for member in shown.exceptions or ():
+        yield from _error_lines(member)
+    before = shown.__cause__ or (None if shown.__suppress_context__ else shown.__context__)
+    if before is not None:
+        yield "after "
+        yield from _error_lines(before)

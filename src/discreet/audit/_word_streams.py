@@ -9,6 +9,7 @@ import random
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random  # as imported here: a replay replaces the class
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,10 @@ class WordStream:
         return None
 
 
-def python_stream(seed: int) -> WordStream:
-    """The module `random`, with this seed."""
+def python_stream(
+    seed: int | str, state: Callable[[], Any] = random.getstate
+) -> WordStream:  # Any: Python's own tuple
+    """The module `random`, or the generator that gives this state, with this seed."""
 
     def reading(state: Callable[[], Any]) -> Read:
         def read() -> State:
@@ -56,10 +59,10 @@ def python_stream(seed: int) -> WordStream:
         return read
 
     def reference() -> tuple[Read, Callable[[], object]]:
-        other = random.Random(seed)  # noqa: S311  # no secret
+        other = Random(seed)  # noqa: S311  # no secret
         return reading(other.getstate), lambda: other.getrandbits(32 * _BLOCK)
 
-    return WordStream(reading(random.getstate), reference)
+    return WordStream(reading(state), reference)
 
 
 def numpy_stream(seed: int) -> WordStream:
