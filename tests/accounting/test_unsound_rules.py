@@ -49,7 +49,7 @@ def unchecked(
     """A filter that shares out more delta than there is."""
     filter_ = object.__new__(Filter)
     values = {"limit": limit, "failures": failures, "shares": shares, "squares": squares}
-    for name, value in values.items():
+    for name, value in (*values.items(), ("_hash", hash((limit, failures, shares)))):
         object.__setattr__(filter_, name, value)
     return filter_
 
@@ -79,12 +79,8 @@ class TestUnsoundRules:
     def test_the_whole_delta_for_failures_and_again_for_each_order(self) -> None:
         limit = Limit(0.5, 0.1)
         filter_ = Filter.for_limit(limit)
-        greedy = object.__new__(Filter)
-        object.__setattr__(greedy, "limit", limit)
-        object.__setattr__(greedy, "failures", limit.delta)
         shares = tuple((order, limit.delta) for order, _ in filter_.shares)
-        object.__setattr__(greedy, "shares", shares)
-        object.__setattr__(greedy, "squares", filter_.squares)
+        greedy = unchecked(limit, limit.delta, shares, filter_.squares)
         menu: list[Term] = [Pure(0.25), Pure(0.55), Approximate(0, 0.1)]
         assert worst(by_filter(greedy), menu, 0.5) > 1.2 * 0.1
 

@@ -244,9 +244,9 @@ def test_state_that_can_not_be_put_back_ends_the_run(name: str) -> None:
         turns = training.batches()
         with pytest.raises(Refused, match="load the model anew"):
             training.step(next(turns))
-        with pytest.raises(Refused, match="load both anew"):
+        with pytest.raises(Refused, match="nothing is saved: make them anew"):
             training.step(next(turns))
-        with pytest.raises(Refused, match="load both anew"):
+        with pytest.raises(Refused, match="nothing is saved: make them anew"):
             training.checkpoint()
 
 

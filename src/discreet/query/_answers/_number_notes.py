@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from discreet._exact import shown
 from discreet.query._expressions._aggregates import AggregateFunction
@@ -59,8 +58,7 @@ def _bins(key: GroupKey, declaration: Declaration) -> str:
 
 
 def _reaches_below_0(low: pa.ChunkedArray) -> bool:
-    least = pc.min(low).as_py()
-    return least is not None and least < 0
+    return bool((low.to_numpy() < 0).any())  # a missing number is NaN there
 
 
 def _listed(names: list[str]) -> str:
