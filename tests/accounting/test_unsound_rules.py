@@ -44,7 +44,7 @@ def unchecked(
     limit: Limit,
     failures: Fraction,
     shares: tuple[tuple[Fraction, Fraction], ...],
-    squares: Squares,
+    squares: Squares | None,
 ) -> Filter:
     """A filter that shares out more delta than there is."""
     filter_ = object.__new__(Filter)
