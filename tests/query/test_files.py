@@ -415,6 +415,28 @@ def test_a_database_file_linked_later_keeps_one_budget(
     assert [str(one.ledger) for one in tables.values()] == spent
 
 
+@pytest.mark.parametrize("link", [Path.hardlink_to, Path.symlink_to])
+def test_a_public_file_linked_to_a_private_one_is_not_read(
+    link: Callable[[Path, Path], None], tmp_path: Path
+) -> None:
+    for name in ("own", "open"):
+        _written(tmp_path / f"{name}.csv", [{"key": 1, "x": 0.5}])
+    (tmp_path / "discreet.toml").write_text(
+        '[tables.own]\nsource = "own.csv"\nrow = true\nledger = { path = "l", epsilon = 1 }\n'
+        '[tables.own.columns]\nkey = { type = "integer", lower = 0, upper = 9 }\n'
+        '[public.open]\nsource = "open.csv"\n'
+    )
+    tables = dp.open(tmp_path / "discreet.toml")
+    (tmp_path / "open.csv").unlink()
+    link(tmp_path / "open.csv", tmp_path / "own.csv")
+    with pytest.raises(DeclarationError, match="whose rows are private"):
+        tables["own"].sql(
+            "SELECT COUNT(*) AS n FROM own JOIN open ON own.key = open.key", epsilon=1
+        )
+    with pytest.raises(DeclarationError, match="whose rows are private"):
+        tables.public["open"]
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # between Ibis and DuckDB
 def test_a_connection_may_read_the_file_of_another_source(linked_files: Path) -> None:
     """Which file it reads is not asked: tables of one name are taken for one."""

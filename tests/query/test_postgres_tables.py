@@ -231,6 +231,29 @@ def _foreign_child(name: str) -> str:
     return url(name)
 
 
+def _of_a_group(name: str) -> str:
+    """A role that inherits nothing of a group that may write, and may still become it."""
+    run(
+        f"CREATE ROLE {name}g",
+        f"GRANT INSERT ON {name} TO {name}g",
+        f"CREATE ROLE {name}m LOGIN NOINHERIT IN ROLE {name}g",
+        f"GRANT SELECT ON {name} TO {name}m",
+        f"GRANT USAGE ON SCHEMA public TO {name}m",
+    )
+    return url(name, f"{name}m")
+
+
+def _of_an_owner(name: str) -> str:
+    """An owner without the right to write, which it may take back."""
+    run(
+        f"CREATE ROLE {name}o LOGIN",
+        f"GRANT USAGE ON SCHEMA public TO {name}o",
+        f"ALTER TABLE {name} OWNER TO {name}o",
+        f"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER ON {name} FROM {name}o",
+    )
+    return url(name, f"{name}o")
+
+
 def _unreadable(name: str) -> str:
     run(f"REVOKE SELECT ON {name} FROM {postgres_tables.reader()}")
     return url(name)
@@ -262,6 +285,8 @@ def _by_password(name: str) -> str:
         (_writable, "may change"),
         (_writable_column, "may change"),
         (_writable_part, "may change"),
+        (_of_a_group, "may change"),
+        (_of_an_owner, "may change"),
         (_ungranted, "a type without a rule, or its role may not read it"),
         (_unreadable, "may read no column"),
         (_without_login, "lets this role not log in"),

@@ -352,6 +352,33 @@ def test_a_part_of_the_table_that_has_the_keys_has_their_budget(tmp_path: Path) 
             tables[own].sql(f"SELECT COUNT(*) AS n FROM {own}", epsilon=1)
 
 
+def test_a_table_that_gets_the_name_in_mid_question_is_not_read() -> None:
+    """The lock of a reader doesn't stop a schema from being renamed."""
+    name = postgres_tables.new_name()
+    reader = postgres_tables.reader()
+    postgres_tables.run(
+        f"CREATE SCHEMA {name}",
+        f"CREATE SCHEMA {name}other",
+        *(f"GRANT USAGE ON SCHEMA {one} TO {reader}" for one in (name, f"{name}other")),
+        f"CREATE TABLE {name}.t (x float8)",
+        f"INSERT INTO {name}.t VALUES (1)",
+        f"CREATE TABLE {name}other.t (x float8)",
+        f"INSERT INTO {name}other.t VALUES (1), (1), (1)",
+        f"GRANT SELECT ON {name}.t, {name}other.t TO {reader}",
+    )
+    column = {"x": dp.Column.number(0, 1)}
+    place = postgres_tables.url(name).replace(f"public.{name}", f"{name}.t")
+    own = dp.Table(place, name="t", unit=dp.Unit.ROW, columns=column)
+    with _engine.opened(served_by(own.source)) as engine:
+        ready = prepare(own.agg(n=dp.count()).plan, own.source, engine)
+        postgres_tables.run(
+            f"ALTER SCHEMA {name} RENAME TO {name}old",
+            f"ALTER SCHEMA {name}other RENAME TO {name}",
+        )
+        (count,) = ready.compute(None).values()
+    assert int(count[0]) != 3
+
+
 SPELLINGS = [
     "postgresql://r@localhost/d",
     "postgres://other@LOCALHOST.:5432/d",
@@ -365,6 +392,9 @@ SPELLINGS = [
         for host in ("0.0.0.0", "[::]", "127.1", "2130706433", "0x7f000001")
     ),
     f"postgresql://{socket.gethostname()}/d",
+    "postgresql://localhost/d?port=05432",
+    "postgresql://db.localhost/d",
+    "postgresql://ip6-localhost/d",
     "postgresql://far.example:9/d?host=&port=",
     "postgresql:///d",
     "postgresql://%2Frun%2Fpostgresql/d",

@@ -21,6 +21,7 @@ _PARAMETERS = (
 """Parameters of a connection that are public, and don't name another database."""
 _PORT = "5432"
 _SOCKETS = ("/", "@")
+_NAMES = ("localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback")
 _FORM = (
     "the address of a table in PostgreSQL reads "
     "postgresql://reader@host:port/database?table=schema.name"
@@ -60,8 +61,8 @@ class PostgresAddress:
         host = host.lower().rstrip(".")
         if _is_this_host(host):
             host = "" if host or "service" not in query else f"service {query['service']}"
-        port = query.get("port", str(parts.port or "")) or _PORT
-        return host, port, unquote(parts.path)
+        port = (query.get("port", str(parts.port or "")) or _PORT).strip()
+        return host, port.lstrip("0") if port.isdecimal() else port, unquote(parts.path)
 
     @property
     def place(self) -> tuple[str, ...]:
@@ -99,7 +100,9 @@ def database_address(text: str) -> str:
 
 def _is_this_host(host: str) -> bool:
     """Whether it is a name of this host, a socket here, or an address that leads here."""
-    if host.startswith(_SOCKETS) or host in ("", "localhost", socket.gethostname().lower()):
+    if host.startswith(_SOCKETS) or host in ("", *_NAMES, socket.gethostname().lower()):
+        return True
+    if host.endswith(".localhost"):
         return True
     with suppress(OSError, UnicodeError):
         host = socket.inet_ntoa(socket.inet_aton(host))  # 127.1, 0x7f000001 and 2130706433, too
@@ -108,7 +111,18 @@ def _is_this_host(host: str) -> bool:
     except ValueError:
         return False
     found = getattr(found, "ipv4_mapped", None) or found
-    return found.is_loopback or found.is_unspecified
+    return found.is_loopback or found.is_unspecified or _is_own(str(found))
+
+
+def _is_own(address: str) -> bool:
+    """Whether an interface of this host has the address: others can't be bound to."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((address, 0))
+    except OSError:
+        return False
+    return True
 
 
 def is_address(text: str) -> bool:

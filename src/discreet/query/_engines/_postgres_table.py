@@ -65,14 +65,17 @@ _TABLE = """
     ), parts(oid) AS (
       SELECT oid FROM given
       UNION SELECT i.inhrelid FROM pg_inherits AS i JOIN parts ON inhparent = oid
+    ), roles AS (
+      SELECT oid AS role, rolsuper FROM pg_roles WHERE pg_has_role(oid, 'MEMBER')
     )
     SELECT oid, relkind::text, relrowsecurity,
       EXISTS (
-        SELECT FROM parts
-        WHERE has_table_privilege(oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
-          OR has_any_column_privilege(oid, 'INSERT, UPDATE')
+        SELECT FROM parts JOIN pg_class AS p USING (oid) CROSS JOIN roles
+        WHERE p.relowner = role
+          OR has_table_privilege(role, oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
+          OR has_any_column_privilege(role, oid, 'INSERT, UPDATE')
       ) AS writes,
-      (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) AS is_super,
+      (SELECT bool_or(rolsuper) FROM roles) AS is_super,
       EXISTS (
         SELECT FROM parts JOIN pg_class AS k USING (oid) WHERE k.relkind NOT IN ('r', 'p')
       ) AS is_foreign,
@@ -165,15 +168,14 @@ class ListedTable:
 
 def listed(connection: Any, at: PostgresAddress) -> ListedTable:  # Any: psycopg's own
     """The table, whose rows are those of the parts that it has now: a part that is attached later
-    is none of its, since the lock of a reader doesn't stop that."""
+    is none of its, nor is a table that gets its name, since the lock of a reader stops neither."""
     with named(at):
         found = _table(connection, at)
         parts = _parts(connection, found.oid)
         columns = _columns(connection, found)
-    if found.kind == "r" and len(parts) == 1:
-        return ListedTable(f"ONLY {_place(at)}", columns)
+    only = "ONLY " if found.kind == "r" and len(parts) == 1 else ""
     numbers = ", ".join(sorted(map(str, parts)))
-    return ListedTable(f"{_place(at)} WHERE tableoid IN ({numbers})", columns)
+    return ListedTable(f"{only}{_place(at)} WHERE tableoid IN ({numbers})", columns)
 
 
 def places_in_postgres(at: PostgresAddress) -> set[Hashable]:

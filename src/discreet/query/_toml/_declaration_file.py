@@ -179,8 +179,10 @@ def _tables(top: TomlEntry) -> Mapping[str, TableFile]:
     for name, entry in public.items():
         if name.lower() in lowered:
             raise entry.error(f"{dotted(('tables', name))} is declared, too: choose another name")
+    paths = [one.by_path.source for one in declared.values()]
+    private = [path for path in paths if isinstance(path, Path)]
     others: dict[str, TableFile | PublicFile] = {
-        name: _public(name, entry) for name, entry in public.items()
+        name: replace(_public(name, entry), private=private) for name, entry in public.items()
     }
     for (name, one), (other, open_to_all) in product(declared.items(), others.items()):
         if one.shares_rows(replace(one, source=open_to_all.source, format=open_to_all.format)):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from discreet._budget import AnyLimit
 from discreet._unit import Unit
+from discreet.errors import DeclarationError
 from discreet.ledger import Ledger
 from discreet.ledger._place import LedgerPlace
 from discreet.query._engines._address import (
@@ -149,18 +150,26 @@ class DeclaredLedger:
 
 @dataclass(frozen=True, slots=True)
 class PublicFile:
-    """A file that is declared as public: with these columns, or with all that it has."""
+    """A file that is declared as public: with these columns, or with all that it has. No file of it
+    may be at or below the ``private`` paths."""
 
     name: str
     source: Path
     format: FileFormat
     delimiter: str
     columns: Mapping[str, Column] | None
+    private: Sequence[Path] = field(default=(), compare=False, repr=False)
 
     def table(self) -> "PublicTable":
-        """The table, read now."""
+        """The table, read now; refused if private rows are in it by now."""
         from discreet.query._rows._public_table import PublicTable
 
+        for path in self.private:
+            if not files_under(self.source).isdisjoint(files_under(path)):
+                raise DeclarationError(
+                    f"{self.source}, which is public, and {path} have a file in common by now, "
+                    "whose rows are private; remove the link"
+                )
         source = declared_rows(self.source, self.format, self.delimiter)
         return PublicTable(source, name=self.name, columns=self.columns)
 
