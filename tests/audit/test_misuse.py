@@ -240,12 +240,13 @@ class Exiting(NotCopied):
 
     def __init__(self) -> None:
         super().__init__()
-        self.process = os.getpid()
+        self.process, self.lock = os.getpid(), threading.Lock()
 
     def answer(self) -> float:
-        if self.left < 1 or os.getpid() != self.process:
-            sys.exit("spent")
-        self.left -= 1
+        with self.lock:
+            if self.left < 1 or os.getpid() != self.process:
+                sys.exit("spent")
+            self.left -= 1
         return self.drawn()
 
 
