@@ -25,9 +25,11 @@ from typing import Any
 import numpy as np
 import pandas
 import pytest
+from scipy import special, stats
 
 import discreet as dp
 from discreet.audit import Difference, neighbours, replay_pairs, replay_pipeline, report
+from discreet.audit._pipeline import _LEAST_SHARE, _MOST_TEXTS, MOST_SEEDS, SEEDS
 from discreet.errors import InvalidArgument
 
 pytest_plugins = "pytester"
@@ -393,6 +395,26 @@ def test_a_fact_that_one_table_shows_often_and_the_other_never(
     assert len(found.differences) == (4 if is_certain else 0)
 
 
+def test_a_fact_accuses_a_right_mechanism_of_epsilon_2_as_seldom_as_is_said() -> None:
+    """A text with probability p on one table has at least q on the other one."""
+    half, bound = MOST_SEEDS // 2, math.exp(-2)
+    least = math.ceil(_LEAST_SHARE * half)
+    # 1. one text: there and not here with all seeds, or with most of the larger number
+    p = np.linspace(_LEAST_SHARE / 2, 1, 20001)
+    q = np.clip(np.maximum(p * bound, 1 - (1 - p) / bound), 0, 1)
+    always = (p * (1 - q)) ** SEEDS
+    there = stats.binom.sf(least - 1, half, p) * (1 - q) ** MOST_SEEDS
+    here = stats.binom.sf(least - 1, half, 1 - q) * p**MOST_SEEDS
+    assert np.max(always + there + here) < 1e-9
+    # 2. some of equally likely texts are never here, and the most frequent ones of them count
+    for count, share in itertools.product(range(1, 60), np.linspace(_LEAST_SHARE / 2, 1, 50)):
+        some, p = np.arange(1, count + 1), share / count
+        sets = special.comb(count, some)
+        never = np.minimum(sets * np.maximum(1 - some * p * bound, 0) ** MOST_SEEDS, 1)
+        counted = stats.binom.sf(least - 1, half, np.minimum(some, _MOST_TEXTS) * p)
+        assert never @ counted < 1e-9
+
+
 def test_randomized_response_is_not_accused() -> None:
     """With epsilon 1, all of 101 answers agree on either table with probability below 1e-25."""
 
@@ -411,7 +433,7 @@ def test_objects_of_unknown_types_are_refused_by_name() -> None:
 
 
 def test_stored_answers_are_refused() -> None:
-    """They hide the noise from a replay, and are right."""
+    """These functions are right, but a replay can't set their noise."""
     stored: dict[str, float] = {}
 
     def answer(table: Table) -> float:

@@ -42,7 +42,7 @@ def test_a_count_that_noise_moves_below_0_is_explained(
 
 
 def test_a_number_that_is_missing_is_explained(table: Table) -> None:
-    """Of 40 groups 36 or more are empty: all noisy counts are above 0 once in 2 ** 36 times."""
+    """At least 36 of 40 groups are empty; no noisy count is below 1 with probability 2 ** -36."""
     sql = 'SELECT x AS k, "group", AVG(x) AS m, VARIANCE(x) AS v FROM t GROUP BY k, "group"'
     question = table.question(sql)
     answers = [question.release(epsilon=0.5), question.release(epsilon=0.5)]

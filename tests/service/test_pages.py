@@ -528,7 +528,7 @@ def test_a_refusal_stands_at_its_place_and_costs_nothing(ana: Browser, served: S
 
 
 def test_words_stand_in_their_order_on_each_page() -> None:
-    """Whatever a question, a key or a name holds; what a form sends back stays as it is."""
+    """Pages show characters that turn a text's direction by their numbers; forms keep them."""
     wrong = "\u202ef \u2066m\u061c"
     shown = Rendering(templates()).page("problem.html", problem=wrong, is_missing=False)
     assert r"\u202ef \u2066m\u061c</p>" in bytes(shown.body).decode()

@@ -44,6 +44,18 @@ def agrees(case: Case, clipping: Clipping | None = None, within: float = EXACT) 
     same(case.clipped(clipping), case.looped(clipping), within)
 
 
+def agrees_in_batch(model: nn.Module, data: Tensor) -> None:
+    """The engine, given the batch, and a loop over its examples give the same."""
+
+    def alone(place: int) -> Tensor:
+        found: Tensor = model(data[place : place + 1])
+        return found
+
+    clipping = Flat(0.3)
+    found = clipped_sum(model, lambda: model(data), len(data), clipping, batch=data)
+    same(found, one_by_one(model, alone, len(data), clipping))
+
+
 def same(found: Contribution, wanted: Contribution, within: float = EXACT) -> None:
     size = torch.stack([each.double().norm() for each in wanted.sums]).norm()
     for one, other in zip(found.sums, wanted.sums, strict=True):

@@ -249,7 +249,7 @@ def test_levels_are_on_both_sides_of_usual_thresholds() -> None:
 
 
 def test_two_noisy_views_are_refused_for_their_reason() -> None:
-    """They are equal where draws are held, so that each gradient is a rounding error."""
+    """Both views are equal where draws are held, so each gradient is a rounding error."""
 
     def views(m: Layers, x: Tensor) -> Tensor:
         first, second = (m.layer(x + 0.1 * torch.randn_like(x)) for _ in range(2))

@@ -19,7 +19,7 @@ def made(kind: torch.dtype, *sizes: int) -> list[Tensor]:
 
 
 def some() -> list[Tensor]:
-    """Of all sizes and types, alone and together, in memories of their own and of others."""
+    """Tensors of each size and type; some of them share one memory."""
     alone = [one for kind in KINDS for one in made(kind, *SIZES)]
     whole = torch.arange(9000.0)
     views = [torch.arange(6.0).view(2, 3).t(), torch.ones(3, dtype=torch.complex64).conj()]

@@ -12,8 +12,8 @@ import torch.nn.functional as F  # noqa: N812  as PyTorch's own code has it
 from torch import Tensor
 
 from discreet.errors import Refused
-from discreet.train import Flat, clipped_sum, one_by_one
-from tests.train.kit import same
+from discreet.train import Flat, clipped_sum
+from tests.train.kit import agrees_in_batch
 from tests.train.layers import WIDTH, Layers, of
 
 NUMBER, STEPS = 5, 3
@@ -149,24 +149,18 @@ def summed_up(found: Tensor) -> Tensor:
     return found.reshape(len(found), -1).sum(1)
 
 
-def agrees(model: Layers, data: Tensor) -> None:
-    def alone(place: int) -> Tensor:
-        found: Tensor = model(data[place : place + 1])
-        return found
-
-    clipping = Flat(0.3)
-    found = clipped_sum(model, lambda: model(data), NUMBER, clipping, batch=data)
-    same(found, one_by_one(model, alone, NUMBER, clipping))
-
-
 @pytest.mark.parametrize("name", BESIDE)
 def test_with_rows_of_their_own_they_train(name: str) -> None:
-    agrees(Layers(lambda m, x: summed_up(BESIDE[name](m.layer(x), x))).double(), of(NUMBER, WIDTH))
+    agrees_in_batch(
+        Layers(lambda m, x: summed_up(BESIDE[name](m.layer(x), x))).double(), of(NUMBER, WIDTH)
+    )
 
 
 @pytest.mark.parametrize("name", ALONE)
 def test_functions_of_one_tensor_train(name: str) -> None:
-    agrees(Layers(lambda m, x: summed_up(ALONE[name](m.layer(x)))).double(), of(NUMBER, WIDTH))
+    agrees_in_batch(
+        Layers(lambda m, x: summed_up(ALONE[name](m.layer(x)))).double(), of(NUMBER, WIDTH)
+    )
 
 
 OTHERS: dict[str, Callable[[Tensor], Tensor]] = {

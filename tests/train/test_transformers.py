@@ -215,7 +215,7 @@ def test_losses_of_one_s_own(tmp_path: Path, drawn: list[list[int]]) -> None:
 def test_several_labels_of_an_example_are_no_sequence(
     tmp_path: Path, drawn: list[list[int]], problem: str
 ) -> None:
-    """They are all there, whatever is compared about padding."""
+    """The labels of an example are neither cut nor padded, as its sequence is."""
     model, other = (bert(OF_SEQUENCES, num_labels=3, problem_type=problem) for _ in range(2))
     before = weights(model)
     source = Texts()

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from discreet.errors import Refused
-from discreet.train import Flat, clipped_sum, one_by_one
-from tests.train.kit import same
+from discreet.train import Flat, clipped_sum
+from tests.train.kit import agrees_in_batch
 from tests.train.layers import WIDTH, Layers, of
 
 NUMBER = 5
@@ -97,15 +97,7 @@ MIXED: dict[str, Callable[[Tensor], Tensor]] = {
 @pytest.mark.parametrize("name", OWN)
 def test_values_at_own_labels_train(name: str) -> None:
     model = Layers(lambda m, x: (OWN[name](x)[:, :WIDTH] * m.layer(x)).sum(1)).double()
-    data = of(NUMBER, WIDTH)
-
-    def alone(place: int) -> Tensor:
-        found: Tensor = model(data[place : place + 1])
-        return found
-
-    clipping = Flat(0.3)
-    found = clipped_sum(model, lambda: model(data), NUMBER, clipping, batch=data)
-    same(found, one_by_one(model, alone, NUMBER, clipping))
+    agrees_in_batch(model, of(NUMBER, WIDTH))
 
 
 @pytest.mark.parametrize("name", MIXED)

@@ -4,7 +4,7 @@ The function runs twice on the table and once on its neighbour, each time with t
 numbers. The first two runs must agree, which shows that the replay sets all of its noise. The third
 one may differ from them in released numbers only (arXiv 2602.17454). Any other difference is looked
 at again with other random numbers, because noise may decide a form or a path, too: it is certain if
-it never varies on either table.
+one table shows a fact nearly always that the other one never shows.
 """
 
 import copy
@@ -145,9 +145,10 @@ def replay_pipeline(
     the first 64 numbers of the output may move by this much, in sum: right for noise that is added.
 
     A difference is looked at again with 100 other seeds for each table. It is raised if it is
-    certain: one table shows a fact nearly always that the other one never shows. With a right
-    mechanism of pure epsilon 2 the probability of this is below 1e-9, and of 4 below 0.05. Of the
-    other differences, values are left to noise, and those in form or path are returned in words:
+    certain: one table shows a fact nearly always that the other one never shows. For each fact of a
+    right mechanism of pure epsilon 2 the probability of this is below 1e-9, if the fact has one
+    text or equally likely ones. A right mechanism of epsilon 4 may be accused. Of the other
+    differences, values are left to noise, and those in form or path are returned in words:
     noise has a part in them, and an audit of the outputs by `black_box` tells whether it is enough.
 
     Not compared: running time, memory, what is sent over a connection or into a database, and what
@@ -377,7 +378,7 @@ class _Sides:
 
     @staticmethod
     def of(one: FactTable, other: FactTable) -> "dict[NamedPlace, _Sides]":
-        """Of each fact that differs in two runs."""
+        """The sides of each fact that differs between two runs."""
         return {
             fact: _Sides(([one.get(fact)], [other.get(fact)])) for fact in _differing(one, other)
         }

@@ -7,10 +7,9 @@ loader says what the examples are and how they are collated; the plan draws them
 import dis
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from types import CodeType
 from typing import Any, ClassVar
-from unittest.mock import patch
 
 import torch
 from lightning.pytorch import LightningModule, Trainer
@@ -279,11 +278,18 @@ def _unlogged(module: LightningModule) -> Iterator[None]:
         return refuse
 
     loggers = [(one, name) for one in module.trainer.loggers for name in _LOGGED]
-    with ExitStack() as stack:
-        for owner, name in ((module, "log"), *loggers):
-            call = f"{'self' if owner is module else 'self.logger'}.{name}"
-            stack.enter_context(patch.object(owner, name, refusing(call)))
+    before = [(vars(owner), name, vars(owner).get(name)) for owner, name in loggers]
+    before.append((vars(module), "log", vars(module).get("log")))
+    for own, name, _ in before:
+        own[name] = refusing(f"{'self' if own is vars(module) else 'self.logger'}.{name}")
+    try:
         yield
+    finally:
+        for own, name, method in before:
+            if method is None:
+                del own[name]
+            else:
+                own[name] = method
 
 
 def _check(strategy: PrivateStrategy, trainer: Trainer) -> None:

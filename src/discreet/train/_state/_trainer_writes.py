@@ -95,10 +95,9 @@ class _TensorCopy:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class _ArrayCopy:
-    """An array of NumPy's or Python's, or bytes, and its content when this was made."""
+    """An array of NumPy's or Python's, or bytes, and its entries when this was made."""
 
     own: Any  # Any: one of these, of any type of entries
-    content: tuple[object, ...]
     entries: Any  # Any: as above
 
 
@@ -130,7 +129,7 @@ def _copy(
         version, (checksum,) = value._version, checksums([entries])  # noqa: SLF001  has no public name
         return _TensorCopy(value, version, checksum, entries if is_small else None)
     if isinstance(value, _ARRAYS) and not (isinstance(value, np.ndarray) and value.dtype.hasobject):
-        return _ArrayCopy(value, _content(value), copies.copy(value))
+        return _ArrayCopy(value, copies.copy(value))
     parts = _parts(value) if depth > seen.get(id(value), 0) else None
     if parts is None:
         return value
@@ -175,8 +174,8 @@ def _is_same(now: Any, copy: Any, *, restored: bool = False) -> bool:  # Any: as
                 return False
             is_like = isinstance(now, Tensor) and now.shape == own.shape and now.dtype == own.dtype
             return is_like and checksums([now.clone()]) == [checksum]
-        case _ArrayCopy(own, content):
-            return now is own and _content(own) == content
+        case _ArrayCopy(own, entries):
+            return now is own and _content(own) == _content(entries)
     is_simple = isinstance(now, _SIMPLE) and type(now) is type(copy)
     return now is copy or (is_simple and repr(now) == repr(copy))
 
@@ -194,13 +193,11 @@ def _original(copy: Any) -> Any:  # Any: as above
             _fill(own, {name: _original(part) for name, part in parts.items()})
             return own
         case _TensorCopy(own, _, _, Tensor() as entries):
-            with (
-                suppress(RuntimeError),
-                torch.no_grad(),
-            ):  # of another shape now, or of shared entries
+            # it may have another shape now, or entries that share memory
+            with suppress(RuntimeError), torch.no_grad():
                 own.copy_(entries)
             return own
-        case _ArrayCopy(own, _, entries):
+        case _ArrayCopy(own, entries):
             with suppress(ValueError, BufferError):  # as above
                 own[... if isinstance(own, np.ndarray) else slice(None)] = entries
             return own
