@@ -5,6 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from discreet.train import Flat, clipped_sum
+
 WIDTH = 4
 Use = Callable[["Layers", Tensor], Tensor]
 
@@ -40,3 +42,24 @@ def put_back(like: Tensor, index: Tensor, rows: Tensor) -> Tensor:
 def of(number: int, *shape: int) -> Tensor:
     generator = torch.Generator().manual_seed(number)
     return torch.randn(number, *shape, generator=generator, dtype=torch.float64)
+
+
+class Direct(Layers):
+    """Layers that get the data as they are."""
+
+    def forward(self, data: Tensor) -> Tensor:
+        found: Tensor = self.use(self, data)
+        return found
+
+
+def total(use: Use, data: Tensor) -> None:
+    """Sum clipped gradients of losses that use the layers in this way."""
+    model = Direct(use).double()
+    clipped_sum(model, lambda: model(data), len(data), Flat(1.0), batch=data)
+
+
+def victim(rows: int = 5) -> Tensor:
+    """Ordinary examples, and a last one far from them."""
+    data = of(rows, WIDTH)
+    data[-1] = 100.0
+    return data
